@@ -6,6 +6,7 @@ when it is first used, so `import steno` stays cheap.
 """
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.assemble import Assembler
 from steno.errors import (
@@ -159,7 +160,7 @@ __all__ = [
 ]
 
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.agent": ("Agent",),

@@ -55,9 +55,9 @@ class TextDraft:
 
     def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
         """Start with no text."""
-        self.kind = kind
-        self.index = index
-        self.redacted = redacted
+        self.kind: type[Text | Thinking] = kind
+        self.index: int = index
+        self.redacted: bool = redacted
         self.parts: list[str] = []
         self.seal: Seal | None = None
         self.extras: ExtrasByWire | None = None
@@ -97,16 +97,19 @@ class ToolCallDraft:
 
     def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
         """Start without arguments."""
-        self.number = number
-        self.index = index
-        self.id = id
-        self.name = name
+        self.number: int = number
+        self.index: int | None = index
+        self.id: str | None = id
+        self.name: str | None = name
         self.parts: list[str] = []
         self.seal: Seal | None = None
         self.extras: ExtrasByWire | None = None
-        self.has_ended = False
-        self.scanned = self.depth = 0
-        self.in_string = self.is_escaped = self.has_opened = False
+        self.has_ended: bool = False
+        self.scanned: int = 0
+        self.depth: int = 0
+        self.in_string: bool = False
+        self.is_escaped: bool = False
+        self.has_opened: bool = False
         self.made_id: str | None = None
         self.built: AnyToolCall | None = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeAlias, final
 
 import msgspec
@@ -156,7 +156,7 @@ def as_json_object(members: Mapping[str, Any]) -> JsonObject:
 
 # -- reading ---------------------------------------------------------------------------------
 
-decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+decode_object: Callable[[str | bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode
 """Read the text of a JSON object. Raises OBJECT_DECODE_ERRORS for anything else."""
 
 
@@ -164,7 +164,7 @@ class _AnyObject(msgspec.Struct):
     """An object whose members are parsed and not kept."""
 
 
-check_object_syntax = msgspec.json.Decoder(_AnyObject).decode
+check_object_syntax: Callable[[str | bytes], object] = msgspec.json.Decoder(_AnyObject).decode
 """Check that text is a JSON object, without making values. Raises OBJECT_DECODE_ERRORS."""
 
 

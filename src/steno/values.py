@@ -8,7 +8,7 @@ back unchanged. This file knows no message, no block and no format.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -45,7 +45,7 @@ PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
 
 Types, UTF-8 and constraints in annotations hold then, and only the other rules are checked.
 """
-is_prechecked = PRECHECKED.get
+is_prechecked: Callable[[], bool] = PRECHECKED.get
 
 
 # -- text ------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ class Dispatcher:
         self._gate = gate
         self._runner = runner
         self._telemetry = telemetry
-        self.consecutive_invalid_turns = 0
+        self.consecutive_invalid_turns: int = 0
         """How many turns, up to the last one, had calls of which none could be run at all."""
 
     @property

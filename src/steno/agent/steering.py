@@ -101,7 +101,7 @@ class InputRecorder:
         self._resolves_references = resolves_references
         self._pending_prompt: SteeringMessage | None = None
         """The prompt until it is recorded."""
-        self.is_held = False
+        self.is_held: bool = False
         """Whether messages after the prompt have to wait."""
         self.prompt: Entry | None = None
         """The entry of the prompt."""

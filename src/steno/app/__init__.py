@@ -1,6 +1,7 @@
 """The application without an interface: settings, a session, its commands and reports."""
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -14,7 +15,7 @@ __all__ = [
     "load_settings",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.app.settings": ("Settings",),

@@ -105,18 +105,18 @@ class SessionState:
     def __init__(self, config: SessionConfig) -> None:
         """Take the configuration; there is no model yet, and no prompt can be sent."""
         self.config = config
-        self.actor = user_name() or "somebody"
-        self.lock = OperationLock()
+        self.actor: str = user_name() or "somebody"
+        self.lock: OperationLock = OperationLock()
         """Held while an operation starts or replaces something, one after the other."""
         self.is_agent_running = False
         self.is_shell_running = False
-        self.is_closed = False
-        self.approvals = ApprovalQueue(lambda: self.emit(PendingCallsChanged()))
+        self.is_closed: bool = False
+        self.approvals: ApprovalQueue = ApprovalQueue(lambda: self.emit(PendingCallsChanged()))
         self.environment: AgentEnvironment
-        self.conversation = Conversation()
-        self.is_recorded = False
+        self.conversation: Conversation = Conversation()
+        self.is_recorded: bool = False
         """Whether the session is stored; else it is only prepared."""
-        self.title = ""
+        self.title: str = ""
         self._system_prompt = ""
         self._agent: DeferredAgent | None = None
         self._notice_filter = IgnoredFieldCounter()

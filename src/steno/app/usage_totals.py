@@ -27,7 +27,7 @@ class UsageTotals:
 
     def rebuild(self, entries: Iterable[Entry]) -> None:
         """Start again with the entries of a branch."""
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self.context_tokens: int | None = None
         """The size of the last context, as the provider counts it, or estimated."""
         self._model = ""

@@ -74,17 +74,17 @@ class BranchState:
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str]] = []
         """The entry of each message."""
-        self.system_count = 0
+        self.system_count: int = 0
         """The number of system messages before all others."""
-        self.first_kept = 0
+        self.first_kept: int = 0
         """The position of the first message that no summary covers."""
         self.summary: CompactionSummary | None = None
-        self.mode = Mode.ACT
+        self.mode: Mode = Mode.ACT
         self.mode_id: str | None = None
-        self.changed_from = 0
+        self.changed_from: int = 0
         """The position of the first message that is new or changed since `clear_changed`."""
         self.resources: Final = ResourceIndex()
-        self.last_user_position = -1
+        self.last_user_position: int = -1
         """The position of the last user message."""
         self._order = OrderState()
         self._last_violation = -1

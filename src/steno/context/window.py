@@ -70,7 +70,7 @@ class MessageWindow:
         self.ids: Final[list[str | None]] = []
         """The entry of each message."""
         self.omitted: OmittedRange | None = None
-        self.changed_from = 0
+        self.changed_from: int = 0
         """The position of the first message that is new or changed since `clear_changed`."""
         self._count = count
         self._token_sums = [0]

@@ -8,6 +8,7 @@ Each export is loaded on first use: a program that sets up servers does not wait
 """
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.errors import Unrecognised
 from steno.lazy_exports import lazy_exports as _lazy_exports
@@ -49,7 +50,7 @@ __all__ = [
     "read_server_specs",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.inputs.file_references": ("FileLimits",),

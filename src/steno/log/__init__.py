@@ -6,6 +6,7 @@ total_usage(conversation.entries())
 """
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -32,7 +33,7 @@ __all__ = [
     "total_usage",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.log.conversation": ("Conversation",),

@@ -40,9 +40,9 @@ class EntryNode:
     __slots__ = ("digest", "entry", "parent", "settings")
 
     def __init__(self, entry: Entry, parent: EntryNode | None, digest: str | None) -> None:
-        self.entry = entry
-        self.parent = parent
-        self.digest = digest
+        self.entry: Entry = entry
+        self.parent: EntryNode | None = parent
+        self.digest: str | None = digest
         # Shared with the parent, so that reading it never takes a walk.
         self.settings: EffectiveSettings = _DEFAULT_SETTINGS if parent is None else parent.settings
         if type(entry.payload) in _SETTING_PAYLOADS:

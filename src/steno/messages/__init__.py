@@ -4,6 +4,7 @@
 """
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -116,7 +117,7 @@ __all__ = [
     "map_tool_name",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.messages.call": (

@@ -124,9 +124,11 @@ class EmbeddedProvider:
         """
         if (missing := describe_missing_packages()) is not None:
             raise NotFound(missing, code="engine_missing", place="embedded")
-        self.path = find_bundled_model() if path is None else Path(path).expanduser().absolute()
+        self.path: Path = (
+            find_bundled_model() if path is None else Path(path).expanduser().absolute()
+        )
         self._file = _read_file(self.path)
-        self.model = self.path.stem
+        self.model: str = self.path.stem
         self._calls_tools = self._file.calls_tools if calls_tools is None else calls_tools
         self._context_tokens = context_tokens or min(
             DEFAULT_CONTEXT_TOKENS, self._file.context_tokens or DEFAULT_CONTEXT_TOKENS

@@ -1,6 +1,7 @@
 """What is written to a log: entries with their payloads, and the stored form of each."""
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -50,7 +51,7 @@ __all__ = [
     "Rewind",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.records.entry": (

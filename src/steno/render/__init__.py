@@ -1,6 +1,7 @@
 """Entries, events and reports as people and programs read them."""
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -17,7 +18,7 @@ __all__ = [
     "format_change",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.render.changes": ("describe_change", "format_change"),

@@ -16,6 +16,7 @@ The strategies need the extra `steno[testing]`, and are loaded when the first of
 """
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 from steno.testing.doubles import (
@@ -133,7 +134,7 @@ __all__ = [
 ]
 
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.testing.strategies": (

@@ -89,7 +89,7 @@ class SearchFilter:
     def __init__(self, wants: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
         self._wants = wants
         self._denies = denies
-        self.left_out = 0
+        self.left_out: int = 0
 
     def __call__(self, name: str) -> bool:
         """Tell whether a file is to be searched."""

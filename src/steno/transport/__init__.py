@@ -1,6 +1,7 @@
 """How bytes reach a provider: over HTTP, or from a recording."""
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -15,7 +16,7 @@ __all__ = [
     "TimeLimits",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.transport.http": ("HttpTransport", "TimeLimits"),

@@ -177,7 +177,7 @@ class AiohttpResponse:
 
         # aiohttp raises RuntimeError for a read after the end of the session.
         self._errors = (aiohttp.ClientError, OSError, RuntimeError)
-        self.status = response.status
+        self.status: int = response.status
         self.headers: Mapping[str, str] = {
             name.lower(): value for name, value in response.headers.items()
         }

@@ -98,12 +98,12 @@ class ReplayedResponse:
         recorded: RecordedResponse,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.status = recorded.status
+        self.status: int = recorded.status
         self.headers: Mapping[str, str] = {
             **({"content-type": recorded.content_type} if recorded.content_type else {}),
             **dict(recorded.headers),
         }
-        self.is_closed = False
+        self.is_closed: bool = False
         self._steps = iter(recorded.steps)
         self._sleep = sleep
         self._waiting: asyncio.Timeout | None = None

@@ -356,7 +356,7 @@ class FocusRequest:
         """Take the idle time of the prompt in seconds; 0 while it holds text."""
         self._idle_s = idle_s
         self._asked_ids: frozenset[str] = frozenset()
-        self.is_pending = False
+        self.is_pending: bool = False
         """Whether there is a request that the user has not focused yet."""
 
     def update(self, asked: frozenset[str], *, is_here: bool) -> bool:
@@ -398,7 +398,7 @@ class ApprovalState:
         """The choice for which a rule or a reason is being written."""
         self.highlighted: ApprovalOffer | None = None
         """The choice that Enter confirms."""
-        self.message = ""
+        self.message: str = ""
         """A message that replaces the hint."""
 
     @property
@@ -510,7 +510,7 @@ class CallPreview:
     def __init__(self) -> None:
         """Start without a call."""
         self._call: ToolCall | None = None
-        self.preview = ""
+        self.preview: str = ""
         """The effect of the call, as text for the user."""
 
     def select(self, shown: PendingCall | None) -> bool:

@@ -229,7 +229,7 @@ class CompareState:
         self, session: AgentSession, tree_rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
         """Compare two branches of a tree that was read before. Raises Missing."""
-        self.names = (left, right)
+        self.names: tuple[str, str] = (left, right)
         self.shows_shared = False
         self._left_entries = session.entries(left)
         entries = self._left_entries, session.entries(right)
@@ -299,5 +299,6 @@ class CompareState:
 
     def swap(self) -> None:
         """Exchange left and right."""
-        self.names = self.names[::-1]
+        left, right = self.names
+        self.names = right, left
         self._comparison = self._comparison.swapped()

@@ -80,9 +80,9 @@ class RepeatedEventReader:
         self._expected: TextOnlyEvent | None = None
         self._batch_reader: _BatchReader | None = None
         self._payload = b""
-        self.needs_check = False
+        self.needs_check: bool = False
         """Whether an event was read in full since: the same bytes may mean another block now."""
-        self.min_bytes = _DISABLED
+        self.min_bytes: int = _DISABLED
         """The fewest bytes to use this path for: it is not faster for a single event."""
 
     def remember(self, event: bytes, payload: bytes) -> None:

@@ -45,7 +45,7 @@ class ObjectMembers:
         """Read an object. Raises InvalidRequest, with the place, if it is none."""
         data = data if isinstance(data, Raw) else strip_bom(data, place)
         try:
-            self.raw = data if isinstance(data, str) else raw_text(data)
+            self.raw: str = data if isinstance(data, str) else raw_text(data)
             self._remaining = decode_members(data)
         except DECODE_ERRORS as exc:
             raise _build_invalid_json(exc, data, place) from None

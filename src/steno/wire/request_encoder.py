@@ -87,7 +87,7 @@ class MessageWriter(ABC):
 
     def __init__(self, target: RequestTarget) -> None:
         self.target = target
-        self.losses = ChangeCollector()
+        self.losses: ChangeCollector = ChangeCollector()
 
     @abstractmethod
     def add(self, message: Message) -> None:

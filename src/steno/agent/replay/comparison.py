@@ -47,7 +47,7 @@ class RecordedResults:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         """Take the entries of a branch."""
-        self.count = 0
+        self.count: int = 0
         """How many results were used."""
         self._results: dict[tuple[str, bytes], deque[Entry]] = defaultdict(deque)
         self._reserved: dict[str, ToolResultMessage] = {}

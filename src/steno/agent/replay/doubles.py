@@ -80,13 +80,13 @@ class ReplayState:
     def __init__(self, recorded_run: RecordedRun) -> None:
         """Begin before the first entry."""
         self.recorded_run: Final = recorded_run
-        self.made_count = 0
+        self.made_count: int = 0
         """How many entries the loop has made again."""
         self.attempt: Entry | None = None
         """The entry that the loop made where the record has another one."""
-        self.is_tampered = False
+        self.is_tampered: bool = False
         """Whether the digest of the next entry is that of another entry."""
-        self.is_over = False
+        self.is_over: bool = False
         self._is_copying = False
         """Whether the entry that is appended now is a copy of the record."""
         self.stop: Callable[[], object] = lambda: None

@@ -1,6 +1,7 @@
 """Spans of runs, turns and calls, and their export to OpenTelemetry."""
 
 import typing as _typing
+from collections.abc import Callable as _Callable
 
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
@@ -14,7 +15,7 @@ __all__ = [
     "Telemetry",
 ]
 
-__getattr__ = _lazy_exports(
+__getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.agent.telemetry.opentelemetry": ("OpenTelemetry",),

@@ -46,10 +46,10 @@ from steno.ports import Tool
 try:
     from opentelemetry import metrics, trace
     from opentelemetry.util.types import AttributeValue
-except ImportError as exc:
+except ImportError as _exc:
     raise MissingExtra(
         "steno.agent.telemetry.opentelemetry needs opentelemetry-api", extra="telemetry"
-    ) from exc
+    ) from _exc
 
 
 JsonDict: TypeAlias = dict[str, Any]

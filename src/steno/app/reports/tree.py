@@ -55,7 +55,7 @@ class TreeLayout:
         self.labels: dict[str, list[str]] = {}
         for label, target in log.labels.items():
             self.labels.setdefault(target, []).append(label)
-        self.active_path = {entry.id for entry in log.path()}
+        self.active_path: set[str] = {entry.id for entry in log.path()}
 
     def rows(self) -> Iterator[GraphRow]:
         """Return the lines of the drawing from top to bottom."""

@@ -430,7 +430,7 @@ class McpClientSession:
         self.session: Any = None
         self._has_server_session = False
         """Whether the server keeps a session for us, which it may forget."""
-        self.closed_on_handshake = False
+        self.closed_on_handshake: bool = False
         """Whether it ended at the handshake: some older servers end on an unknown request."""
         self.tail: Final = StderrTail()
         self.task: Final = asyncio.create_task(self._run(), name=f"mcp {spec.name}")

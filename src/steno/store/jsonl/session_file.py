@@ -277,10 +277,10 @@ class SessionFileIndex:
     def reset(self) -> None:
         """Empty the index. `spans` becomes a new object: snapshots keep the old one."""
         self.header: Header | None = None
-        self.heads = BranchHeads()
+        self.heads: BranchHeads = BranchHeads()
         self.spans: dict[str, LineSpan] = {}
-        self.last_seq = 0
-        self.end = 0
+        self.last_seq: int = 0
+        self.end: int = 0
         """The offset of the next line."""
         self._lines = 0
         self._inode = 0

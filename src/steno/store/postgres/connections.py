@@ -23,8 +23,8 @@ from steno.ports import strip_url_secrets
 try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
-except ImportError as exc:
-    raise MissingExtra("PostgresStore needs psycopg", extra="postgres") from exc
+except ImportError as _exc:
+    raise MissingExtra("PostgresStore needs psycopg", extra="postgres") from _exc
 
 T = TypeVar("T")
 ResultRow: TypeAlias = tuple[Any, ...]

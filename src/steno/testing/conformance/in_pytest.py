@@ -13,10 +13,10 @@ from typing import Any
 
 try:
     import pytest
-except ModuleNotFoundError as exc:
+except ModuleNotFoundError as _exc:
     raise ImportError(
         "steno.testing.conformance.in_pytest needs pytest: pip install pytest"
-    ) from exc
+    ) from _exc
 
 from steno.testing.case_results import CaseOutcome, CaseResult
 from steno.testing.conformance.cases import (

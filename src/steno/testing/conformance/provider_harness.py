@@ -48,7 +48,7 @@ class HttpProviderHarness(ProviderHarness):
     def __init__(self, server: ScriptedServer) -> None:
         """Take who speaks; the wire must be one that vendors speak."""
         self._server = server
-        self.name = f"http/{server.wire.NAME}"
+        self.name: str = f"http/{server.wire.NAME}"
 
     def provider(self, *answers: Script) -> Provider:
         """Return a provider that gives these answers."""
@@ -63,7 +63,7 @@ class ReplayProviderHarness(ProviderHarness):
     def __init__(self, server: ScriptedServer) -> None:
         """Take who speaks."""
         self._server = server
-        self.name = f"replay/{server.wire.NAME}"
+        self.name: str = f"replay/{server.wire.NAME}"
 
     def provider(self, *answers: Script) -> Provider:
         """Return a provider that gives these answers."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 try:
     import pytest
-except ModuleNotFoundError as exc:
-    raise ImportError("steno.testing.stores.in_pytest needs pytest: pip install pytest") from exc
+except ModuleNotFoundError as _exc:
+    raise ImportError("steno.testing.stores.in_pytest needs pytest: pip install pytest") from _exc
 
 from steno.testing.case_results import CaseOutcome
 from steno.testing.stores.cases import STORE_CASES, StoreCase, run_store_case

@@ -7,10 +7,10 @@ nothing but steno.
 
 try:
     import hypothesis as _hypothesis
-except ModuleNotFoundError as exc:
+except ModuleNotFoundError as _exc:
     raise ImportError(
         "steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
-    ) from exc
+    ) from _exc
 
 from steno.testing.strategies.block_strategies import (
     blocks,

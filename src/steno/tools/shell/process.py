@@ -90,7 +90,7 @@ class CommandProcess:
         limits: CommandLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> None:
-        self.capture = OutputCapture(limits.kept_output_bytes)
+        self.capture: OutputCapture = OutputCapture(limits.kept_output_bytes)
         self._child = spawned.supervisor
         self._limits = limits
         self._on_output = on_output
@@ -226,7 +226,7 @@ class OutputCapture:
         self._most_in_tail = max_bytes // 2
         self._head = bytearray()
         self._tail = bytearray()
-        self.total = 0
+        self.total: int = 0
         """How many bytes came in all."""
 
     def feed(self, data: bytes) -> None:

@@ -152,7 +152,7 @@ class LineWriter:
         self._is_styled = supports_styles(out, environ)
         self._has_width = out.isatty()
         self._typed_line: Callable[[], str] | None = None
-        self.is_closed = False
+        self.is_closed: bool = False
         """Whether the reader has gone away."""
 
     def write(self, whose: str, text: str = "") -> None:

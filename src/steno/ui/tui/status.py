@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import Final, NamedTuple, Protocol, final
+from typing import ClassVar, Final, NamedTuple, Protocol, final
 
 from textual.app import RenderResult
 from textual.content import Content
@@ -210,7 +210,7 @@ def _fit_parts(
 class StatusLine(Widget):
     """The status, on one line, or on two on a narrow terminal."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     StatusLine {
         height: auto; max-height: 2; padding: 0 1; background: $panel; color: $text-muted;
         text-wrap: nowrap; text-overflow: clip;

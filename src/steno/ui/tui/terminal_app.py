@@ -96,9 +96,9 @@ class Controller(Protocol):
 class TerminalApp(App[int]):
     """A transcript, a prompt and a status line."""
 
-    TITLE = "steno"
-    ENABLE_COMMAND_PALETTE = False
-    CSS = """
+    TITLE: str | None = "steno"
+    ENABLE_COMMAND_PALETTE: ClassVar[bool] = False
+    CSS: ClassVar[str] = """
     Screen { layout: vertical; }
     #transcript { height: 1fr; min-height: 4; }
     """
@@ -149,7 +149,7 @@ class TerminalApp(App[int]):
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
         """The error that kept the session from opening."""
-        self.status = 0
+        self.status: int = 0
         """The exit status that is due."""
 
     def compose(self) -> ComposeResult:

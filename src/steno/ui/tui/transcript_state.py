@@ -237,7 +237,7 @@ class TranscriptState:
     def __init__(self, sink: ItemSink) -> None:
         """Take a sink; it is empty."""
         self._sink = sink
-        self.pending_input = PendingInput(sink)
+        self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
         self._references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
         """Messages with references and their items, by entry."""

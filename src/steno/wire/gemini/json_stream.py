@@ -26,7 +26,7 @@ class SseOrArraySplitter:
     def __init__(self) -> None:
         self._splitter: SseSplitter | JsonObjectSplitter | None = None
         self._start = b""
-        self.is_cut = False
+        self.is_cut: bool = False
         """Whether the bytes ended inside a payload; set by `close`."""
 
     def feed(self, data: bytes) -> list[bytes]:

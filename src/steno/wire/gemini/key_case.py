@@ -38,7 +38,7 @@ class EitherCaseMembers:
         self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
         self._kept: dict[str, Any] = {}
         self.form: dict[str, Any] = {}
-        self.raw = self._members.raw
+        self.raw: str = self._members.raw
 
     def __contains__(self, name: str) -> bool:
         return self._actual_name(name) in self._members

@@ -213,7 +213,7 @@ class ContentsWriter(MessageWriter):
         super().__init__(target)
         self.system: dict[str, Any] | None = None
         """The system instruction, which stands beside the contents."""
-        self.count = 0
+        self.count: int = 0
         """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
         self._written: list[bytes] = []
@@ -406,7 +406,7 @@ class PartWriter:
         self._losses = losses
         self.sent_calls: dict[str, tuple[str | None, str]] = {}
         """The ids and names that calls were sent under, by their ids in the log."""
-        self.anonymous_calls = AnonymousCalls(losses)
+        self.anonymous_calls: AnonymousCalls = AnonymousCalls(losses)
 
     def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
         """Return the extras of a value for this wire, and the notes on its form."""

@@ -51,7 +51,7 @@ class FunctionCallReader:
         """The ids so far; None before the first call."""
         self._partial: _PartialCall | None = None
         self._tree = _ArgumentTree()
-        self.index = -1
+        self.index: int = -1
         """The index of the latest call."""
 
     def continue_call(self, function: FunctionCall, events: list[Event]) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import field
 
 from steno.messages.usage import StopReason, Usage
-from steno.wire.response_decoder import read_counts
+from steno.wire.response_decoder import UsageTable, read_counts
 from steno.wire.tolerant import TolerantStruct
 
 NAME: Final = "openai_chat"
@@ -121,7 +121,7 @@ STOP_REASONS: Final = {
     "error": StopReason.ERROR,
     "abort": StopReason.ABORTED,
 }
-USAGE: Final = {
+USAGE: Final[UsageTable] = {
     "input_tokens": ("prompt_tokens",),
     "output_tokens": ("completion_tokens",),
     "cache_read_tokens": ("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"),

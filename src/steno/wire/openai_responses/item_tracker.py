@@ -157,7 +157,7 @@ class OutputItem:
     def __init__(self, id: str | None, index: int | None) -> None:
         self.id = id
         self.index = index
-        self.head = ItemHead()
+        self.head: ItemHead = ItemHead()
         """The first head that arrived."""
         self.parts: dict[int | None, int] = {}
         """Its block numbers by the index of the part, in order of arrival."""

@@ -49,10 +49,10 @@ _STOP_REASONS: Final = {
 class AnthropicMessagesServer(ScriptedServer):
     """A server with thinking that is signed, tools, and blocks from tomorrow."""
 
-    legal_call_id = re.compile(r"[A-Za-z0-9_-]+")
+    legal_call_id: re.Pattern[str] | None = re.compile(r"[A-Za-z0-9_-]+")
 
     wire: Wire = anthropic_messages
-    requests = (encode_json(ANTHROPIC_MESSAGES),)
+    requests: tuple[bytes, ...] = (encode_json(ANTHROPIC_MESSAGES),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

@@ -40,7 +40,7 @@ class ChatServer(ScriptedServer):
     """Whoever wants to stream what no server speaks."""
 
     wire: Wire = chat
-    requests = (encode_json(CHAT), encode_json(CHAT["messages"]))
+    requests: tuple[bytes, ...] = (encode_json(CHAT), encode_json(CHAT["messages"]))
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

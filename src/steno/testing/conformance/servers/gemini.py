@@ -49,7 +49,7 @@ class GeminiServer(ScriptedServer):
     """A server that sends calls whole and its signatures with the part that they seal."""
 
     wire: Wire = gemini
-    requests = (encode_json(GEMINI),)
+    requests: tuple[bytes, ...] = (encode_json(GEMINI),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

@@ -46,7 +46,7 @@ class OllamaChatServer(ScriptedServer):
     """A server that sends calls whole and counts tokens in its last line."""
 
     wire: Wire = ollama_chat
-    requests = (encode_json(OLLAMA_CHAT),)
+    requests: tuple[bytes, ...] = (encode_json(OLLAMA_CHAT),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

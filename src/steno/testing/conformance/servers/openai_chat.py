@@ -47,10 +47,10 @@ _STOP_REASONS: Final = {
 class OpenAIChatServer(ScriptedServer):
     """A server like vLLM or OpenRouter, which say more than OpenAI's own."""
 
-    legal_call_id = re.compile(r".{1,64}")
+    legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
 
     wire: Wire = openai_chat
-    requests = (encode_json(OPENAI_CHAT),)
+    requests: tuple[bytes, ...] = (encode_json(OPENAI_CHAT),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

@@ -44,9 +44,9 @@ _INCOMPLETE: Final = {
 class OpenAIResponsesServer(ScriptedServer):
     """A server with encrypted reasoning, parallel calls, and items from tomorrow."""
 
-    legal_call_id = re.compile(r".{1,64}")
+    legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
     wire: Wire = openai_responses
-    requests = (encode_json(OPENAI_RESPONSES),)
+    requests: tuple[bytes, ...] = (encode_json(OPENAI_RESPONSES),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

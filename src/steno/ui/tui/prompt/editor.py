@@ -170,7 +170,7 @@ class EditorOwner(Protocol):
 class Editor(TextArea):
     """An editor of a few lines."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     Editor {
         width: 1fr;
         height: auto;
@@ -195,7 +195,7 @@ class Editor(TextArea):
         super().__init__(compact=True, highlight_cursor_line=False)
         self._owner = owner
         self._placeholders = placeholders
-        self.last_key_at = 0.0
+        self.last_key_at: float = 0.0
 
     async def on_key(self, event: Key) -> None:
         """Run the action of a key at once.

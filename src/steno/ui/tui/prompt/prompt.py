@@ -60,7 +60,7 @@ _SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their file
 class Popup(Widget, can_focus=False):
     """Some choices, one of which is chosen."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     Popup {
         display: none;
         overlay: screen;
@@ -213,7 +213,7 @@ _MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-comm
 class Prompt(Widget):
     """The prompt. Enter sends; Shift+Enter, Alt+Enter and Ctrl+J insert a line break."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     Prompt {
         layout: horizontal;
         height: auto;

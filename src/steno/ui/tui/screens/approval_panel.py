@@ -111,7 +111,7 @@ _FOCUS_CHECK_S: Final = 0.1
 class AnswerInput(LineInput):
     """Takes one line."""
 
-    DEFAULT_CSS = "AnswerInput { background: $surface; }"
+    DEFAULT_CSS: ClassVar[str] = "AnswerInput { background: $surface; }"
 
     @final
     class Ignored(Message):
@@ -152,7 +152,7 @@ class _WrappedRow(NamedTuple):
 class CallTextView(ScrollView, can_focus=False):
     """Shows lines, as many as there is room for."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     CallTextView {
         scrollbar-size-vertical: 1;
         scrollbar-gutter: stable;
@@ -272,7 +272,7 @@ def _wrap_line(line: str, columns: int) -> Iterator[str]:
 class CallPane(Vertical, can_focus=False):
     """The lines of a call, as many as fit, and a footer about the rest."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     CallPane {
         height: auto;
         & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -336,7 +336,7 @@ class CallPane(Vertical, can_focus=False):
 class ChoiceBar(Widget, can_focus=False):
     """Draws the choices. The highlighted one has arrows, for terminals without colours."""
 
-    DEFAULT_CSS = "ChoiceBar { height: auto; }"
+    DEFAULT_CSS: ClassVar[str] = "ChoiceBar { height: auto; }"
 
     @final
     class ChoiceClicked(Message):
@@ -520,7 +520,7 @@ def _can_shrink(widget: Widget) -> bool:
 class ApprovalPanel(Widget, can_focus=True):
     """Shows the pending calls one at a time, and reads the decisions."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     ApprovalPanel {
         display: none; height: auto; padding: 0 1; background: $surface;
         border-top: solid $warning;

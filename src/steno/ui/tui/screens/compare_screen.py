@@ -40,7 +40,7 @@ _COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap ·
 class CompareView(Widget, can_focus=True):
     """The rows of a comparison, the cursor among them, and which side is chosen."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     CompareView {
         width: 1fr;
         height: 1fr;
@@ -308,10 +308,10 @@ class CompareView(Widget, can_focus=True):
 class CompareScreen(ModalScreen[bool]):
     """Two branches; the result is whether the active branch has changed."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     CompareScreen { background: $background; }
     """
-    AUTO_FOCUS = "CompareView"
+    AUTO_FOCUS: ClassVar[str | None] = "CompareView"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go", "go there", show=False),
         Binding("s", "swap", "swap", show=False),

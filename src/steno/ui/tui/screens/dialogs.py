@@ -73,7 +73,7 @@ def _parse_name(typed: str, what: str) -> str:
 class InputScreen(ModalScreen[T | None]):
     """Asks for a line until it is accepted; the result is None if the user leaves."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     InputScreen {
         align: center middle;
         #question { text-style: bold; }
@@ -192,7 +192,7 @@ class _ColumnHeader(Widget):
 class FilteredList(Vertical):
     """An input, and a list below it. The owner changes the list on Input.Changed."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     FilteredList {
         height: 1fr;
         & > LineInput { padding: 0 1; }
@@ -299,7 +299,7 @@ class PickerChoice(Protocol):
 class PickerScreen(ModalScreen[str | None]):
     """A list to pick from; the result is the text of the choice, or None."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     PickerScreen {
         align: center middle;
         & > Window { width: 80; max-height: 90%; }

@@ -66,12 +66,12 @@ def _render_text(reply: PagerContent, width: int, styles: TranscriptStyles) -> S
 class PagerText(ScrollView, can_focus=True):
     """The text, laid out for the current width; only visible lines are drawn."""
 
-    ALLOW_SELECT = False
+    ALLOW_SELECT: ClassVar[bool] = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "pager--match",
         *(STYLE_PREFIX + part for part in STYLE_PARTS),
     }
-    DEFAULT_CSS = (
+    DEFAULT_CSS: ClassVar[str] = (
         STYLE_SHEET.replace("Transcript", "PagerText", 1)
         + """
     PagerText {
@@ -208,7 +208,7 @@ class PagerText(ScrollView, can_focus=True):
 class PagerScreen(ModalScreen[None]):
     """Shows a long text."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     PagerScreen {
         background: $background; overflow: hidden;
         & > Title { margin-bottom: 1; }

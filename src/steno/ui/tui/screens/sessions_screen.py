@@ -127,7 +127,7 @@ def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
 class SessionsScreen(ModalScreen[bool]):
     """The list of sessions; the result is whether another session is open now."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     SessionsScreen {
         background: $background; overflow: hidden;
         & > .sessions--note { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }

@@ -67,7 +67,7 @@ _TWO_PANE_WIDTH: Final = 100
 class TreeView(ScrollView, can_focus=True):
     """The tree, and the cursor in it."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     TreeView {
         width: 1fr;
         height: 1fr;
@@ -111,7 +111,7 @@ class TreeView(ScrollView, can_focus=True):
     def __init__(self) -> None:
         """Start empty; `show` sets the rows."""
         super().__init__()
-        self.lines = TreeLines(())
+        self.lines: TreeLines = TreeLines(())
         self.search_words = ""
         """The last search."""
         self.marked_branch: str = ""
@@ -303,7 +303,7 @@ class TreeResult(NamedTuple):
 class TreeScreen(ModalScreen[TreeResult]):
     """The tree of a session, and the entry under the cursor beside it or below."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     TreeScreen {
         background: $background;
         #panes { height: 1fr; layout: vertical; }
@@ -318,7 +318,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         #detail:focus { background: $panel; }
     }
     """
-    AUTO_FOCUS = "TreeView"
+    AUTO_FOCUS: ClassVar[str | None] = "TreeView"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go", "go on from here", show=False),
         Binding("f", "fork", "fork", show=False),
@@ -339,7 +339,10 @@ class TreeScreen(ModalScreen[TreeResult]):
     def __init__(self, session: AgentSession) -> None:
         """Take the session."""
         super().__init__()
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_TWO_PANE_WIDTH, "-wide")]
+        self.HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [
+            (0, "-narrow"),
+            (_TWO_PANE_WIDTH, "-wide"),
+        ]
         self._session = session
         self._shows_keys = False
         self._empty_text = _LOADING_TEXT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from textual.app import App, RenderResult
 from textual.binding import Binding, BindingType
@@ -56,7 +56,7 @@ def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
 class Title(Widget):
     """The title of a screen."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     Title {
         height: 1; padding: 0 1; background: $panel; text-style: bold;
         text-wrap: nowrap; text-overflow: ellipsis;
@@ -81,7 +81,7 @@ class Title(Widget):
 class MessageBar(Static):
     """A message about the last action; usually empty."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     MessageBar { height: auto; max-height: 4; padding: 0 1; display: none; }
     MessageBar.-trouble { color: $error; }
     """
@@ -100,7 +100,9 @@ class KeyHints(Widget):
     The text between two dots is never broken.
     """
 
-    DEFAULT_CSS = "KeyHints { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
+    DEFAULT_CSS: ClassVar[str] = (
+        "KeyHints { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
+    )
 
     def __init__(self, text: str = "") -> None:
         super().__init__()
@@ -135,7 +137,7 @@ class KeyHints(Widget):
 class Window(Vertical):
     """A small window over the screen."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     Window {
         width: 56; max-width: 100%; height: auto; padding: 0 1;
         border: round $primary; background: $surface;
@@ -146,7 +148,7 @@ class Window(Vertical):
 class LineInput(Input):
     """A line to type into."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS: ClassVar[str] = """
     LineInput, LineInput:focus { border: none; }
     LineInput {
         height: 1; padding: 0; background: $panel;
@@ -169,7 +171,7 @@ def show_approval_banner(app: App[object], *, is_asked: bool) -> None:
 class ApprovalBanner(Static):
     """A line above the keys of a screen; it is empty unless a request is pending."""
 
-    DEFAULT_CSS = f"""
+    DEFAULT_CSS: ClassVar[str] = f"""
     ApprovalBanner {{
         display: none; height: 1; padding: 0 1;
         background: $panel; color: $text-warning; text-style: bold;
@@ -178,7 +180,7 @@ class ApprovalBanner(Static):
     App.{_ASKED_CLASS} ApprovalBanner {{ display: block; }}
     """
 
-    SCOPED_CSS = False  # it depends on a class of the app
+    SCOPED_CSS: ClassVar[bool] = False  # it depends on a class of the app
 
     def __init__(self) -> None:
         """Start with the fixed text."""

@@ -88,7 +88,7 @@ class ItemDrawing:
         self._markdown_flow: MarkdownDrawing | None = None
         self._word_counter = _WordCounter()
         self.lines: Sequence[Strip] = ()
-        self.is_stale = True
+        self.is_stale: bool = True
 
     def draw(self) -> None:
         """Draw the changes since the last time. The last line of an item is empty."""

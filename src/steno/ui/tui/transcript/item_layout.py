@@ -115,7 +115,7 @@ class ItemLayout:
         # The width that a height belongs to; 0 where it is a guess.
         self._measured_widths: list[int] = []
         self._drawings: LRUCache[int, ItemDrawing] = LRUCache(MAX_DRAWN_ITEMS)
-        self.draw_count = 0
+        self.draw_count: int = 0
         """How often an item was drawn so far."""
 
     # -- items ----------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Str
 class Transcript(ScrollView, can_focus=True):
     """A transcript that can be scrolled, folded, selected item by item, and copied."""
 
-    DEFAULT_CSS = STYLE_SHEET
+    DEFAULT_CSS: ClassVar[str] = STYLE_SHEET
     COMPONENT_CLASSES: ClassVar[set[str]] = {STYLE_PREFIX + part for part in STYLE_PARTS}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,alt+up", "select(-1)", "Previous", show=False),
