@@ -2,7 +2,7 @@
 
 import sys
 
-from steno.cli import main
+from steno.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

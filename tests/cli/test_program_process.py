@@ -155,7 +155,7 @@ AS_NOBODY = """\
 import locale, os, sys  # what is loaded late cannot be read by everybody
 import steno.cli.audit, steno.cli.sessions, steno.cli.store
 import steno.store.jsonl, steno.store.sqlite.store
-from steno.cli import main
+from steno.cli.main import main
 if os.getuid() == 0:  # who may write everywhere
     os.setuid(65534)
 sys.exit(main(sys.argv[1:]))

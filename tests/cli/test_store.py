@@ -116,7 +116,7 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
 WITHOUT_DRIVER = """\
 import sys
 sys.modules["psycopg"] = None
-from steno.cli import main
+from steno.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -279,7 +279,7 @@ def test_bars_are_of_costs_where_all_are_known(address: str) -> None:
 
 def test_without_a_price_list_it_is_said_how_to_get_one(address: str) -> None:
     made(address)
-    program = "import sys; sys.modules['genai_prices'] = None; from steno.cli import main; sys.exit(main())"
+    program = "import sys; sys.modules['genai_prices'] = None; from steno.cli.main import main; sys.exit(main())"
     told = on_terminal("usage", command=[sys.executable, "-c", program])
     assert told.status == 0
     assert "prices are not known here: pip install 'steno[prices]'" in told.out

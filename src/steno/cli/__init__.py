@@ -1,5 +1,1 @@
-"""The `steno` command: one file for each group of commands, loaded when it is asked for."""
-
-from steno.cli.main import main
-
-__all__ = ["main"]
+"""The `steno` command: one module for each command, loaded when it is used."""

@@ -62,7 +62,7 @@ class Watch:
 
 sys.__stderr__ = Screen(sys.__stderr__)
 sys.meta_path.insert(0, Watch())
-from steno.cli import main
+from steno.cli.main import main
 main(["run", "--no-session"])
 """
 
@@ -82,7 +82,7 @@ def leave():
     os.kill(os.getpid(), signal.SIGTERM)
 
 threading.Thread(target=leave, daemon=True).start()
-from steno.cli import main
+from steno.cli.main import main
 status = main(["run", "--no-session", "--model", "offline/assistant"])
 report = {"status": status, "during": during, "after": gc.isenabled()}
 Path(sys.argv[1]).write_text(json.dumps(report))
