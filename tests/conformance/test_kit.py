@@ -185,7 +185,7 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
         ("speaking:", "speaking:: write MODULE:SERVER"),
         (":Server", ":Server: write MODULE:SERVER"),
         (".near:Server", ".near:Server cannot be imported"),
-        ("tests.conformance.test_kit:NOT_A_SERVER", "is no Server"),
+        ("tests.conformance.test_kit:NOT_A_SERVER", "is no ScriptedServer"),
     ],
 )
 def test_what_is_no_speaker_is_refused(

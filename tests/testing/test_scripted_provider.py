@@ -208,11 +208,14 @@ def test_a_recorded_whole_answer_is_read_as_one() -> None:
 @pytest.mark.parametrize(
     ("recordings", "text"),
     [
-        (CHUNK, "must be a list of bytes, Path or Recorded, not bytes"),
-        ("an.sse", "must be a list of bytes, Path or Recorded, not str"),
-        (7, "must be a list of bytes, Path or Recorded, not int"),
-        (["an.sse"], "each must be bytes, Path or Recorded, not str; a file is named by its Path"),
-        ([CHUNK, None], "each must be bytes, Path or Recorded, not NoneType"),
+        (CHUNK, "must be a list of bytes, Path or RecordedResponse, not bytes"),
+        ("an.sse", "must be a list of bytes, Path or RecordedResponse, not str"),
+        (7, "must be a list of bytes, Path or RecordedResponse, not int"),
+        (
+            ["an.sse"],
+            "each must be bytes, Path or RecordedResponse, not str; a file is named by its Path",
+        ),
+        ([CHUNK, None], "each must be bytes, Path or RecordedResponse, not NoneType"),
     ],
 )
 def test_what_is_no_recording_is_refused_with_what_would_be(recordings: Any, text: str) -> None:

@@ -19,26 +19,26 @@ class CaseFailure(AssertionError):
 
 
 def expect(found: object, wanted: object, what: str) -> None:
-    """Raise Unmet, with both, unless they are equal."""
+    """Raise CaseFailure, with both, unless they are equal."""
     if found != wanted:
         raise CaseFailure(f"{what}: expected {wanted!r}, got {found!r}")
 
 
 def require(is_so: bool, rule: str) -> None:
-    """Raise Unmet, with the rule, unless it holds."""
+    """Raise CaseFailure, with the rule, unless it holds."""
     if not is_so:
         raise CaseFailure(rule)
 
 
 def expect_json(found: Any, wanted: Any, what: str) -> None:
-    """Raise Unmet, with the first place where two JSON values differ, unless they are equal."""
+    """Raise CaseFailure, with the first place where two JSON values differ, unless they are equal."""
     pointer = _json_difference(found, wanted)
     if pointer is not None:
         raise CaseFailure(f"{what}: differs at {pointer or 'its root'}")
 
 
 def expect_body(found: bytes, wanted: bytes, what: str) -> None:
-    """Raise Unmet unless two bodies say the same: as JSON, or to the byte if they are no JSON."""
+    """Raise CaseFailure unless two bodies say the same: as JSON, or to the byte if they are no JSON."""
     try:
         values = json.loads(found), json.loads(wanted)
     except ValueError:

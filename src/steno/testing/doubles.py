@@ -177,7 +177,7 @@ RecordedBody: TypeAlias = bytes | Path | RecordedResponse
 """The body of an answer, a file that holds one, or one with status, headers and waits."""
 
 
-_RECORDING_TYPES: Final = "bytes, Path or Recorded"
+_RECORDING_TYPES: Final = "bytes, Path or RecordedResponse"
 
 
 @final

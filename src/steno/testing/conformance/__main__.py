@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         type=_find_server,
         metavar="MODULE:SERVER",
-        help="add a wire of your own, by its Server; may be given more than once",
+        help="add a wire of your own, by its ScriptedServer; may be given more than once",
     )
     parser.add_argument("--only", action="store_true", help="leave out the wires of steno")
     parser.add_argument("--streams", action="store_true", help="show providers instead of wires")
@@ -73,7 +73,7 @@ def _find_server(place: str) -> ScriptedServer:
         raise argparse.ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
     server = found() if isinstance(found, type) else found
     if not isinstance(server, ScriptedServer):
-        raise argparse.ArgumentTypeError(f"{place} is no Server")
+        raise argparse.ArgumentTypeError(f"{place} is no ScriptedServer")
     return server
 
 

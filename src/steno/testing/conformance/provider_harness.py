@@ -35,7 +35,7 @@ class ProviderHarness(ABC):
 
     @abstractmethod
     def provider(self, *answers: Script) -> Provider:
-        """Return a provider that gives these answers, in order. Raises CannotSay.
+        """Return a provider that gives these answers, in order. Raises NotExpressible.
 
         `StalledConnection` is a server that says nothing more and does not hang up; a script without an
         `TurnEnd` is one that hangs up.

@@ -203,7 +203,7 @@ def _build_call(
 
 
 def _supported_arguments(server: ScriptedServer, *arguments: str | None) -> list[str | None]:
-    """Return those arguments that the protocol has a way to say. Raises CannotSay."""
+    """Return those arguments that the protocol has a way to say. Raises NotExpressible."""
     found = [
         each for each in arguments if _is_expressible(server, _build_call(server, "read", each))
     ]

@@ -111,7 +111,7 @@ def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> Decod
 
 
 def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
-    """Raise Unmet if the same bytes were understood differently."""
+    """Raise CaseFailure if the same bytes were understood differently."""
     expect(found.error_key, wanted.error_key, f"the error, {how}")
     if found.events != wanted.events:
         place = _first_different_event(found.events, wanted.events)
@@ -136,7 +136,7 @@ def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
 
 
 def supported_lines(server: ScriptedServer, *groups: Script) -> list[ScriptLine]:
-    """Return the lines of those groups that the protocol has a way to say. Raises CannotSay."""
+    """Return the lines of those groups that the protocol has a way to say. Raises NotExpressible."""
     said: list[ScriptLine] = []
     for group in groups:
         try:

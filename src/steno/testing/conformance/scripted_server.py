@@ -229,7 +229,7 @@ def build_whole_response(script: Script) -> WholeResponse:
 # How a wire takes part: somebody who speaks its protocol.
 #
 # A server is the server's side of a wire, and so knows nothing of the wire but its name. What a
-# protocol has no way to say raises `CannotSay`, and the case is not asked of it.
+# protocol has no way to say raises `NotExpressible`, and the case is not asked of it.
 
 
 class NotExpressible(Exception):
@@ -256,15 +256,15 @@ class ScriptedServer(ABC):
 
     @abstractmethod
     def frames(self, script: Script) -> list[bytes]:
-        """Return what a server sends for the script, event by event. Raises CannotSay."""
+        """Return what a server sends for the script, event by event. Raises NotExpressible."""
 
     def response(self, script: Script) -> bytes:
-        """Return the same as one whole answer. Raises CannotSay."""
+        """Return the same as one whole answer. Raises NotExpressible."""
         raise NotExpressible("an answer that comes at once")
 
 
 def raise_not_expressible(what: object) -> NoReturn:
-    """Raise CannotSay, where an expression is wanted."""
+    """Raise NotExpressible, where an expression is wanted."""
     raise NotExpressible(what)
 
 
@@ -296,7 +296,7 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def json_object_text(arguments: str) -> JsonText:
-    """Return arguments for a protocol that has an object there. Raises CannotSay."""
+    """Return arguments for a protocol that has an object there. Raises NotExpressible."""
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except ValueError:

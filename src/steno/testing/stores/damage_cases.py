@@ -154,7 +154,7 @@ class _DamagedFile(NamedTuple):
 
 
 def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
-    """Open what was damaged, and go on if that is possible. Raises Unmet."""
+    """Open what was damaged, and go on if that is possible. Raises CaseFailure."""
     what = f"{damage.path.name}, {damage.what}"
     restore_files(harness, {**written.files, damage.path: damage.data})
     try:

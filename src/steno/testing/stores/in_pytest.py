@@ -1,6 +1,6 @@
 """The kit as a test of pytest, once for each case.
 
-    test_my_store = store_test(lambda folder: AddressSubject("mine", f"mine:{folder}"))
+    test_my_store = store_test(lambda folder: AddressStoreHarness("mine", f"mine:{folder}"))
 
 What a kind of store does not promise is skipped.
 """

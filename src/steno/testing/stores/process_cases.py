@@ -58,7 +58,7 @@ def crash(harness: StoreHarness) -> None:
 
 
 def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> int:
-    """Kill a writer `rounds` times; return how many steps it was told are durable. Raises Unmet."""
+    """Kill a writer `rounds` times; return how many steps it was told are durable. Raises CaseFailure."""
     if not (harness.is_durable and harness.is_shared):
         raise NotApplicable("it does not outlive its process")
     random = Random(seed)  # noqa: S311 - nothing here is a secret
@@ -108,7 +108,7 @@ class _CrashCheck:
         self._records = 0
 
     def check(self, told: Sequence[Acknowledgement]) -> None:
-        """Open the store after a crash, go on, and compare. Raises Unmet."""
+        """Open the store after a crash, go on, and compare. Raises CaseFailure."""
         steps = [one for one in told if one.kind != "session"]
         self.acknowledged += len(steps)
         self._has_begun |= len(told) > 0
@@ -230,7 +230,7 @@ def threads_with_sessions(harness: StoreHarness) -> None:
 
 
 def _expect_all_messages(store: Store, session: str, writers: int, writes: int) -> None:
-    """Raise Unmet unless everything that was written is there once, in the order of its writer."""
+    """Raise CaseFailure unless everything that was written is there once, in the order of its writer."""
     texts = [
         message.text or ""
         for message in store.open(session).messages(MAIN_BRANCH)[len(SAMPLE_MESSAGES) :]
@@ -268,7 +268,7 @@ def _write_in_processes(
 
 
 def _expect_acknowledged(store: Store, session: str, told: Sequence[Acknowledgement]) -> None:
-    """Raise Unmet unless everything that was acknowledged is there, once and unchanged."""
+    """Raise CaseFailure unless everything that was acknowledged is there, once and unchanged."""
     records = [record for record in store.records(session) if record.entry is not None]
     found = Counter(record.entry.id for record in records if record.entry is not None)
     require(set(found.values()) == {1}, "every entry must be there once")

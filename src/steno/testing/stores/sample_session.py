@@ -31,7 +31,7 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
 
 
 def expect_raises(kind: type[StenoError], what: str, act: Callable[[], object]) -> None:
-    """Raise Unmet unless `act` raises an exception of this kind; an iterator is read to its end."""
+    """Raise CaseFailure unless `act` raises an exception of this kind; an iterator is read to its end."""
     try:
         found = act()
         if isinstance(found, Iterator):
@@ -62,7 +62,7 @@ def read_session(store: Store, session: str) -> StoredSession:
 
 
 def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) -> None:
-    """Raise Unmet, with the first place that differs, unless a session is as it was."""
+    """Raise CaseFailure, with the first place that differs, unless a session is as it was."""
     found = read_session(store, session)
     expect(len(found.records), len(wanted.records), f"{what}: records")
     for number, (one, other) in enumerate(zip(found.records, wanted.records, strict=True), 1):
@@ -72,7 +72,7 @@ def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) 
 
 
 def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
-    """Raise Unmet unless the chain of a session holds, and it has as many entries as it should."""
+    """Raise CaseFailure unless the chain of a session holds, and it has as many entries as it should."""
     found = store.verify(session)
     require(found.is_intact, f"the chain must hold: {found.bad}")
     if entries is not None:

@@ -195,7 +195,7 @@ class WriterProcess:
         self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
-        """Wait until the store is open. Raises Unmet if it cannot be."""
+        """Wait until the store is open. Raises CaseFailure if it cannot be."""
         if self._read() != "ready":
             raise CaseFailure(f"a writer in another process must begin: {self.last_error_line()}")
 
