@@ -1,9 +1,9 @@
-"""For the tests of whoever builds on steno: providers and tools that obey, strategies for every value.
+"""Doubles and strategies for tests of code that builds on steno.
 
     provider = ScriptedProvider(["Hello."])
 
-`ScriptedProvider` says what a test wants, `ReplayingProvider` what a server once said, and a
-`ScriptedTool` does what it is told. They need nothing but steno.
+`ScriptedProvider` streams the turns of a script, `ReplayingProvider` the recorded bytes of a
+server, and `ScriptedTool` returns scripted results. They need nothing but steno.
 
     from hypothesis import given
     from steno.testing import messages
@@ -11,8 +11,9 @@
     @given(messages())
     def test_my_store_keeps_every_message(message): ...
 
-The strategies need the extra `steno[testing]`, and are loaded when the first of them is asked for.
-`steno.testing.conformance` has the cases that every wire and every provider has to pass.
+The strategies need the extra `steno[testing]`, and are imported when the first of them is used.
+`steno.testing.conformance` has the cases that every wire and every provider has to pass,
+`steno.testing.stores` those for stores.
 """
 
 import typing as _typing

@@ -1,6 +1,6 @@
-"""How cases listen to a wire, and say what they expected to hear.
+"""The results of cases: failures with an explanation, outcomes, and the matrix of both kits.
 
-What a case compares is the kit's own words, so what it says about a difference may show them.
+A case compares only values of the kit itself, so a failure may show them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class CaseFailure(AssertionError):
-    """A wire or a provider did something else than it should."""
+    """A wire, a provider or a store broke the rule of a case."""
 
 
 def expect(found: object, wanted: object, what: str) -> None:
@@ -38,7 +38,7 @@ def expect_json(found: Any, wanted: Any, what: str) -> None:
 
 
 def expect_body(found: bytes, wanted: bytes, what: str) -> None:
-    """Raise CaseFailure unless two bodies say the same: as JSON, or to the byte if they are no JSON."""
+    """Raise CaseFailure unless two bodies are equal: as JSON, or as bytes if they are not JSON."""
     try:
         values = json.loads(found), json.loads(wanted)
     except ValueError:
@@ -65,13 +65,11 @@ def _json_difference(found: Any, wanted: Any) -> str | None:
     return None if is_same else f" (expected {wanted!r}, got {found!r})"
 
 
-# -- run -------------------------------------------------------------------------------------------
-#
-# Run cases and show what came of them as a matrix.
+# -- outcomes ----------------------------------------------------------------------------------
 
 
 class CaseOutcome(StrEnum):
-    """What became of a case, as the matrix shows it."""
+    """The outcome of a case, as the matrix shows it."""
 
     OK = "ok"
     NOT_APPLICABLE = "–"  # noqa: RUF001 - a dash, as in any table
@@ -80,7 +78,7 @@ class CaseOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What became of one case."""
+    """The outcome of one case, with its reason."""
 
     case: str
     subject: str
@@ -94,9 +92,9 @@ class CaseResult:
 def format_matrix(
     results: Sequence[CaseResult], *, explained: Collection[CaseOutcome] = (CaseOutcome.FAIL,)
 ) -> str:
-    """Return results as a table: a row for each case, a column for each wire or provider.
+    """Return results as a table: a row for each case, a column for each wire, provider or store.
 
-    The reasons stand below it: of those that failed, or of the verdicts that are to be explained.
+    The reasons of failures follow below it, or those of the outcomes in `explained`.
     """
     cases = list(dict.fromkeys(result.case for result in results))
     subjects = list(dict.fromkeys(result.subject for result in results))

@@ -1,11 +1,11 @@
-"""Providers for tests: one that says what a script says, and one that plays recorded bytes.
+"""Doubles for tests: a scripted provider, a provider that replays recorded bytes, a scripted tool.
 
     provider = ScriptedProvider(["Hello.", RateLimited("later")])
     message = await provider.stream(request).collect()
     assert provider.requests == [request]
 
-Nothing here sleeps or looks at a clock. A script waits where it holds an `asyncio.Event`, until
-the test sets it.
+Nothing here sleeps or reads a clock. A script waits where it holds an `asyncio.Event`, until the
+test sets it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ from steno.transport.replay import RecordedResponse, ReplayedResponse
 from steno.wire import EncodedRequest, Wire, load_wire
 
 ScriptedStep: TypeAlias = Event | asyncio.Event | Exception
-"""What happens in a turn: something is said, the test is waited for, something goes wrong."""
-
-
+"""A step of a turn: an event to stream, an `asyncio.Event` to wait for, an error to raise."""
 ScriptedTurn: TypeAlias = (
     str
     | AssistantMessage
@@ -43,42 +41,55 @@ ScriptedTurn: TypeAlias = (
     | Exception
     | Callable[[Request], "ScriptedTurn"]
 )
-"""The answer to one request: text, a message, events, an error, or a function that returns one."""
+"""The response to one request: text, a message, steps, an error, or a function that returns one."""
+RecordedBody: TypeAlias = bytes | Path | RecordedResponse
+"""The body of a response, a file that holds one, or a response with status, headers and waits."""
+ScriptedAnswer: TypeAlias = (
+    str
+    | ToolOutput
+    | BaseException
+    | Sequence["asyncio.Event | ScriptedAnswer"]
+    | Callable[[ToolCall, ToolContext], "ScriptedAnswer | Awaitable[ScriptedAnswer]"]
+)
+"""The result of one call: text, an output, an exception to raise, events to wait for and then one
+of these, or a function, plain or async, that returns one."""
+_RECORDING_TYPES: Final = "bytes, Path or RecordedResponse"
+_ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
 
 
 class ScriptRanOut(BaseException):
-    """More was asked of a scripted provider or tool, or of a recording, than its test prepared.
+    """A scripted provider or tool, or a recording, got more requests than its test prepared.
 
-    It is the test that is wrong, so nothing in between may take this for a failure that it can
-    handle: an agent makes a result of whatever `Exception` a tool raises. Hence it is none, like
-    what `pytest.fail` raises.
+    The test is wrong, so no code in between may handle this as a failure: an agent turns every
+    `Exception` of a tool into a result. Hence it is a `BaseException`, like the one of
+    `pytest.fail`.
     """
 
 
-# -- scripted --------------------------------------------------------------------------------
+# -- scripted provider -------------------------------------------------------------------------
 
 
 @final
 class ScriptedProvider:
-    """Answers requests with the turns of a script, in order, and remembers the requests.
+    """Answers requests with the turns of a script, in order, and records the requests.
 
-    A turn is a message (text for short), told in one event for each block; or a list of events,
-    with an `asyncio.Event` wherever the test is to be waited for and an exception where one is
-    raised; or an exception; or a function that takes the request and returns any of these. A
+    A turn is a message (text for short), streamed as one event for each block; or a list of
+    events, with an `asyncio.Event` where the stream waits for the test and an exception where it
+    raises one; or an exception; or a function that takes the request and returns any of these. A
     message without a stop reason gets one; a list of events that does not end in `Finished` is
     a stream that was cut short.
     """
 
     def __init__(self, turns: Iterable[ScriptedTurn]) -> None:
-        """Take the turns. An iterator is asked for the next turn when it is needed."""
+        """Take the turns. An iterator is advanced when the next turn is needed."""
         if isinstance(turns, str):
             raise TypeError("turns must be a list of turns, not one text")
         self._turns = iter(turns)
         self.requests: list[Request] = []
-        """Every request that was sent: from which something was read."""
+        """Every request whose stream was read."""
 
     def stream(self, request: Request) -> Stream:
-        """Return the answer of the next turn; it is taken when the first event is asked for.
+        """Return the stream of the next turn, which is taken when the first event is read.
 
         Reading raises ScriptRanOut if there is no turn left.
         """
@@ -95,7 +106,7 @@ class ScriptedProvider:
 
 
 class _ScriptedStream(SourceStream):
-    """A stream whose message at the end is the one that was scripted, whatever is odd in it."""
+    """A stream whose final message is the scripted one, even if it is irregular."""
 
     def __init__(self, source: _ScriptedSource) -> None:
         super().__init__(source)
@@ -113,7 +124,7 @@ class _ScriptedSource:
         self._steps: Iterable[ScriptedStep] | None = None
         self._message: AssistantMessage | None = None
         self.final_message: AssistantMessage | None = None
-        """The message of the turn, once it was told to its end."""
+        """The message of the turn, once all of it was streamed."""
         self._has_finished = False
         self._waiting: asyncio.Timeout | None = None
 
@@ -135,7 +146,7 @@ class _ScriptedSource:
         return None
 
     def redact(self, error: Exception) -> None:
-        """Leave it: there is nothing secret in a script."""
+        """Do nothing: a script holds no secrets."""
 
     def close(self) -> None:
         if self._waiting is not None:
@@ -153,7 +164,7 @@ class _ScriptedSource:
         return turn
 
     async def _wait(self, event: asyncio.Event) -> bool:
-        """Wait for the test; tell whether it came, rather than the end of the stream."""
+        """Wait for the test to set the event; return False if the stream is closed first."""
         try:
             async with asyncio.timeout(None) as self._waiting:
                 await event.wait()
@@ -171,41 +182,35 @@ def _with_stop_reason(message: AssistantMessage) -> AssistantMessage:
     return replace(message, stop_reason=reason)
 
 
-# -- replaying -------------------------------------------------------------------------------
-
-RecordedBody: TypeAlias = bytes | Path | RecordedResponse
-"""The body of an answer, a file that holds one, or one with status, headers and waits."""
-
-
-_RECORDING_TYPES: Final = "bytes, Path or RecordedResponse"
+# -- replaying provider ------------------------------------------------------------------------
 
 
 @final
 class ReplayingProvider:
-    """Answers requests with recorded bytes of one protocol, read by its wire.
+    """Answers requests with recorded bytes of one protocol, decoded by its wire.
 
-        provider = ReplayingProvider("openai_chat", [Path("answer.sse")])
+        provider = ReplayingProvider("openai_chat", [Path("response.sse")])
 
     Bytes that begin like an HTTP response are read as one, with status and headers; others are
     the body of a stream.
     """
 
     def __init__(self, wire: str | Wire, recordings: Iterable[RecordedBody]) -> None:
-        """Take the wire, by name or a module of your own, and the answers in order.
+        """Take the wire, by name or a module of your own, and the recordings in order.
 
-        An iterator is asked for the next answer when it is needed. Raises InvalidValue for what
-        is no recording; where an iterator brings it, reading raises it.
+        An iterator is advanced when the next recording is needed. Raises InvalidValue if an item
+        is not a recording; for an item of an iterator, reading the stream raises it.
         """
         _check_recordings(recordings)
         self._wire = load_wire(wire) if isinstance(wire, str) else wire
         self._recordings = map(_read_recording, recordings)
         self.requests: list[Request] = []
-        """Every request that was sent: from which something was read."""
+        """Every request whose stream was read."""
         self.sent: list[EncodedRequest] = []
-        """The same in the words of the wire, with what got lost."""
+        """The same requests as the wire encoded them, with their losses."""
 
     def stream(self, request: Request) -> Stream:
-        """Return the next recorded answer, opened when the first event is asked for.
+        """Return the next recorded response, opened when the first event is read.
 
         Reading raises ScriptRanOut if there is none left. Raises InvalidRequest as the wire does.
         """
@@ -223,44 +228,44 @@ class ReplayingProvider:
 
 
 class _ReplaySource:
-    """Reads one recorded answer."""
+    """Reads one recorded response."""
 
     def __init__(self, open_next: Callable[[], ReplayedResponse], wire: Wire, model: str) -> None:
         self._open_next = open_next
         self._wire = wire
         self._model = model
         self._decoder = wire.StreamDecoder(model=model)
-        self._answer: ReplayedResponse | None = None
+        self._response: ReplayedResponse | None = None
         self._is_at_end = False
 
     async def read(self) -> Iterable[Event] | None:
         if self._is_at_end:
             return None
-        if self._answer is None:
-            self._answer = self._open_next()
-            if not 200 <= self._answer.status < 300:
-                body = await self._read_all(self._answer)
-                raise self._wire.decode_error(self._answer.status, body, self._answer.headers)
-            if self._answer.headers.get("content-type", "").startswith("application/json"):
-                body = await self._read_all(self._answer)
+        if self._response is None:
+            self._response = self._open_next()
+            if not 200 <= self._response.status < 300:
+                body = await self._read_all(self._response)
+                raise self._wire.decode_error(self._response.status, body, self._response.headers)
+            if self._response.headers.get("content-type", "").startswith("application/json"):
+                body = await self._read_all(self._response)
                 return events_from_message(self._wire.decode_response(body, model=self._model))
-        piece = await self._answer.read()
+        piece = await self._response.read()
         if piece:
             return self._decoder.feed(piece)
         self._is_at_end = True
         return self._decoder.close()
 
     def redact(self, error: Exception) -> None:
-        """Leave it: there is no key."""
+        """Do nothing: a replay sends no key."""
 
     def close(self) -> None:
-        if self._answer is not None:
-            self._answer.close()
+        if self._response is not None:
+            self._response.close()
 
-    async def _read_all(self, answer: ReplayedResponse) -> bytes:
+    async def _read_all(self, response: ReplayedResponse) -> bytes:
         self._is_at_end = True
         pieces: list[bytes] = []
-        while piece := await answer.read():
+        while piece := await response.read():
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -293,40 +298,20 @@ def _read_recording(recording: RecordedBody) -> RecordedResponse:
     )
 
 
-# -- tools -----------------------------------------------------------------------------------------
-#
-# A tool for tests that does what a script says.
-#
-# weather = ScriptedTool("weather", ["Sunny.", ToolFailed("no such town")])
-# await Agent(provider, conversation, tools=[weather]).run("What about Oslo?")
-# assert weather.calls[0].get("town", str) == "Oslo"
-#
-# Nothing here sleeps or looks at a clock. A script waits where it holds an `asyncio.Event`, until
-# the test sets it.
-
-
-ScriptedAnswer: TypeAlias = (
-    str
-    | ToolOutput
-    | BaseException
-    | Sequence["asyncio.Event | ScriptedAnswer"]
-    | Callable[[ToolCall, ToolContext], "ScriptedAnswer | Awaitable[ScriptedAnswer]"]
-)
-"""What comes of one call: text, an output, something that is raised, events to wait for and then
-one of these, or a function, plain or async, that returns one."""
-
-
-_ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
+# -- scripted tool -----------------------------------------------------------------------------
 
 
 @final
 class ScriptedTool:
-    """Answers calls with the answers of a script, in order, and remembers the calls.
+    """Answers calls with the answers of a script, in order, and records the calls.
 
-    Without answers every call is answered with `ok`; a list of answers has to last. What a call
-    is about (`subjects`) and what is shown of it (`preview`) is always the same, or what a
-    function makes of the call; an exception is raised. Any arguments fit, unless `parameters`
-    say otherwise.
+        weather = ScriptedTool("weather", ["Sunny.", ToolFailed("no such town")])
+        await Agent(provider, conversation, tools=[weather]).run("What about Oslo?")
+        assert weather.calls[0].get("town", str) == "Oslo"
+
+    Without answers every call returns `ok`; a list must hold an answer for every call. `subjects`
+    and `preview` are values, functions of the call, or exceptions to raise. The tool accepts any
+    arguments unless `parameters` restricts them.
     """
 
     def __init__(
@@ -340,7 +325,7 @@ class ScriptedTool:
         parameters: Mapping[str, Any] = _ANY_OBJECT,
         description: str = "Does what a test says.",
     ) -> None:
-        """Take the script. An iterator is asked for the next answer when it is needed."""
+        """Take the script. An iterator is advanced when the next answer is needed."""
         if isinstance(answers, str):
             raise TypeError("answers must be a list of answers, not one text")
         self.definition: Final = ToolDefinition(
@@ -352,28 +337,28 @@ class ScriptedTool:
         self._subjects = subjects
         self._preview = preview
         self.calls: Final[list[ToolCall]] = []
-        """Every call that was begun."""
+        """The calls that began."""
         self.ended: Final[list[ToolCall]] = []
-        """Those that came to their end, with an output or an exception of the script."""
+        """The calls that ended with an output or an exception of the script."""
         self.stopped: Final[list[ToolCall]] = []
-        """Those that were cancelled while they waited."""
+        """The calls that were cancelled while they waited."""
         self.begun: Final = asyncio.Event()
         """Set as soon as a call begins."""
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return what the script says a call is about."""
+        """Return the scripted subjects of a call."""
         if isinstance(self._subjects, Exception):
             raise self._subjects
         return self._subjects(call) if callable(self._subjects) else tuple(self._subjects)
 
     async def preview(self, call: ToolCall) -> str:
-        """Return what the script shows of a call."""
+        """Return the scripted preview of a call."""
         if isinstance(self._preview, Exception):
             raise self._preview
         return self._preview(call) if callable(self._preview) else self._preview
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Do what the script says.
+        """Play the next answer of the script.
 
         Raises ScriptRanOut if there is no answer left, which ends the run of an agent as well.
         """
