@@ -1,7 +1,7 @@
 """The conformance kit: one list of named cases for every wire and every provider, yours too.
 
-A wire takes part through a `ScriptedServer`, which says scripted answers as a server of its protocol
-would; a provider through a `ProviderHarness`, which makes it give scripted answers.
+A wire takes part through a `ScriptedServer`, which encodes scripts as a server of its protocol
+does; a provider through a `ProviderHarness`, which sets it up to stream scripts.
 
     python -m steno.testing.conformance --wire my_package.servers:MyServer
 

@@ -56,14 +56,14 @@ def _run_wire_cases(servers: Sequence[ScriptedServer]) -> list[CaseResult]:
 
 def _run_stream_cases(servers: Sequence[ScriptedServer]) -> list[CaseResult]:
     harnesses: list[ProviderHarness] = [ScriptedProviderHarness()]
-    spoken = {vendor.wire for vendor in CATALOG.values()}
-    harnesses += [HttpProviderHarness(server) for server in servers if server.wire.NAME in spoken]
+    wires = {vendor.wire for vendor in CATALOG.values()}
+    harnesses += [HttpProviderHarness(server) for server in servers if server.wire.NAME in wires]
     harnesses += [ReplayProviderHarness(server) for server in servers]
     return [result for harness in harnesses for result in run_stream_cases(harness)]
 
 
 def _find_server(place: str) -> ScriptedServer:
-    """Find a server by `module:name`: an instance, or a class that needs nothing."""
+    """Find a server by `module:name`: an instance, or a class without parameters."""
     module, _, name = place.partition(":")
     if not module or not name:
         raise argparse.ArgumentTypeError(f"{place}: write MODULE:SERVER")

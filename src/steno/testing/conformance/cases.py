@@ -1,4 +1,7 @@
-"""Every case there is, in the order of the matrix. The name of a case is that of its function."""
+"""The cases for wires and providers, in the order of the matrix, and the functions that run them.
+
+The name of a case is the name of its function.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,7 @@ from steno.testing.conformance.provider_harness import ProviderHarness
 from steno.testing.conformance.scripted_server import NotExpressible, ScriptedServer
 
 WireCase: TypeAlias = Callable[[ScriptedServer], None]
-
-
 StreamCase: TypeAlias = Callable[[ProviderHarness], Coroutine[Any, Any, None]]
-
-
 WIRE_CASES: Final[tuple[WireCase, ...]] = (
     response_cases.text,
     response_cases.thinking,
@@ -76,9 +75,7 @@ WIRE_CASES: Final[tuple[WireCase, ...]] = (
     request_cases.foreign_block,
     request_cases.foreign_call_ids,
 )
-"""What is asked of every wire."""
-
-
+"""The cases for every wire."""
 STREAM_CASES: Final[tuple[StreamCase, ...]] = (
     stream_cases.end,
     stream_cases.message_after_end,
@@ -97,20 +94,13 @@ STREAM_CASES: Final[tuple[StreamCase, ...]] = (
     stream_cases.leaving_early_closes,
     stream_cases.close_before_start,
 )
-"""What is asked of every provider."""
-
-
-# -- run -------------------------------------------------------------------------------------------
-#
-# Run cases and show what came of them as a matrix.
-
-
+"""The cases for every provider."""
 CASE_TIMEOUT_S: Final = 5
-"""How long a case about streams may take; those that pass take no time."""
+"""The longest time of a case about streams; a case that passes takes almost none."""
 
 
 def run_wire_case(case: WireCase, server: ScriptedServer) -> CaseResult:
-    """Run one case against the wire of a server; whatever it raises is in the result."""
+    """Run one case against the wire of a server; an exception becomes a failed result."""
     return _run_case(case.__name__, server.wire.NAME, lambda: case(server))
 
 
@@ -152,6 +142,6 @@ def _run_case(case: str, subject: str, act: Callable[[], None]) -> CaseResult:
         )
     except CaseFailure as exc:
         return CaseResult(case, subject, CaseOutcome.FAIL, str(exc))
-    except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for
+    except Exception as exc:  # noqa: BLE001 - a crash is a result
         return CaseResult(case, subject, CaseOutcome.FAIL, f"crashed: {describe_crash(exc)}")
     return CaseResult(case, subject, CaseOutcome.OK)

@@ -1,4 +1,4 @@
-"""Cases about bytes: how they are cut, ended and escaped must change nothing."""
+"""Cases about bytes: chunks, line ends and escapes must not change the decoded response."""
 
 from __future__ import annotations
 
@@ -39,38 +39,21 @@ _UNICODE_LINE_BREAKS: Final = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei"
 _ESCAPES: Final = 'NUL \0, tab \t, quote ", slash \\ / , break \r\n, data: {"a": 1}\n\n, 😀 ü'
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _RANDOM_SPLITS: Final = 40
+_USAGE: Final = Usage(input_tokens=100, output_tokens=20)
 
 
-def _full_response_frames(server: ScriptedServer) -> list[bytes]:
-    """Return an answer with as much in it as the protocol can say."""
-    end = usage_if_supported(server, TurnEnd(StopReason.TOOL_USE, usage=_USAGE))
-    return server.frames([*_full_response_script(server), end])
-
-
-def _full_response_script(server: ScriptedServer) -> list[ScriptLine]:
-    return supported_lines(
-        server,
-        [ThinkingPiece("Let me "), ThinkingPiece("see: ü.")],
-        [ThinkingSeal("c2VhbA==")],
-        [KeepAlive()],
-        [TextPiece("Reading "), TextPiece("both 😀.\n")],
-        [CallFragment(0, "a", "read", '{"path":'), CallFragment(0, None, None, '"ü.py"}')],
-        [WholeCall("b", "write", '{"path":"y.py","n":[1,2.50]}')],
-    )
-
-
-# -- pieces ----------------------------------------------------------------------------------
+# -- chunks ------------------------------------------------------------------------------------
 
 
 def one_byte_chunks(server: ScriptedServer) -> None:
-    """Bytes that come one at a time mean the same."""
+    """Bytes that arrive one at a time are decoded to the same events."""
     body = b"".join(_full_response_frames(server))
     pieces = (body[place : place + 1] for place in range(len(body)))
     _expect_same_as_whole(server, pieces, body, "byte by byte")
 
 
 def any_chunking(server: ScriptedServer) -> None:
-    """However the bytes are cut, events and errors are the same."""
+    """Events and errors are the same however the bytes are cut."""
     bodies = [b"".join(_full_response_frames(server))]
     with suppress(NotExpressible):
         bodies.append(
@@ -84,39 +67,39 @@ def any_chunking(server: ScriptedServer) -> None:
 
 
 def cut_at_every_byte(server: ScriptedServer) -> None:
-    """Wherever the bytes end, what came before stands, and the end is told or missed."""
+    """Wherever the bytes end, events before stay, and the result is an end or an error."""
     frames = _full_response_frames(server)
     full = decode_pieces(server.wire, frames)
     require(full.error is None and full.has_ended, "the whole of it is not understood")
-    said = b""
-    for told, frame in zip(_events_before_each_frame(server, frames), frames, strict=True):
+    received = b""
+    for earlier, frame in zip(_events_before_each_frame(server, frames), frames, strict=True):
         for length in range(len(frame)):
-            decoded = decode_pieces(server.wire, [said + frame[:length]])
-            _check_partial_stream(decoded, told, full, f"after {len(said) + length} bytes")
-        said += frame
+            decoded = decode_pieces(server.wire, [received + frame[:length]])
+            _check_partial_stream(decoded, earlier, full, f"after {len(received) + length} bytes")
+        received += frame
     expect(type(decode_pieces(server.wire, []).error), CutShort, "the error of an empty stream")
 
 
 def _events_before_each_frame(
     server: ScriptedServer, frames: list[bytes]
 ) -> list[tuple[Event, ...]]:
-    """Return what was told for certain before each of the frames came."""
+    """Return the events that were decoded before each of the frames."""
     decoder = server.wire.StreamDecoder(model=MODEL)
-    told: list[tuple[Event, ...]] = [()]
+    decoded: list[tuple[Event, ...]] = [()]
     for frame in frames[:-1]:
-        told.append((*told[-1], *decoder.feed(frame)))
-    return told
+        decoded.append((*decoded[-1], *decoder.feed(frame)))
+    return decoded
 
 
 def _check_partial_stream(
-    decoded: DecodedStream, told: tuple[Event, ...], full: DecodedStream, place: str
+    decoded: DecodedStream, earlier: tuple[Event, ...], full: DecodedStream, place: str
 ) -> None:
-    """Refuse a part of an answer that lost something, or says what the whole does not say."""
+    """Raise CaseFailure if a part of a response lost events or has other content than the whole."""
     if decoded.error is None:
         require(decoded.has_ended, f"{place}: neither an end nor an error")
     elif not isinstance(decoded.error, ProtocolError):
         raise CaseFailure(f"{place}: raised {type(decoded.error).__name__}")
-    require(decoded.events[: len(told)] == told, f"{place}: lost what had come before")
+    require(decoded.events[: len(earlier)] == earlier, f"{place}: lost what had come before")
     text = decoded.message.text or ""
     require((full.message.text or "").startswith(text), f"{place}: other text than in the whole")
     require(len(decoded.calls) <= len(full.calls), f"{place}: more calls than in the whole")
@@ -125,7 +108,7 @@ def _check_partial_stream(
         require(is_beginning, f"{place}: other arguments than in the whole")
 
 
-# -- ends of lines ---------------------------------------------------------------------------
+# -- line ends and marks -----------------------------------------------------------------------
 
 
 def crlf(server: ScriptedServer) -> None:
@@ -140,7 +123,7 @@ def crlf(server: ScriptedServer) -> None:
 
 
 def byte_order_mark(server: ScriptedServer) -> None:
-    """A byte order mark in front is no part of the answer."""
+    """A byte order mark at the start is not part of the response."""
     body = b"".join(_full_response_frames(server))
     marked = _BYTE_ORDER_MARK + body
     wanted = decode_pieces(server.wire, [body])
@@ -158,45 +141,61 @@ def no_last_line_end(server: ScriptedServer) -> None:
 
 
 def no_final_mark(server: ScriptedServer) -> None:
-    """The protocol's own sign of the end may be missing, if the model said that it is done."""
+    """The protocol's own end marker may be missing if the stop reason has arrived."""
     end = usage_if_supported(server, TurnEnd(usage=_USAGE))
     marked = decode_script(server, TextPiece("Hi"), end)
     bare = decode_script(server, TextPiece("Hi"), replace(end, has_end_marker=False))
     expect(bare.message, marked.message, "the message")
 
 
-# -- characters ------------------------------------------------------------------------------
+# -- characters --------------------------------------------------------------------------------
 
 
 def unicode_line_separators(server: ScriptedServer) -> None:
-    """Characters that some take for line ends are text like any other."""
+    """Unicode line separators are text like any other."""
     _expect_text(server, _UNICODE_LINE_BREAKS, _UNICODE_LINE_BREAKS)
 
 
 def nul_and_escapes(server: ScriptedServer) -> None:
-    """What JSON has to escape, and what looks like framing, comes out as it went in."""
+    """Characters that JSON escapes, and text that looks like framing, are decoded unchanged."""
     _expect_text(server, _ESCAPES, _ESCAPES)
 
 
 def lone_surrogates(server: ScriptedServer) -> None:
-    """Half a character is replaced, since nobody would take it back."""
+    """A lone surrogate is replaced, since no provider accepts it in a request."""
     _expect_text(server, "a\ud83db", "a\ufffdb")
 
 
 def split_surrogates(server: ScriptedServer) -> None:
-    """A character that was cut in two halves, one in each event, is whole again."""
+    """A surrogate pair that is split over two events is joined."""
     decoded = decode_script(server, TextPiece("a\ud83d"), TextPiece("\ude00b"), TurnEnd())
     expect(decoded.message.text, "a😀b", "text")
 
 
-def _expect_text(server: ScriptedServer, said: str, wanted: str) -> None:
-    decoded = decode_script(server, TextPiece(said), TextPiece("."), TurnEnd())
+def _expect_text(server: ScriptedServer, sent: str, wanted: str) -> None:
+    decoded = decode_script(server, TextPiece(sent), TextPiece("."), TurnEnd())
     expect(decoded.message.text, f"{wanted}.", "text")
 
 
-# -- cutting ---------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------
 
-_USAGE: Final = Usage(input_tokens=100, output_tokens=20)
+
+def _full_response_frames(server: ScriptedServer) -> list[bytes]:
+    """Return a response with everything that the protocol can express."""
+    end = usage_if_supported(server, TurnEnd(StopReason.TOOL_USE, usage=_USAGE))
+    return server.frames([*_full_response_script(server), end])
+
+
+def _full_response_script(server: ScriptedServer) -> list[ScriptLine]:
+    return supported_lines(
+        server,
+        [ThinkingPiece("Let me "), ThinkingPiece("see: ü.")],
+        [ThinkingSeal("c2VhbA==")],
+        [KeepAlive()],
+        [TextPiece("Reading "), TextPiece("both 😀.\n")],
+        [CallFragment(0, "a", "read", '{"path":'), CallFragment(0, None, None, '"ü.py"}')],
+        [WholeCall("b", "write", '{"path":"y.py","n":[1,2.50]}')],
+    )
 
 
 def _expect_same_as_whole(

@@ -3,7 +3,7 @@
     test_my_wire = wire_test(MyServer())
     test_my_provider = stream_test(MyHarness())
 
-What a protocol cannot say is skipped.
+A case that a protocol cannot express is skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a provider takes part: somebody who can make it answer as a script says."""
+"""Harnesses that set up a provider to stream the responses of scripts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from steno.transport.replay import RecordedResponse, ReplayStep, ReplayTransport
 
 
 class ProviderHarness(ABC):
-    """Sets up a provider that answers as scripts say."""
+    """Sets up a provider that streams the responses of scripts."""
 
     name: str
-    """What to call the provider."""
+    """The name of the provider in the matrix."""
 
     @abstractmethod
-    def provider(self, *answers: Script) -> Provider:
-        """Return a provider that gives these answers, in order. Raises NotExpressible.
+    def provider(self, *scripts: Script) -> Provider:
+        """Return a provider that streams these scripts, in order. Raises NotExpressible.
 
-        `StalledConnection` is a server that says nothing more and does not hang up; a script without an
-        `TurnEnd` is one that hangs up.
+        `StalledConnection` is a server that sends nothing more and keeps the connection open; a
+        script without a `TurnEnd` is one that closes it.
         """
 
 
@@ -46,14 +46,14 @@ class HttpProviderHarness(ProviderHarness):
     """The HTTP provider, with a server in place of the network."""
 
     def __init__(self, server: ScriptedServer) -> None:
-        """Take who speaks; the wire must be one that vendors speak."""
+        """Take the server; a vendor must be able to use its wire."""
         self._server = server
         self.name: str = f"http/{server.wire.NAME}"
 
-    def provider(self, *answers: Script) -> Provider:
-        """Return a provider that gives these answers."""
+    def provider(self, *scripts: Script) -> Provider:
+        """Return a provider that streams these scripts."""
         vendor = Vendor(name="stage", wire=self._server.wire.NAME, base_url="http://127.0.0.1")
-        transport = ReplayTransport([_record_script(self._server, script) for script in answers])
+        transport = ReplayTransport([_record_script(self._server, script) for script in scripts])
         return HttpProvider(vendor, transport=transport, retries=Retries(most=0))
 
 
@@ -61,13 +61,13 @@ class ReplayProviderHarness(ProviderHarness):
     """The replaying provider of `steno.testing`, for any wire."""
 
     def __init__(self, server: ScriptedServer) -> None:
-        """Take who speaks."""
+        """Take the server."""
         self._server = server
         self.name: str = f"replay/{server.wire.NAME}"
 
-    def provider(self, *answers: Script) -> Provider:
-        """Return a provider that gives these answers."""
-        recordings = [_record_script(self._server, script) for script in answers]
+    def provider(self, *scripts: Script) -> Provider:
+        """Return a provider that streams these scripts."""
+        recordings = [_record_script(self._server, script) for script in scripts]
         return ReplayingProvider(self._server.wire, recordings)
 
 
@@ -76,17 +76,17 @@ class ScriptedProviderHarness(ProviderHarness):
 
     name = "scripted"
 
-    def provider(self, *answers: Script) -> Provider:
-        """Return a provider that gives these answers."""
-        return ScriptedProvider([[_scripted_step(line) for line in script] for script in answers])
+    def provider(self, *scripts: Script) -> Provider:
+        """Return a provider that streams these scripts."""
+        return ScriptedProvider([[_scripted_step(line) for line in script] for script in scripts])
 
 
 def _record_script(server: ScriptedServer, script: Script) -> RecordedResponse:
-    """Let a server say a script, with silence where the script has it."""
-    decoded = [line for line in script if not isinstance(line, StalledConnection)]
-    steps: list[ReplayStep] = list(server.frames(decoded))
-    if len(decoded) < len(script):
-        steps.append(math.inf)  # a script is silent at its end, if at all
+    """Record the bytes of a script, with an endless wait for a stalled connection."""
+    sent = [line for line in script if not isinstance(line, StalledConnection)]
+    steps: list[ReplayStep] = list(server.frames(sent))
+    if len(sent) < len(script):
+        steps.append(math.inf)  # a script stalls at its end, if at all
     return RecordedResponse(tuple(steps))
 
 

@@ -1,4 +1,4 @@
-"""Cases about what a wire sends: nothing lost, nothing told to the wrong model, no byte moved."""
+"""Cases about the requests that a wire encodes: complete, stable, and seals only to their maker."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def _request(messages: tuple[Message, ...]) -> Request:
     return Request(messages=messages, model=MODEL, tools=(_READ,), max_tokens=1000)
 
 
-# -- there and back --------------------------------------------------------------------------
+# -- round trips ---------------------------------------------------------------------------
 
 
 def response_equals_stream(server: ScriptedServer) -> None:
-    """A whole answer and the same one in pieces are the same message."""
+    """A whole response and the same one as a stream are the same message."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me see.")],
@@ -98,7 +98,7 @@ def response_equals_stream(server: ScriptedServer) -> None:
 
 
 def request_round_trip(server: ScriptedServer) -> None:
-    """A request that is read and written again says the same, down to members nobody knows."""
+    """A request that is decoded and encoded again is equal, unknown members included."""
     wire = server.wire
     for number, recorded in enumerate(server.requests):
         written = wire.encode_request(wire.decode_request(recorded)).body
@@ -109,7 +109,7 @@ def request_round_trip(server: ScriptedServer) -> None:
 
 
 def request_says_it_all(server: ScriptedServer) -> None:
-    """Every word, call, result and tool of a conversation reaches the provider."""
+    """All text, calls, results and tools of a conversation are in the request."""
     body = server.wire.encode_request(_request(_conversation())).body.decode()
     for part in ("Be brief.", "Read both files.", "I look.", "one", "two", "There is none."):
         require(part in body, f"not sent: {part!r}")
@@ -118,7 +118,7 @@ def request_says_it_all(server: ScriptedServer) -> None:
 
 
 def same_request_same_bytes(server: ScriptedServer) -> None:
-    """The same request is written as the same bytes, and asks for pieces only if told to."""
+    """The same request is encoded as the same bytes, with and without `stream`."""
     request = _request(_conversation())
     encode = server.wire.encode_request
     expect(encode(request).body, encode(request).body, "bytes")
@@ -126,7 +126,7 @@ def same_request_same_bytes(server: ScriptedServer) -> None:
 
 
 def prefix_stable(server: ScriptedServer) -> None:
-    """A longer conversation begins with the same bytes as the shorter one: caches live on that."""
+    """A longer conversation begins with the same bytes as the shorter one, which caches depend on."""
     messages = _conversation()
     bodies = [
         server.wire.encode_request(_request(messages[:count])).body
@@ -140,7 +140,7 @@ def prefix_stable(server: ScriptedServer) -> None:
 
 
 def kept_encoder(server: ScriptedServer) -> None:
-    """An encoder kept for a conversation writes what a new one would, whatever is asked of it next."""
+    """An encoder kept for a conversation returns the same bytes as a new one for every request."""
     make: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
     if make is None:
         raise NotExpressible("anything again: the wire has no Encoder")
@@ -155,7 +155,7 @@ def kept_encoder(server: ScriptedServer) -> None:
 
 
 def _branching_requests(server: ScriptedServer) -> list[Request]:
-    """Return the requests of a conversation that changes models, goes back and goes on elsewhere."""
+    """Return the requests of a conversation that changes models, rewinds and continues on a branch."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me see.")],
@@ -196,7 +196,7 @@ def outside_tool_names(server: ScriptedServer) -> None:
 
 
 def failed_result(server: ScriptedServer) -> None:
-    """What went wrong with a call is told, and that it did is told or reported as a loss."""
+    """The text of a failed result is sent; its failure is sent or reported as a loss."""
     call = ToolCall(id="call_1", name="read")
     failure = ToolResultMessage.error("call_1", "no such file")
     encoded = server.wire.encode_request(
@@ -204,36 +204,38 @@ def failed_result(server: ScriptedServer) -> None:
     )
     require(b"no such file" in encoded.body, "the explanation is not sent")
     results = server.wire.decode_request(encoded.body).messages
-    is_told = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
+    is_sent = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
     is_reported = ChangeCode.OUTCOME in [loss.code for loss in encoded.losses]
-    require(is_told or is_reported, "the failure is neither told nor reported as a loss")
+    require(is_sent or is_reported, "the failure is neither told nor reported as a loss")
 
 
 def invalid_call_in_history(server: ScriptedServer) -> None:
-    """A call that nobody could run does not brick the conversation: it is sent, with its result."""
+    """An invalid call does not break the conversation: it is sent, with its result."""
     call = InvalidToolCall(id="call_1", name="read", arguments='{"path": "x', reason="cut off")
     failure = ToolResultMessage.error("call_1", "the arguments were cut off")
     encoded = server.wire.encode_request(
         _request((USER, ChatMessage.assistant(None, [call]), failure))
     )
-    server.wire.decode_request(encoded.body)  # or it is no request any more
+    server.wire.decode_request(encoded.body)  # raises if it is no request any more
     require(b'\\"path\\": \\"x' in encoded.body, "the words of the call are not sent")
     require(b"the arguments were cut off" in encoded.body, "the result is not sent")
 
 
-# -- for this provider alone -----------------------------------------------------------------
+# -- seals, blocks and ids of one provider -----------------------------------------------------------------
 
 
 def seal_only_to_its_maker(server: ScriptedServer) -> None:
-    """A seal goes back to the model that made it, and to no other; that is reported."""
-    said = decode_script(
+    """A seal is sent to the model that made it, and to no other; the loss is reported."""
+    sealed = decode_script(
         server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
     ).message
-    require(_SEAL in _encode_history(server, said, MODEL), "the seal is not sent back to its maker")
     require(
-        _SEAL not in _encode_history(server, said, "model-2"), "the seal is sent to another model"
+        _SEAL in _encode_history(server, sealed, MODEL), "the seal is not sent back to its maker"
     )
-    [thought] = [block for block in said.content if isinstance(block, Thinking)]
+    require(
+        _SEAL not in _encode_history(server, sealed, "model-2"), "the seal is sent to another model"
+    )
+    [thought] = [block for block in sealed.content if isinstance(block, Thinking)]
     assert thought.seal is not None
     foreign = replace(thought.seal, provider="somebody_else")
     answer = AssistantMessage(content=(replace(thought, seal=foreign), Text("Four.")))
@@ -243,7 +245,7 @@ def seal_only_to_its_maker(server: ScriptedServer) -> None:
 
 
 def seal_with_two_calls(server: ScriptedServer) -> None:
-    """Sealed thinking and two calls behind it stay apart, and all of it goes back to its maker."""
+    """Sealed thinking and the two calls after it stay apart, and all are sent to their maker."""
     calls = [("a", "read", '{"path":"x.py"}'), ("b", "read", '{"path":"y.py"}')]
     thought = (ThinkingPiece("Let me see."), ThinkingSeal(_SEAL))
     asking = [WholeCall(*call) for call in calls]
@@ -264,7 +266,7 @@ def seal_with_two_calls(server: ScriptedServer) -> None:
 
 
 def foreign_seal(server: ScriptedServer) -> None:
-    """The seal of another wire is left out and reported; the answer is still sent."""
+    """The seal of another wire is left out and reported; the text is still sent."""
     seal = Seal(data=_SEAL, provider="somebody_else", api="another_wire", model=MODEL)
     answer = AssistantMessage(content=(Thinking("Let me see.", seal=seal), Text("Four.")))
     require(_SEAL not in _encode_history(server, answer, MODEL), "the seal is sent")
@@ -301,7 +303,7 @@ def foreign_call_ids(server: ScriptedServer) -> None:
 
 
 def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str) -> str:
-    """Return the body that sends an answer back; a seal that is left out must be reported."""
+    """Return the body of a request with this message; a seal that is left out must be reported."""
     request = Request(model=model, messages=(USER, answer, USER), max_tokens=1000)
     encoded = server.wire.encode_request(request)
     body = encoded.body.decode()

@@ -1,4 +1,8 @@
-"""Cases about how a turn ends: its reason, its cost, or an error."""
+"""Cases about the response that a wire decodes: text, tool calls, the end of a turn, errors.
+
+Servers vary in how they send ids, indexes, arguments and usage, and send members that no wire
+knows yet. The message must be the same in every case, and nothing may be lost.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +45,105 @@ from steno.testing.conformance.scripted_server import (
     WholeCall,
 )
 
-# -- calls -----------------------------------------------------------------------------------------
-#
-# Cases about tool calls, with everything that servers do to ids, indexes and arguments.
-
-
+_SEAL: Final = "c2VhbGVkLWJ5LXRoZS1raXQ="
+_UNKNOWN_TOKEN: Final = "hologram-4711"  # noqa: S105 - text that no provider knows
 _READ_CALL: Final = ("a", "read", '{"path":"x.py"}')
-
-
 _WRITE_CALL: Final = ("b", "write", '{"path":"y.py","n":1.50}')
-
-
 _TOOL_USE_END: Final = TurnEnd(StopReason.TOOL_USE)
-
-
 _FRAGMENT_COUNT: Final = 2_000
+_STOP_REASONS: Final = (
+    StopReason.END_TURN,
+    StopReason.LENGTH,
+    StopReason.TOOL_USE,
+    StopReason.CONTENT_FILTER,
+    StopReason.PAUSE,
+)
+_PLAIN_USAGE: Final = Usage(input_tokens=100, output_tokens=20)
+_DETAILED_USAGES: Final = (
+    Usage(
+        input_tokens=100,
+        output_tokens=20,
+        cache_read_tokens=64,
+        cache_write_tokens=16,
+        thinking_tokens=5,
+    ),
+    Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64, thinking_tokens=5),
+    Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64),
+)
+_STATUSES: Final = {400: False, 401: False, 404: False, 429: True, 503: True}
+"""Statuses, and whether to retry."""
+_ERROR_BODIES: Final = (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', b"\xff", b"[]")
+
+
+# -- text, thinking and refusals ---------------------------------------------------------------
+
+
+def text(server: ScriptedServer) -> None:
+    """Text arrives piece by piece and is one block in the end."""
+    decoded = decode_script(
+        server, TextPiece("Hel"), TextPiece("lo"), TextPiece(", world"), TurnEnd()
+    )
+    _expect_only_text(decoded, "Hello, world")
+    expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
+
+
+def thinking(server: ScriptedServer) -> None:
+    """Thinking is a block of its own, in front of the text that follows it."""
+    decoded = decode_script(
+        server, ThinkingPiece("Let me"), ThinkingPiece(" see."), TextPiece("Four."), TurnEnd()
+    )
+    thought = _find_thinking(decoded)
+    expect((thought.text, thought.redacted), ("Let me see.", False), "thinking")
+    expect(decoded.message.text, "Four.", "text")
+    expect(decoded.message.content[0], thought, "the first block")
+
+
+def thinking_with_seal(server: ScriptedServer) -> None:
+    """A seal belongs to the thinking it arrived with and names the model that made it."""
+    decoded = decode_script(
+        server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
+    )
+    thought = _find_thinking(decoded)
+    expect(thought.text, "Let me see.", "thinking")
+    require(thought.seal is not None, "the thinking has no seal")
+    assert thought.seal is not None
+    require(_SEAL in thought.seal.data, "the seal does not hold what the server sent")
+    expect((thought.seal.api, thought.seal.model), (server.wire.NAME, MODEL), "maker of the seal")
+    expect(decoded.message.text, "Four.", "text")
+
+
+def redacted_thinking(server: ScriptedServer) -> None:
+    """Thinking of which the server sends only the seal is kept as thinking, with that seal."""
+    decoded = decode_script(server, RedactedThinking(_SEAL), TextPiece("Four."), TurnEnd())
+    thought = _find_thinking(decoded)
+    expect(thought.text, "", "thinking")
+    require(thought.seal is not None and _SEAL in thought.seal.data, "the seal is not kept")
+    expect(decoded.message.text, "Four.", "text")
+
+
+def refusal_or_filter(server: ScriptedServer) -> None:
+    """A refusal stops the turn as `content_filter`, and its text is kept."""
+    try:
+        decoded = decode_script(server, Refusal("I will not."), TurnEnd())
+        require(decoded.contains("I will not."), "the words of the refusal are not kept")
+    except NotExpressible:
+        decoded = decode_script(server, TextPiece("I w"), TurnEnd(StopReason.CONTENT_FILTER))
+        expect(decoded.message.text, "I w", "text")
+    expect(decoded.message.stop_reason, StopReason.CONTENT_FILTER, "stop reason")
+
+
+def _expect_only_text(decoded: DecodedStream, wanted: str) -> None:
+    expect(decoded.block_types, ["Text"], "kinds of blocks")
+    expect(decoded.message.text, wanted, "text")
+
+
+def _find_thinking(decoded: DecodedStream) -> Thinking:
+    found = [block for block in decoded.message.content if isinstance(block, Thinking)]
+    expect(len(found), 1, "blocks of thinking")
+    return found[0]
+
+
+# -- tool calls --------------------------------------------------------------------------------
 
 
 def two_calls(server: ScriptedServer) -> None:
@@ -69,13 +157,13 @@ def two_calls(server: ScriptedServer) -> None:
 
 
 def plain_stop_with_calls(server: ScriptedServer) -> None:
-    """A turn with calls has stopped for them, even if the server says no more than that it ended."""
+    """A turn with calls has stopped for them, even if the server only reports a plain end."""
     decoded = decode_script(server, WholeCall(*_READ_CALL), TurnEnd(StopReason.END_TURN))
     expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 
 def interleaved_calls(server: ScriptedServer) -> None:
-    """Fragments of two calls come in turn; each goes to its own."""
+    """Fragments of two calls arrive in turn; each is added to its own call."""
     decoded = decode_script(
         server,
         CallFragment(0, "a", "read", '{"path"'),
@@ -103,7 +191,7 @@ def shared_index(server: ScriptedServer) -> None:
 
 
 def missing_index(server: ScriptedServer) -> None:
-    """Without any index, fragments go to the call that is open."""
+    """Without any index, fragments belong to the call that is open."""
     decoded = decode_script(
         server,
         CallFragment(None, "a", "read", '{"path":'),
@@ -116,7 +204,7 @@ def missing_index(server: ScriptedServer) -> None:
 
 
 def late_name(server: ScriptedServer) -> None:
-    """A name may come behind the arguments."""
+    """A name may arrive after the arguments."""
     decoded = decode_script(
         server,
         CallFragment(0, "a", None, '{"path":"x.py"}'),
@@ -127,7 +215,7 @@ def late_name(server: ScriptedServer) -> None:
 
 
 def late_id(server: ScriptedServer) -> None:
-    """An id may come behind the first arguments."""
+    """An id may arrive after the first arguments."""
     decoded = decode_script(
         server,
         CallFragment(0, None, "read", '{"path":'),
@@ -161,7 +249,7 @@ def missing_ids(server: ScriptedServer) -> None:
     require(len({call.id for call in decoded.message.tool_calls}) == 2, "the ids are not two")
 
 
-# -- arguments -------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------
 
 
 def no_arguments(server: ScriptedServer) -> None:
@@ -175,7 +263,7 @@ def no_arguments(server: ScriptedServer) -> None:
 
 
 def invalid_json_arguments(server: ScriptedServer) -> None:
-    """Arguments that are no JSON object make a call that says so and keeps its words."""
+    """Arguments that are no JSON object make an invalid call that keeps their text."""
     for arguments in _supported_arguments(server, '{"path":', "not JSON", "[1]"):
         [call] = decode_script(
             server, _build_call(server, "read", arguments), _TOOL_USE_END
@@ -186,12 +274,22 @@ def invalid_json_arguments(server: ScriptedServer) -> None:
 
 def many_fragments(server: ScriptedServer) -> None:
     """Arguments in thousands of fragments are joined, with nothing lost."""
-    words = [f"{number} " for number in range(_FRAGMENT_COUNT)]
-    fragments = ['{"text":"', *words, '"}']
+    numbers = [f"{number} " for number in range(_FRAGMENT_COUNT)]
+    fragments = ['{"text":"', *numbers, '"}']
     first = CallFragment(0, "a", "write", fragments[0])
     others = [CallFragment(0, None, None, fragment) for fragment in fragments[1:]]
     decoded = decode_script(server, first, *others, _TOOL_USE_END)
     expect(decoded.calls, [("a", "write", "".join(fragments))], "calls")
+
+
+def _supported_arguments(server: ScriptedServer, *arguments: str | None) -> list[str | None]:
+    """Return those arguments that the protocol can express. Raises NotExpressible."""
+    found = [
+        each for each in arguments if _is_expressible(server, _build_call(server, "read", each))
+    ]
+    if not found:
+        raise NotExpressible("any of these arguments")
+    return found
 
 
 def _build_call(
@@ -202,16 +300,6 @@ def _build_call(
     return part if _is_expressible(server, part) else WholeCall("a", name, arguments)
 
 
-def _supported_arguments(server: ScriptedServer, *arguments: str | None) -> list[str | None]:
-    """Return those arguments that the protocol has a way to say. Raises NotExpressible."""
-    found = [
-        each for each in arguments if _is_expressible(server, _build_call(server, "read", each))
-    ]
-    if not found:
-        raise NotExpressible("any of these arguments")
-    return found
-
-
 def _is_expressible(server: ScriptedServer, line: ScriptLine) -> bool:
     try:
         server.frames([line, _TOOL_USE_END])
@@ -220,44 +308,15 @@ def _is_expressible(server: ScriptedServer, line: ScriptLine) -> bool:
     return True
 
 
-_PLAIN_USAGE: Final = Usage(input_tokens=100, output_tokens=20)
-
-
-_DETAILED_USAGES: Final = (
-    Usage(
-        input_tokens=100,
-        output_tokens=20,
-        cache_read_tokens=64,
-        cache_write_tokens=16,
-        thinking_tokens=5,
-    ),
-    Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64, thinking_tokens=5),
-    Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64),
-)
-
-
-_STATUSES: Final = {400: False, 401: False, 404: False, 429: True, 503: True}
-"""Statuses, and whether to try again."""
-
-
-_ERROR_BODIES: Final = (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', b"\xff", b"[]")
-
-
-_STOP_REASONS: Final = (
-    StopReason.END_TURN,
-    StopReason.LENGTH,
-    StopReason.TOOL_USE,
-    StopReason.CONTENT_FILTER,
-    StopReason.PAUSE,
-)
+# -- the end of a turn -------------------------------------------------------------------------
 
 
 def stop_reasons(server: ScriptedServer) -> None:
     """Every reason that the protocol knows is mapped to ours, and its own word is kept."""
     for reason in _STOP_REASONS:
-        words = WholeCall("a", "now") if reason is StopReason.TOOL_USE else TextPiece("Hi")
+        content = WholeCall("a", "now") if reason is StopReason.TOOL_USE else TextPiece("Hi")
         try:
-            decoded = decode_script(server, words, TurnEnd(reason))
+            decoded = decode_script(server, content, TurnEnd(reason))
         except NotExpressible:
             continue
         expect(decoded.message.stop_reason, reason, "stop reason")
@@ -271,7 +330,7 @@ def unknown_stop_reason(server: ScriptedServer) -> None:
 
 
 def usage(server: ScriptedServer) -> None:
-    """Tokens are counted with the message."""
+    """The message has the token counts."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=_PLAIN_USAGE))
     found = decoded.message.usage
     require(found is not None, "no usage")
@@ -280,7 +339,7 @@ def usage(server: ScriptedServer) -> None:
 
 
 def usage_inclusive(server: ScriptedServer) -> None:
-    """Totals hold what was cached and what was thought, whatever the provider's habit."""
+    """Totals include cached and thinking tokens, however the provider counts them."""
     for full in _DETAILED_USAGES:
         try:
             decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=full))
@@ -292,14 +351,14 @@ def usage_inclusive(server: ScriptedServer) -> None:
 
 
 def usage_alone(server: ScriptedServer) -> None:
-    """Tokens may come behind the end, in a message of their own."""
+    """Token counts may arrive after the end, in an event of their own."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(), UsageOnly(_PLAIN_USAGE))
     expect(decoded.message.usage, _PLAIN_USAGE, "usage")
     expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
 
 
 def end_is_told_once(server: ScriptedServer) -> None:
-    """There is one end, and it is the last event."""
+    """There is one `Finished`, and it is the last event."""
     events = decode_script(
         server, TextPiece("Hi"), usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     ).events
@@ -307,18 +366,18 @@ def end_is_told_once(server: ScriptedServer) -> None:
     expect(ends, [len(events) - 1], "places of the end")
 
 
-# -- errors ----------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------
 
 
 def error_after_200(server: ScriptedServer) -> None:
-    """An error inside an answer is raised, with the provider's own explanation."""
+    """An error inside a response is raised, with the provider's own explanation."""
     decoded = decode_script_or_error(server, ServerFailure("the engine died"))
     _expect_provider_error(decoded.error)
     expect(decoded.events, (), "events")
 
 
 def error_keeps_what_came(server: ScriptedServer) -> None:
-    """What was said before an error is told before it is raised, even in one piece with it."""
+    """Events before an error are returned before it is raised, even in one piece with it."""
     decoded = decode_script_or_error(
         server, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died")
     )
@@ -335,7 +394,7 @@ def error_keeps_what_came(server: ScriptedServer) -> None:
 
 
 def error_in_place_of_an_answer(server: ScriptedServer) -> None:
-    """A status that is no success becomes an error which says whether to try again."""
+    """A status that is no success becomes an error which reports whether to retry."""
     for status, is_retryable in _STATUSES.items():
         for body in _ERROR_BODIES:
             error = server.wire.decode_error(status, body, {"retry-after": "7"})
@@ -346,17 +405,17 @@ def error_in_place_of_an_answer(server: ScriptedServer) -> None:
 
 
 def cut_short(server: ScriptedServer) -> None:
-    """A stream that ends before the model did says so, and what came stands."""
+    """A stream that ends too early raises CutShort, and the events before it stay."""
     frames = server.frames([TextPiece("Hal"), TextPiece("lo"), TurnEnd()])
-    said = [place for place, _ in enumerate(frames) if _decoded_text(server, frames[: place + 1])]
-    require(bool(said), "no text after any of the events")
-    decoded = decode_pieces(server.wire, frames[: said[0] + 1])
+    with_text = [n for n in range(1, len(frames) + 1) if _decoded_text(server, frames[:n])]
+    require(bool(with_text), "no text after any of the events")
+    decoded = decode_pieces(server.wire, frames[: with_text[0]])
     expect(type(decoded.error), CutShort, "the error")
     expect(decoded.has_ended, False, "that the turn ended")
 
 
 def fed_after_end(server: ScriptedServer) -> None:
-    """A decoder that was closed takes no more, and closing it again does nothing."""
+    """A closed decoder refuses more bytes, and closing it again does nothing."""
     decoder = server.wire.StreamDecoder()
     frames = server.frames([TextPiece("Hi"), TurnEnd()])
     for frame in frames:
@@ -365,15 +424,10 @@ def fed_after_end(server: ScriptedServer) -> None:
     expect(list(decoder.close()), [], "events of a second close")
     try:
         list(decoder.feed(frames[0]))
-    except Exception as exc:  # noqa: BLE001 - whatever it is, it is named
+    except Exception as exc:  # noqa: BLE001 - the case names any error
         expect(type(exc).__name__, "ProtocolError", "the error")
     else:
         raise CaseFailure("took more bytes after its end")
-
-
-def _decoded_text(server: ScriptedServer, frames: list[bytes]) -> str:
-    events = decode_pieces(server.wire, frames).events
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 def _expect_provider_error(error: Exception | None) -> None:
@@ -383,72 +437,12 @@ def _expect_provider_error(error: Exception | None) -> None:
     expect(error.status, 200, "status")
 
 
-# -- words -----------------------------------------------------------------------------------------
-#
-# Cases about what a model says: text, thinking, refusals, and what nobody has a name for.
+def _decoded_text(server: ScriptedServer, frames: list[bytes]) -> str:
+    events = decode_pieces(server.wire, frames).events
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-_SEAL: Final = "c2VhbGVkLWJ5LXRoZS1raXQ="
-
-
-_UNKNOWN_TOKEN: Final = "hologram-4711"  # noqa: S105 - text that no provider knows
-
-
-def text(server: ScriptedServer) -> None:
-    """Text arrives piece by piece and is one block in the end."""
-    decoded = decode_script(
-        server, TextPiece("Hel"), TextPiece("lo"), TextPiece(", world"), TurnEnd()
-    )
-    _expect_only_text(decoded, "Hello, world")
-    expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
-
-
-def thinking(server: ScriptedServer) -> None:
-    """Thinking is a block of its own, in front of the text that follows it."""
-    decoded = decode_script(
-        server, ThinkingPiece("Let me"), ThinkingPiece(" see."), TextPiece("Four."), TurnEnd()
-    )
-    thought = _find_thinking(decoded)
-    expect((thought.text, thought.redacted), ("Let me see.", False), "thinking")
-    expect(decoded.message.text, "Four.", "text")
-    expect(decoded.message.content[0], thought, "the first block")
-
-
-def thinking_with_seal(server: ScriptedServer) -> None:
-    """A seal stands on the thinking it came with and names the model that made it."""
-    decoded = decode_script(
-        server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
-    )
-    thought = _find_thinking(decoded)
-    expect(thought.text, "Let me see.", "thinking")
-    require(thought.seal is not None, "the thinking has no seal")
-    assert thought.seal is not None
-    require(_SEAL in thought.seal.data, "the seal does not hold what the server sent")
-    expect((thought.seal.api, thought.seal.model), (server.wire.NAME, MODEL), "maker of the seal")
-    expect(decoded.message.text, "Four.", "text")
-
-
-def redacted_thinking(server: ScriptedServer) -> None:
-    """Thinking of which only the seal is handed out is kept as thinking, with that seal."""
-    decoded = decode_script(server, RedactedThinking(_SEAL), TextPiece("Four."), TurnEnd())
-    thought = _find_thinking(decoded)
-    expect(thought.text, "", "thinking")
-    require(thought.seal is not None and _SEAL in thought.seal.data, "the seal is not kept")
-    expect(decoded.message.text, "Four.", "text")
-
-
-def refusal_or_filter(server: ScriptedServer) -> None:
-    """A refusal stops the turn as `content_filter`, and its words are kept."""
-    try:
-        decoded = decode_script(server, Refusal("I will not."), TurnEnd())
-        require(decoded.contains("I will not."), "the words of the refusal are not kept")
-    except NotExpressible:
-        decoded = decode_script(server, TextPiece("I w"), TurnEnd(StopReason.CONTENT_FILTER))
-        expect(decoded.message.text, "I w", "text")
-    expect(decoded.message.stop_reason, StopReason.CONTENT_FILTER, "stop reason")
-
-
-# -- what nobody has a name for --------------------------------------------------------------
+# -- unknown events, members and blocks --------------------------------------------------------
 
 
 def unknown_event(server: ScriptedServer) -> None:
@@ -470,7 +464,7 @@ def unknown_member(server: ScriptedServer) -> None:
 
 
 def unknown_block(server: ScriptedServer) -> None:
-    """A block of a new kind is kept in its place and goes back to where it came from."""
+    """A block of a new kind is kept in its place and sent back to its provider."""
     decoded = decode_script(server, TextPiece("Look:"), UnknownBlock(_UNKNOWN_TOKEN), TurnEnd())
     expect(decoded.message.text, "Look:", "text")
     expect(decoded.block_types, ["Text", "Opaque"], "kinds of blocks")
@@ -484,24 +478,13 @@ def unknown_block(server: ScriptedServer) -> None:
 
 
 def keep_alive(server: ScriptedServer) -> None:
-    """What keeps a connection alive leaves no trace."""
+    """Keep-alive events leave no trace."""
     decoded = decode_script(
         server, KeepAlive(), TextPiece("Hel"), KeepAlive(), TextPiece("lo"), KeepAlive(), TurnEnd()
     )
     _expect_only_text(decoded, "Hello")
     quiet = decode_script(server, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
     expect(decoded.events, quiet.events, "events")
-
-
-def _expect_only_text(decoded: DecodedStream, wanted: str) -> None:
-    expect(decoded.block_types, ["Text"], "kinds of blocks")
-    expect(decoded.message.text, wanted, "text")
-
-
-def _find_thinking(decoded: DecodedStream) -> Thinking:
-    found = [block for block in decoded.message.content if isinstance(block, Thinking)]
-    expect(len(found), 1, "blocks of thinking")
-    return found[0]
 
 
 def _expect_unknown_kept(decoded: DecodedStream) -> None:

@@ -1,7 +1,4 @@
-"""How cases listen to a wire, and say what they expected to hear.
-
-What a case compares is the kit's own words, so what it says about a difference may show them.
-"""
+"""Decode the bytes of a scripted server with its wire, for cases to compare."""
 
 from __future__ import annotations
 
@@ -28,15 +25,12 @@ from steno.testing.conformance.scripted_server import (
 from steno.wire import Wire
 
 MODEL: Final = "model-1"
-"""The model that everything in the kit is asked of."""
-
-
-# -- listening -------------------------------------------------------------------------------
+"""The model of every request of the kit."""
 
 
 @dataclass(frozen=True)
 class DecodedStream:
-    """What a wire made of some bytes."""
+    """The events, the message and the error that a wire decoded from some bytes."""
 
     events: tuple[Event, ...]
     error: ProtocolError | ProviderError | None
@@ -46,7 +40,7 @@ class DecodedStream:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the model was decoded to finish."""
+        """Whether a `Finished` was decoded."""
         return any(isinstance(event, Finished) for event in self.events)
 
     @property
@@ -56,7 +50,7 @@ class DecodedStream:
 
     @property
     def block_types(self) -> list[str]:
-        """What the blocks of the message are, in order."""
+        """The class names of the blocks of the message, in order."""
         return [type(block).__name__ for block in self.message.content]
 
     @property
@@ -65,7 +59,7 @@ class DecodedStream:
         return [(call.id, call.name, call.arguments) for call in self.message.tool_calls]
 
     def contains(self, token: str) -> bool:
-        """Tell whether `token` was kept: in the message, or in what was said about it."""
+        """Return whether `token` was kept: in the message, or in its envelope."""
         return token in encode_message(self.message).decode() + json.dumps(self.envelope)
 
 
@@ -77,8 +71,8 @@ def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
     events: list[Event] = []
     error: ProtocolError | ProviderError | None = None
 
-    def take(news: Iterator[Event]) -> None:
-        for event in news:
+    def take(decoded: Iterator[Event]) -> None:
+        for event in decoded:
             events.append(event)
             assembler.feed(event)
 
@@ -92,7 +86,7 @@ def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
 
 
 def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
-    """Let a server say a script; return what its wire understood, which must be all of it."""
+    """Encode a script and decode it with the wire. Raises CaseFailure unless it ends well."""
     decoded = decode_script_or_error(server, *script)
     if decoded.error is not None:
         raise CaseFailure(f"raised {type(decoded.error).__name__}: {decoded.error}")
@@ -101,7 +95,7 @@ def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
 
 
 def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
-    """Do the same, and return an error with what came before it."""
+    """Encode a script and decode it with the wire, up to an error if there is one."""
     frames = server.frames(script)
     decoded = decode_pieces(server.wire, [b"".join(frames)])
     expect_same_decoding(
@@ -111,7 +105,7 @@ def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> Decod
 
 
 def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
-    """Raise CaseFailure if the same bytes were understood differently."""
+    """Raise CaseFailure if the same bytes were decoded differently."""
     expect(found.error_key, wanted.error_key, f"the error, {how}")
     if found.events != wanted.events:
         place = _first_different_event(found.events, wanted.events)
@@ -123,11 +117,11 @@ def _first_different_event(found: tuple[Event, ...], wanted: tuple[Event, ...]) 
     return next((n for n, (one, other) in pairs if one != other), min(len(found), len(wanted)))
 
 
-# -- what can be said ------------------------------------------------------------------------
+# -- what a protocol can express ---------------------------------------------------------------
 
 
 def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
-    """Return an end with its tokens, or without them where the protocol does not count any."""
+    """Return an end with its usage, or without it where the protocol has no token counts."""
     try:
         server.frames([TextPiece("Hi"), end])
     except NotExpressible:
@@ -136,14 +130,14 @@ def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
 
 
 def supported_lines(server: ScriptedServer, *groups: Script) -> list[ScriptLine]:
-    """Return the lines of those groups that the protocol has a way to say. Raises NotExpressible."""
-    said: list[ScriptLine] = []
+    """Return the lines of those groups that the protocol can express. Raises NotExpressible."""
+    supported: list[ScriptLine] = []
     for group in groups:
         try:
-            server.frames([*said, *group, TurnEnd()])
+            server.frames([*supported, *group, TurnEnd()])
         except NotExpressible:
             continue
-        said += group
-    if not said:
+        supported += group
+    if not supported:
         raise NotExpressible("any of it")
-    return said
+    return supported

@@ -1,7 +1,9 @@
-"""What a scripted server says, line by line, in no protocol yet.
+"""Scripts of a response, and the servers that put them into the bytes of one protocol.
 
-A `ScriptedServer` puts these lines into the bytes of its protocol. They are about what a server does,
-bad habits included, not about what we make of it: that is written in the cases.
+A script is a list of lines that name what a server sends, bad habits included, in no protocol.
+A `ScriptedServer` is the server's side of one wire: it encodes scripts and knows of the wire only
+its name. For a line that its protocol cannot express it raises `NotExpressible`, and the kit marks
+the case as not applicable. How a wire must decode the bytes is written in the cases.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from steno.messages.usage import StopReason, Usage
 from steno.wire import Wire
 
-# -- words -----------------------------------------------------------------------------------
+# -- text and thinking -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,19 @@ class ThinkingSeal:
 
 @dataclass(frozen=True)
 class RedactedThinking:
-    """Thinking of which only the seal is handed out."""
+    """Thinking of which the server sends only the seal."""
 
     token: str
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The model declines, in words, where the protocol has a place for that."""
+    """A refusal of the model, where the protocol has a member for it."""
 
     text: str
 
 
-# -- calls -----------------------------------------------------------------------------------
+# -- tool calls --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -76,48 +78,48 @@ class WholeCall:
     arguments: str | None = "{}"
 
 
-# -- what nobody has a name for --------------------------------------------------------------
+# -- unknown to every wire ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class UnknownEvent:
-    """An event, line or chunk of a kind that is new; `token` stands somewhere inside."""
+    """An event, line or chunk of a new kind that holds `token`."""
 
     token: str
 
 
 @dataclass(frozen=True)
 class UnknownMember:
-    """A usual event with a member that is new; `token` is its value."""
+    """A usual event with a new member whose value is `token`."""
 
     token: str
 
 
 @dataclass(frozen=True)
 class UnknownBlock:
-    """A part of the answer of a kind that is new, where text or a call might stand."""
+    """A part of the response of a new kind, in the place of text or a call."""
 
     token: str
 
 
-# -- the end and the rest --------------------------------------------------------------------
+# -- ends, errors and the rest -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class KeepAlive:
-    """What is sent so that nobody hangs up, and says nothing."""
+    """An event without content that keeps the connection open."""
 
 
 @dataclass(frozen=True)
 class UsageOnly:
-    """A message about tokens alone; behind an `TurnEnd` without usage."""
+    """An event with token counts only, after a `TurnEnd` without usage."""
 
     usage: Usage
 
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """The turn is over. `raw` is a word for the reason that the protocol does not know yet."""
+    """The end of the turn. `raw` is a stop reason that the protocol does not know yet."""
 
     reason: StopReason = StopReason.END_TURN
     usage: Usage | None = None
@@ -128,16 +130,16 @@ class TurnEnd:
 
 @dataclass(frozen=True)
 class ServerFailure:
-    """An error inside an answer that began well."""
+    """An error inside a response with status 200."""
 
     message: str
 
 
 @dataclass(frozen=True)
 class StalledConnection:
-    """The server says nothing more and does not hang up: the last line of a script, if at all.
+    """The server sends nothing more and keeps the connection open; only at the end of a script.
 
-    It is for providers; no bytes say it.
+    It is for cases about providers; it has no bytes.
     """
 
 
@@ -158,17 +160,54 @@ ScriptLine: TypeAlias = (
     | ServerFailure
     | StalledConnection
 )
-
-
 Script: TypeAlias = Sequence[ScriptLine]
 
 
-# -- a script as one answer ------------------------------------------------------------------
+# -- servers -----------------------------------------------------------------------------------
+
+
+class NotExpressible(Exception):
+    """The protocol cannot express this."""
+
+    def __init__(self, what: object) -> None:
+        """Take a line of a script, or a description of it."""
+        super().__init__(what if isinstance(what, str) else type(what).__name__)
+
+
+def raise_not_expressible(what: object) -> NoReturn:
+    """Raise NotExpressible, in an expression."""
+    raise NotExpressible(what)
+
+
+class ScriptedServer(ABC):
+    """Encodes scripts as the bytes that a server of one protocol sends."""
+
+    wire: Wire
+    """The wire that decodes the bytes of this server: a module, or an object like one."""
+    legal_call_id: re.Pattern[str] | None = None
+    """The ids of calls that the protocol allows; None if it allows any."""
+
+    requests: tuple[bytes, ...] = ()
+    """Requests as clients of the protocol write them, odd members included.
+
+    The wire has to read them and write the same again.
+    """
+
+    @abstractmethod
+    def frames(self, script: Script) -> list[bytes]:
+        """Return the bytes of the script, event by event. Raises NotExpressible."""
+
+    def response(self, script: Script) -> bytes:
+        """Return the script as one whole response. Raises NotExpressible."""
+        raise NotExpressible("an answer that comes at once")
+
+
+# -- a script as one response ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class WholeThinking:
-    """Thinking with its seal, as it stands in a whole answer."""
+    """Thinking with its seal, as a part of a whole response."""
 
     text: str
     token: str | None = None
@@ -181,14 +220,14 @@ ResponsePart: TypeAlias = (
 
 @dataclass(frozen=True)
 class WholeResponse:
-    """What a script amounts to: its parts in order, and how it ends."""
+    """A script as one response: its parts in order, and its end."""
 
     parts: tuple[ResponsePart, ...]
     end: TurnEnd
 
     @property
     def text(self) -> str | None:
-        """All text, for protocols that have one place for it."""
+        """All text, for protocols that have one member for it."""
         texts = [part.text for part in self.parts if isinstance(part, TextPiece)]
         return "".join(texts) if texts else None
 
@@ -199,7 +238,7 @@ class WholeResponse:
 
 
 def build_whole_response(script: Script) -> WholeResponse:
-    """Put a script together: neighbours joined, each call in one piece."""
+    """Build the response of a script: adjacent pieces joined, each call in one piece."""
     parts: list[ResponsePart] = []
     end = TurnEnd()
     for line in script:
@@ -224,62 +263,20 @@ def build_whole_response(script: Script) -> WholeResponse:
     return WholeResponse(tuple(parts), end)
 
 
-# -- server ---------------------------------------------------------------------------------------
-#
-# How a wire takes part: somebody who speaks its protocol.
-#
-# A server is the server's side of a wire, and so knows nothing of the wire but its name. What a
-# protocol has no way to say raises `NotExpressible`, and the case is not asked of it.
+# -- bytes -------------------------------------------------------------------------------------
 
-
-class NotExpressible(Exception):
-    """The protocol has no way to say this."""
-
-    def __init__(self, what: object) -> None:
-        """Take a line of a script, or words for what cannot be said."""
-        super().__init__(what if isinstance(what, str) else type(what).__name__)
-
-
-class ScriptedServer(ABC):
-    """Says scripted answers in the bytes that a server of one protocol would send."""
-
-    wire: Wire
-    """The wire that has to understand this server: a module, or whatever is like one."""
-    legal_call_id: re.Pattern[str] | None = None
-    """What the protocol allows as the id of a call; None if it allows anything."""
-
-    requests: tuple[bytes, ...] = ()
-    """Requests as clients of the protocol write them, odd members included.
-
-    The wire has to read them and write the same again.
-    """
-
-    @abstractmethod
-    def frames(self, script: Script) -> list[bytes]:
-        """Return what a server sends for the script, event by event. Raises NotExpressible."""
-
-    def response(self, script: Script) -> bytes:
-        """Return the same as one whole answer. Raises NotExpressible."""
-        raise NotExpressible("an answer that comes at once")
-
-
-def raise_not_expressible(what: object) -> NoReturn:
-    """Raise NotExpressible, where an expression is wanted."""
-    raise NotExpressible(what)
-
-
-# -- bytes -----------------------------------------------------------------------------------
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class JsonText:
-    """JSON text that is to stand in other JSON as it is, down to the last blank."""
+    """JSON text to insert into other JSON unchanged, whitespace included."""
 
     text: str
 
 
 def encode_json(value: Any) -> bytes:
-    """Write JSON as servers do: text as it is, and half a character as an escape."""
+    """Encode JSON as servers do: text unescaped, and a lone surrogate as an escape."""
     kept: list[str] = []
 
     def keep(part: JsonText) -> str:
@@ -292,11 +289,8 @@ def encode_json(value: Any) -> bytes:
     return _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode()
 
 
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
 def json_object_text(arguments: str) -> JsonText:
-    """Return arguments for a protocol that has an object there. Raises NotExpressible."""
+    """Return arguments for a protocol that sends them as an object. Raises NotExpressible."""
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except ValueError:
@@ -307,11 +301,11 @@ def json_object_text(arguments: str) -> JsonText:
 
 
 def encode_sse_event(payload: Any, *, event: str | None = None) -> bytes:
-    """Write one server-sent event."""
+    """Encode one server-sent event."""
     name = b"" if event is None else f"event: {event}\n".encode()
     return name + b"data: " + encode_json(payload) + b"\n\n"
 
 
 def without_none(**members: Any) -> dict[str, Any]:
-    """Return the members that are there."""
+    """Return the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Cases about streams: how a provider is read, interrupted and asked for its message.
+"""Cases about the streams of providers: reading, interruption and the message.
 
-Each is a coroutine that can be awaited in any test; `run_stream_cases` runs them all.
+Each is a coroutine function that any test can await; `run_stream_cases` runs them all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def _read_to_end(stream: Stream) -> tuple[list[Event], StenoError | None]:
     events: list[Event] = []
     try:
         async for event in stream:
-            events.append(event)  # noqa: PERF401 - what came before an error is wanted, too
+            events.append(event)  # noqa: PERF401 - events before an error count
     except StenoError as exc:
         return events, exc
     return events, None
@@ -51,7 +51,7 @@ def _joined_text(events: list[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-# -- to the end ------------------------------------------------------------------------------
+# -- reading --------------------------------------------------------------------------------
 
 
 async def end(harness: ProviderHarness) -> None:
@@ -77,7 +77,7 @@ async def message_after_end(harness: ProviderHarness) -> None:
 
 
 async def collected(harness: ProviderHarness) -> None:
-    """Who wants no events gets the message in one step."""
+    """`collect` returns the message in one step."""
     message = await _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
     expect((message.text, message.stop_reason), ("Hello", StopReason.END_TURN), "the message")
 
@@ -93,7 +93,7 @@ async def message_before_start_is_an_error(harness: ProviderHarness) -> None:
 
 
 async def message_while_reading(harness: ProviderHarness) -> None:
-    """Between two events the message is what was read so far, and has not stopped."""
+    """Between two events the message has the content so far, and no stop reason."""
     stream = _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
     await anext(stream)
     expect(stream.message().text, "Hel", "text")
@@ -109,7 +109,7 @@ async def iterating_after_end_ends(harness: ProviderHarness) -> None:
 
 
 async def one_answer_after_another(harness: ProviderHarness) -> None:
-    """Each request gets an answer of its own."""
+    """Each request gets a response of its own."""
     provider = harness.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
     first = await provider.stream(REQUEST).collect()
     second = await provider.stream(REQUEST).collect()
@@ -117,7 +117,7 @@ async def one_answer_after_another(harness: ProviderHarness) -> None:
 
 
 async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
-    """Fragments of two calls come mixed; each call begins once and ends once, whole."""
+    """Fragments of two calls arrive mixed; each call begins once and ends once, complete."""
     stream = _stream(
         harness,
         CallFragment(0, "a", "read", '{"path"'),
@@ -151,7 +151,7 @@ async def error_raised_not_an_event(harness: ProviderHarness) -> None:
 
 
 async def partial_after_error(harness: ProviderHarness) -> None:
-    """After an error, the message is what came before it, and stopped as `error`."""
+    """After an error, the message has the content before it, and stopped as `error`."""
     stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     await _read_to_end(stream)
     expect(stream.message().text, "Hallo", "text")
@@ -160,7 +160,7 @@ async def partial_after_error(harness: ProviderHarness) -> None:
 
 
 async def partial_after_cut(harness: ProviderHarness) -> None:
-    """A connection that ends before the model does is an error; what came stands."""
+    """A connection that ends before the model does is an error; the content before it stays."""
     stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"))
     _, error = await _read_to_end(stream)
     require(isinstance(error, CutShort), f"raised {type(error).__name__}, not CutShort")
@@ -211,7 +211,7 @@ async def close_unblocks_read(harness: ProviderHarness) -> None:
 
 
 async def leaving_early_closes(harness: ProviderHarness) -> None:
-    """Who leaves the block in the middle gets no more, and a message that was aborted."""
+    """Leaving the `async with` block early closes the stream, and the message is aborted."""
     async with _stream(harness, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
         await anext(stream)
     expect(await _read_to_end(stream), ([], None), "events after it was closed")

@@ -1,4 +1,4 @@
-"""Speakers of the protocols that steno speaks, one file for each."""
+"""Scripted servers of the protocols that steno has wires for, one module for each."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Speaks as Anthropic's servers do."""
+"""A scripted server of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class AnthropicMessagesServer(ScriptedServer):
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
-        voice = _MessagesStream()
+        stream = _MessagesStream()
         for line in script:
-            voice.write_line(line)
-        return voice.frames
+            stream.write_line(line)
+        return stream.frames
 
     def response(self, script: Script) -> bytes:
         """Return one whole answer."""
@@ -90,7 +90,7 @@ class AnthropicMessagesServer(ScriptedServer):
 
 
 class _MessagesStream:
-    """One answer as it is said: blocks that begin and end, one after the other."""
+    """The stream of one response: blocks that begin and end, one after the other."""
 
     def __init__(self) -> None:
         message = _EMPTY_MESSAGE | {"content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}

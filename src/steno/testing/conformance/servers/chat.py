@@ -1,4 +1,4 @@
-"""Speaks the flat chat JSON, line by line, as its wire's own text describes it."""
+"""A scripted server of the flat chat JSON, line by line, as its wire documents it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from steno.wire import Wire, chat
 
 
 class ChatServer(ScriptedServer):
-    """Whoever wants to stream what no server speaks."""
+    """A server of the chat wire, which no vendor uses."""
 
     wire: Wire = chat
     requests: tuple[bytes, ...] = (encode_json(CHAT), encode_json(CHAT["messages"]))

@@ -1,4 +1,4 @@
-"""Requests as clients of each protocol write them, with members that nobody has a name for."""
+"""Requests as clients of each protocol write them, with members that no wire knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speaks as Google's Gemini does: every chunk is an answer, with some of the parts."""
+"""A scripted server of Google's Gemini: every chunk is a response with some of the parts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from steno.wire import Wire, gemini
 _STOP_REASONS: Final = {
     StopReason.END_TURN: "STOP",
     StopReason.LENGTH: "MAX_TOKENS",
-    StopReason.TOOL_USE: "STOP",  # the calls themselves are all that tells
+    StopReason.TOOL_USE: "STOP",  # only the calls show it
     StopReason.CONTENT_FILTER: "SAFETY",
 }
 
@@ -149,16 +149,16 @@ def _end_fields(end: TurnEnd) -> dict[str, Any]:
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
-    """Write counts as this protocol has them: what was thought comes on top of the candidates."""
+    """Write counts as this protocol has them: thinking is not part of the candidates."""
     if usage is None:
         return {}
     if usage.cache_write_tokens is not None:
         raise NotExpressible("tokens that were written to a cache")
-    spoken = usage.output_tokens
+    output = usage.output_tokens
     counts = without_none(
         promptTokenCount=usage.input_tokens,
         cachedContentTokenCount=usage.cache_read_tokens,
-        candidatesTokenCount=None if spoken is None else spoken - (usage.thinking_tokens or 0),
+        candidatesTokenCount=None if output is None else output - (usage.thinking_tokens or 0),
         thoughtsTokenCount=usage.thinking_tokens,
         totalTokenCount=usage.total_tokens,
     )

@@ -1,4 +1,4 @@
-"""Speaks as Ollama does at its own endpoint: a line of JSON for every word."""
+"""A scripted server of Ollama's own endpoint: a line of JSON for every token."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from steno.wire import Wire, ollama_chat
 _STOP_REASONS: Final = {
     StopReason.END_TURN: "stop",
     StopReason.LENGTH: "length",
-    StopReason.TOOL_USE: "stop",  # the calls themselves are all that tells
+    StopReason.TOOL_USE: "stop",  # only the calls show it
 }
 
 
@@ -105,8 +105,8 @@ def _encode_line(line: ScriptLine) -> bytes:
             raise NotExpressible(line)
 
 
-def _line(**said: Any) -> bytes:
-    message = {"role": "assistant"} | said
+def _line(**members: Any) -> bytes:
+    message = {"role": "assistant"} | members
     return encode_json(_ENVELOPE | {"message": message, "done": False}) + b"\n"
 
 

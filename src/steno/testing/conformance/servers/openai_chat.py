@@ -1,4 +1,4 @@
-"""Speaks as servers of OpenAI's chat completions do."""
+"""A scripted server of OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _STOP_REASONS: Final = {
 
 
 class OpenAIChatServer(ScriptedServer):
-    """A server like vLLM or OpenRouter, which say more than OpenAI's own."""
+    """A server like vLLM or OpenRouter, which send more members than OpenAI's own."""
 
     legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
 

@@ -1,4 +1,4 @@
-"""Speaks as OpenAI's Responses API does: items that begin, grow, are done, and are said again."""
+"""A scripted server of OpenAI's Responses API: items begin, grow, end, and are sent again."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class OpenAIResponsesServer(ScriptedServer):
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
-        voice = _ResponsesStream()
+        stream = _ResponsesStream()
         for line in script:
-            voice.write_line(line)
-        return voice.frames
+            stream.write_line(line)
+        return stream.frames
 
     def response(self, script: Script) -> bytes:
         """Return one whole answer."""
@@ -79,7 +79,7 @@ class OpenAIResponsesServer(ScriptedServer):
 
 
 class _ResponsesStream:
-    """One answer as it is said."""
+    """The stream of one response."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -87,7 +87,7 @@ class _ResponsesStream:
         self._open: dict[str, Any] | None = None
         """The message or the reasoning that grows."""
         self._calls: list[dict[str, Any]] = []
-        """The calls that grow, with the index that is told for each."""
+        """The calls that grow, with the index that is sent for each."""
         self._indexes: list[int | None] = []
         self._first_call: int | None = None
         about = _ENVELOPE | {"status": "in_progress", "output": []}
@@ -139,8 +139,8 @@ class _ResponsesStream:
     def _begin(self, item: dict[str, Any], index: int | None, **shown: Any) -> None:
         self._close()
         self._output.append(item)
-        told = item | {"status": "in_progress"} | shown
-        self._send("response.output_item.added", output_index=index, item=told)
+        added = item | {"status": "in_progress"} | shown
+        self._send("response.output_item.added", output_index=index, item=added)
 
     def _done(self, item: dict[str, Any], index: int | None) -> None:
         item["status"] = "completed"
@@ -182,8 +182,8 @@ class _ResponsesStream:
             self._open = item
         if text:
             summary = self._open["summary"]
-            said = summary[0]["text"] + text if summary else text
-            self._open["summary"] = [{"type": "summary_text", "text": said}]
+            joined = summary[0]["text"] + text if summary else text
+            self._open["summary"] = [{"type": "summary_text", "text": joined}]
             place = {"item_id": self._open["id"], "output_index": self._next_number - 1}
             kind = "response.reasoning_summary_text.delta"
             self._send(kind, **place, summary_index=0, delta=text)
@@ -210,7 +210,7 @@ class _ResponsesStream:
 
     def _find_call(self, part: CallFragment, index: int | None) -> dict[str, Any] | None:
         known = [
-            call for call, told in zip(self._calls, self._indexes, strict=True) if told == index
+            call for call, sent in zip(self._calls, self._indexes, strict=True) if sent == index
         ]
         if not known or (part.id is not None and known[-1]["call_id"] not in ("", part.id)):
             return None
