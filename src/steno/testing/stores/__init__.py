@@ -1,17 +1,17 @@
 """The conformance kit for stores: one list of named cases, for ours and for yours.
 
-A store takes part through a `StoreHarness`: a place of its own, and how it is opened, here and in
-another process.
+A store takes part through a `StoreHarness`: an empty place, and the function that opens it, here
+and in another process.
 
     python -m steno.testing.stores sqlite:/tmp/kit.db --opener my_package:open_my_store
 
 In pytest: `test_my_store = store_test(make_harness)`, from `steno.testing.stores.in_pytest`.
-`python -m steno.testing.stores.crash` kills a writer as often as you like.
+`python -m steno.testing.stores.crash` kills a writer any number of times.
 """
 
 from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix
 from steno.testing.stores.cases import STORE_CASES, StoreCase, run_store_case, run_store_cases
-from steno.testing.stores.process_cases import run_crash_rounds
+from steno.testing.stores.crash_cases import run_crash_rounds
 from steno.testing.stores.store_harness import (
     AddressStoreHarness,
     CaseScale,

@@ -1,20 +1,26 @@
-"""Every case there is, in the order of the matrix. The name of a case is that of its function."""
+"""The cases for stores, in the order of the matrix, and the functions that run them.
+
+The name of a case is the name of its function.
+"""
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, TypeAlias
 
-from steno.testing.case_results import CaseOutcome, CaseResult
-from steno.testing.stores import damage_cases, process_cases, record_cases, session_cases
+from steno.testing.case_results import CaseOutcome, CaseResult, describe_crash
+from steno.testing.stores import (
+    blob_cases,
+    crash_cases,
+    damage_cases,
+    process_cases,
+    record_cases,
+    session_cases,
+)
 from steno.testing.stores.sample_session import CaseFailure
 from steno.testing.stores.store_harness import NotApplicable, StoreHarness
 
 StoreCase: TypeAlias = Callable[[StoreHarness], None]
-
-
 STORE_CASES: Final[tuple[StoreCase, ...]] = (
     session_cases.append_and_read_back,
     session_cases.reopen_goes_on,
@@ -48,12 +54,12 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     record_cases.odd_ids,
     record_cases.records_are_numbered,
     record_cases.convert_keeps_digests,
-    record_cases.blob_round_trip,
-    record_cases.missing_blob,
-    record_cases.hostile_blob_names,
-    record_cases.images_lie_beside,
-    record_cases.results_lie_beside,
-    record_cases.garbage_collection,
+    blob_cases.blob_round_trip,
+    blob_cases.missing_blob,
+    blob_cases.hostile_blob_names,
+    blob_cases.images_lie_beside,
+    blob_cases.results_lie_beside,
+    blob_cases.garbage_collection,
     record_cases.verify_names_the_first_bad,
     record_cases.replaced_record_is_read_everywhere,
     record_cases.redaction_keeps_the_chain,
@@ -70,18 +76,13 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     damage_cases.truncated_files,
     damage_cases.spliced_files,
     damage_cases.read_only_place,
-    process_cases.crash,
+    crash_cases.crash,
 )
-"""What is asked of every store."""
-
-
-# -- run -------------------------------------------------------------------------------------------
-#
-# Run cases against a store; the results make the same matrix as those of wires.
+"""The cases for every store."""
 
 
 def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
-    """Run one case; whatever it raises is in the result, and what it stored is removed."""
+    """Run one case and remove the sessions and blobs it stored; an exception is a failed result."""
     name = case.__name__
     try:
         before = _list_contents(harness)
@@ -93,11 +94,8 @@ def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
         return CaseResult(name, harness.name, CaseOutcome.NOT_APPLICABLE, f"not applicable: {exc}")
     except CaseFailure as exc:
         return CaseResult(name, harness.name, CaseOutcome.FAIL, str(exc))
-    except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for
-        place = traceback.extract_tb(exc.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
-        reason = f"crashed: {type(exc).__name__} in {where}: {exc}"
-        return CaseResult(name, harness.name, CaseOutcome.FAIL, reason)
+    except Exception as exc:  # noqa: BLE001 - a crash is a result
+        return CaseResult(name, harness.name, CaseOutcome.FAIL, f"crashed: {describe_crash(exc)}")
     return CaseResult(name, harness.name, CaseOutcome.OK)
 
 
@@ -115,7 +113,7 @@ def _list_contents(harness: StoreHarness) -> tuple[frozenset[str], frozenset[str
 def _remove_new_contents(
     harness: StoreHarness, sessions: frozenset[str], blobs: frozenset[str]
 ) -> None:
-    """Remove what a case has stored, so that the next one is alone again."""
+    """Remove the sessions and blobs that a case stored, so that the next one begins empty."""
     with harness.open() as store:
         for session in [header.id for header in store.headers()]:
             if session not in sessions:

@@ -1,4 +1,4 @@
-"""Kill a writer over and over, and look at what it leaves behind.
+"""Kill a writer over and over, and check the store after each kill.
 
 python -m steno.testing.stores.crash ADDRESS... --rounds 200
 """
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from steno.testing.stores.process_cases import ROUNDS_VARIABLE, run_crash_rounds
+from steno.testing.stores.crash_cases import ROUNDS_VARIABLE, run_crash_rounds
 from steno.testing.stores.sample_session import CaseFailure
 from steno.testing.stores.store_harness import DEFAULT_OPENER, AddressStoreHarness, opener_argument
 
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         harness = AddressStoreHarness(address.partition(":")[0], address, opener=asked.opener)
         begun = time.monotonic()
         try:
-            told = run_crash_rounds(harness, asked.rounds, seed=asked.seed)
-            outcome = f"ok, {told} steps acknowledged"
+            acknowledged = run_crash_rounds(harness, asked.rounds, seed=asked.seed)
+            outcome = f"ok, {acknowledged} steps acknowledged"
         except CaseFailure as exc:
             failed, outcome = True, f"FAIL, {exc}"
         spent = time.monotonic() - begun

@@ -1,30 +1,22 @@
-"""Cases about several at once: threads, processes, and a disk without room."""
+"""Cases about concurrency: several threads, several processes, and a disk without room."""
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from random import Random
 from typing import Final
 
-from steno.errors import Conflict, Missing
-from steno.ids import new_id
+from steno.errors import Conflict
 from steno.log.conversation import Conversation
-from steno.messages.content import Image, ImageBlob
 from steno.messages.message import ChatMessage
-from steno.records.entry import Repair
-from steno.records.stored_record import MAIN_BRANCH, Record
+from steno.records.stored_record import MAIN_BRANCH
 from steno.store import Store
-from steno.store.base import BranchHeads
 from steno.testing.stores.sample_session import (
     SAMPLE_MESSAGES,
-    CaseFailure,
     expect,
     expect_intact,
     expect_stored,
@@ -39,152 +31,15 @@ from steno.testing.stores.store_harness import (
     WriterProcess,
 )
 
-# -- killing ---------------------------------------------------------------------------------------
-#
-# The case about crashes: a writer is killed over and over.
-#
-# Every round a process opens the same session and writes until it is killed with SIGKILL: while it
-# opens the store, at its very first write, or after some that were acknowledged. What was
-# acknowledged has to be there, at most one step that was not may be, and the session goes on.
+_THREADS: Final = 4
+_LARGEST_FILE_BYTES: Final = 4_000_000
 
 
-ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
-"""The variable that says how many rounds are run, where a harness leaves it open."""
-
-
-def crash(harness: StoreHarness) -> None:
-    """A process that is killed at any instant leaves a session that opens, holds and goes on."""
-    run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
-
-
-def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> int:
-    """Kill a writer `rounds` times; return how many steps it was told are durable. Raises CaseFailure."""
-    if not (harness.is_durable and harness.is_shared):
-        raise NotApplicable("it does not outlive its process")
-    random = Random(seed)  # noqa: S311 - nothing here is a secret
-    aftermath = _CrashCheck(harness, new_id())
-    for number in range(1, rounds + 1):
-        told = _write_and_kill(harness, aftermath.session, random)
-        try:
-            aftermath.check(told)
-        except CaseFailure as exc:
-            raise CaseFailure(f"round {number} of seed {seed}: {exc}") from exc
-    return aftermath.acknowledged
-
-
-def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list[Acknowledgement]:
-    """Let a process write until it is killed; return what it was told is durable."""
-    wanted = random.choice((-1, 0, 0, 1, 1, 2, 3, 5, 8, 13, 21))
-    told: list[Acknowledgement] = []
-    with WriterProcess(harness, session, "--seed", str(random.randrange(2**32))) as writer:
-        writer.start_writing()
-        if wanted < 0:  # while it starts, opens or mends
-            time.sleep(random.uniform(0, 0.25))
-        else:
-            writer.wait_until_ready()
-            acknowledgements = writer.acknowledgements()
-            while len(told) < wanted and (one := next(acknowledgements, None)) is not None:
-                told.append(one)
-            time.sleep(random.choice((0, random.uniform(0, 0.002), random.uniform(0, 0.02))))
-        writer.kill()
-        told += writer.acknowledgements()
-        if not writer.was_killed():
-            raise CaseFailure(
-                f"the writer must go on until it is killed: {writer.last_error_line()}"
-            )
-    return told
-
-
-class _CrashCheck:
-    """What has to be there, as far as anybody was told."""
-
-    def __init__(self, harness: StoreHarness, session: str) -> None:
-        self.harness = harness
-        self.session = session
-        self.acknowledged = 0
-        self._has_begun = False
-        self._digests: dict[str, str | None] = {}
-        self._branches: set[str] = set()
-        self._records = 0
-
-    def check(self, told: Sequence[Acknowledgement]) -> None:
-        """Open the store after a crash, go on, and compare. Raises CaseFailure."""
-        steps = [one for one in told if one.kind != "session"]
-        self.acknowledged += len(steps)
-        self._has_begun |= len(told) > 0
-        self._digests |= {one.entry: one.digest for one in steps if one.kind == "entry"}
-        self._branches |= {one.branch for one in steps if one.kind == "branch"}
-        with self.harness.open() as store:
-            try:
-                store.header(self.session)
-            except Missing:
-                require(not self._has_begun, "the session was acknowledged and is not there")
-                return
-            self._has_begun = True
-            self._continue_session(store)
-            self._compare_with_acknowledged(store, len(steps))
-
-    def _continue_session(self, store: Store) -> None:
-        conversation = store.open(self.session)
-        mark = Repair(code="killed", explanation="its writer was killed")
-        try:
-            entry = conversation.append(mark)
-        except Conflict:  # a server may finish what it was told by a client that is gone
-            conversation.refresh()
-            entry = conversation.append(mark)
-        self._digests[entry.id] = conversation.digest(entry.id)
-
-    def _compare_with_acknowledged(self, store: Store, steps: int) -> None:
-        verification = store.verify(self.session)
-        require(verification.is_intact, f"the chain must hold: {verification.bad}")
-        records = list(store.records(self.session))
-        found = {record.entry.id: record.digest for record in records if record.entry is not None}
-        for entry, digest in self._digests.items():
-            require(entry in found, "an entry was acknowledged and is not there")
-            expect(found[entry], digest, "the digest of an acknowledged entry")
-        heads = _heads_of(records)
-        expect(list(store.heads(self.session).items()), list(heads.items()), "heads")
-        require(self._branches <= heads.keys(), "a branch was acknowledged and is not there")
-        surplus = len(records) - self._records - steps - 1
-        require(0 <= surplus <= 1, f"at most one step may be there unacknowledged, not {surplus}")
-        for record in records[self._records :]:
-            _read_blobs(store, record)
-        self._digests = found
-        self._records = len(records)
-
-
-def _heads_of(records: Sequence[Record]) -> dict[str, str | None]:
-    heads = BranchHeads()
-    for record in records:
-        if record.entry is None:
-            heads.begin(record.branch, record.at)
-        else:
-            heads.write(record.branch, record.entry.id)
-    return heads.all()
-
-
-def _read_blobs(store: Store, record: Record) -> None:
-    content = getattr(getattr(record.entry, "payload", None), "content", ())
-    for block in content:
-        if isinstance(block, Image) and isinstance(block.source, ImageBlob):
-            try:
-                data = store.blob(block.source.sha256)
-            except Missing:
-                raise CaseFailure("a record names a blob that is not there") from None
-            expect(len(data), block.source.size, "the size of a blob that a record names")
-
-
-_THREADS = 4
-
-
-def _run_threads(acts: Sequence[Callable[[], object]]) -> None:
-    with ThreadPoolExecutor(len(acts)) as pool:
-        for done in [pool.submit(act) for act in acts]:
-            done.result()
+# -- threads -----------------------------------------------------------------------------------
 
 
 def two_threads(harness: StoreHarness) -> None:
-    """Threads may share a conversation, or each have their own: nothing is lost or doubled."""
+    """Threads may share a conversation, or each have their own: no entry is lost or doubled."""
     writes = harness.scale.writes
     with harness.open() as store:
         shared = new_sample_session(store)
@@ -200,16 +55,6 @@ def two_threads(harness: StoreHarness) -> None:
         own = [store.open(session) for _ in range(2)]
         _run_threads([partial(_write_retrying_conflicts, one, writes) for one in own])
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + (_THREADS + 2) * writes)
-
-
-def _write_retrying_conflicts(conversation: Conversation, writes: int) -> None:
-    for number in range(writes):
-        while True:
-            try:
-                conversation.append(ChatMessage.user(f"own {number}"), branch=MAIN_BRANCH)
-                break
-            except Conflict:
-                conversation.refresh()
 
 
 def threads_with_sessions(harness: StoreHarness) -> None:
@@ -229,8 +74,24 @@ def threads_with_sessions(harness: StoreHarness) -> None:
         _run_threads([work] * _THREADS)
 
 
+def _run_threads(acts: Sequence[Callable[[], object]]) -> None:
+    with ThreadPoolExecutor(len(acts)) as pool:
+        for done in [pool.submit(act) for act in acts]:
+            done.result()
+
+
+def _write_retrying_conflicts(conversation: Conversation, writes: int) -> None:
+    for number in range(writes):
+        while True:
+            try:
+                conversation.append(ChatMessage.user(f"own {number}"), branch=MAIN_BRANCH)
+                break
+            except Conflict:
+                conversation.refresh()
+
+
 def _expect_all_messages(store: Store, session: str, writers: int, writes: int) -> None:
-    """Raise CaseFailure unless everything that was written is there once, in the order of its writer."""
+    """Raise CaseFailure unless every message is there once, in the order of its writer."""
     texts = [
         message.text or ""
         for message in store.open(session).messages(MAIN_BRANCH)[len(SAMPLE_MESSAGES) :]
@@ -248,42 +109,30 @@ def _expect_all_messages(store: Store, session: str, writers: int, writes: int) 
 # -- processes ---------------------------------------------------------------------------------
 
 
-def _write_in_processes(
-    harness: StoreHarness, session: str, branches: Sequence[str]
-) -> list[Acknowledgement]:
-    """Let processes write at the same time; return what they were told is durable."""
-    if not harness.is_shared:
-        raise NotApplicable("no other process can open this store")
-    settings = ("--entries", str(harness.scale.writes))
-    with ExitStack() as stack:
-        writers = [
-            stack.enter_context(WriterProcess(harness, session, *settings, "--branch", branch))
-            for branch in branches
-        ]
-        for writer in writers:
-            writer.wait_until_ready()
-        for writer in writers:
-            writer.start_writing()
-        return [told for writer in writers for told in writer.finish()]
-
-
-def _expect_acknowledged(store: Store, session: str, told: Sequence[Acknowledgement]) -> None:
-    """Raise CaseFailure unless everything that was acknowledged is there, once and unchanged."""
-    records = [record for record in store.records(session) if record.entry is not None]
-    found = Counter(record.entry.id for record in records if record.entry is not None)
-    require(set(found.values()) == {1}, "every entry must be there once")
-    digests = {record.entry.id: record.digest for record in records if record.entry is not None}
-    for one in told:
-        expect(digests.get(one.entry), one.digest, "the digest of an acknowledged entry")
+def seen_by_others(harness: StoreHarness) -> None:
+    """An open store sees the writes of the others."""
+    with harness.open() as store, harness.open() as other:
+        conversation = new_sample_session(store)
+        before = read_session(store, conversation.id)
+        expect_stored(other, conversation.id, before, "seen by another opening")
+        found = other.open(conversation.id)
+        conversation.append(ChatMessage.user("more"))
+        conversation.fork("idea")
+        found.refresh()
+        expect(found.messages(MAIN_BRANCH)[-1].text, "more", "the last word, after a refresh")
+        expect(set(found.branches), {MAIN_BRANCH, "idea"}, "branches, after a refresh")
+        if harness.is_shared:
+            acknowledged = _write_in_processes(harness, conversation.id, [MAIN_BRANCH])
+            _expect_acknowledged(other, conversation.id, acknowledged)
 
 
 def two_processes_same_branch(harness: StoreHarness) -> None:
     """Two processes on one branch take turns: each race has one winner, and the chain holds."""
     with harness.open() as store:
         session = new_sample_session(store).id
-        told = _write_in_processes(harness, session, [MAIN_BRANCH, MAIN_BRANCH])
-        expect(len(told), 2 * harness.scale.writes, "entries that were acknowledged")
-        _expect_acknowledged(store, session, told)
+        acknowledged = _write_in_processes(harness, session, [MAIN_BRANCH, MAIN_BRANCH])
+        expect(len(acknowledged), 2 * harness.scale.writes, "entries that were acknowledged")
+        _expect_acknowledged(store, session, acknowledged)
         _expect_all_messages(store, session, 2, harness.scale.writes)
 
 
@@ -295,9 +144,9 @@ def two_processes_two_branches(harness: StoreHarness) -> None:
         session = conversation.id
         for name in ("one", "two"):
             conversation.fork(name)
-        told = _write_in_processes(harness, session, ["one", "two"])
-        expect(len(told), 2 * writes, "entries that were acknowledged")
-        _expect_acknowledged(store, session, told)
+        acknowledged = _write_in_processes(harness, session, ["one", "two"])
+        expect(len(acknowledged), 2 * writes, "entries that were acknowledged")
+        _expect_acknowledged(store, session, acknowledged)
         found = store.open(session)
         for name in ("one", "two"):
             expect(
@@ -313,40 +162,52 @@ def two_processes_two_branches(harness: StoreHarness) -> None:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + 2 * writes)
 
 
-def seen_by_others(harness: StoreHarness) -> None:
-    """What one opening of the store writes, the others see."""
-    with harness.open() as store, harness.open() as other:
-        conversation = new_sample_session(store)
-        before = read_session(store, conversation.id)
-        expect_stored(other, conversation.id, before, "seen by another opening")
-        found = other.open(conversation.id)
-        conversation.append(ChatMessage.user("more"))
-        conversation.fork("idea")
-        found.refresh()
-        expect(found.messages(MAIN_BRANCH)[-1].text, "more", "the last word, after a refresh")
-        expect(set(found.branches), {MAIN_BRANCH, "idea"}, "branches, after a refresh")
-        if harness.is_shared:
-            told = _write_in_processes(harness, conversation.id, [MAIN_BRANCH])
-            _expect_acknowledged(other, conversation.id, told)
+def _write_in_processes(
+    harness: StoreHarness, session: str, branches: Sequence[str]
+) -> list[Acknowledgement]:
+    """Let processes write at the same time; return their acknowledgements."""
+    if not harness.is_shared:
+        raise NotApplicable("no other process can open this store")
+    settings = ("--entries", str(harness.scale.writes))
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(WriterProcess(harness, session, *settings, "--branch", branch))
+            for branch in branches
+        ]
+        for writer in writers:
+            writer.wait_until_ready()
+        for writer in writers:
+            writer.start_writing()
+        return [one for writer in writers for one in writer.finish()]
 
 
-# -- a disk without room -----------------------------------------------------------------------
+def _expect_acknowledged(
+    store: Store, session: str, acknowledged: Sequence[Acknowledgement]
+) -> None:
+    """Raise CaseFailure unless every acknowledged entry is there, once and unchanged."""
+    records = [record for record in store.records(session) if record.entry is not None]
+    found = Counter(record.entry.id for record in records if record.entry is not None)
+    require(set(found.values()) == {1}, "every entry must be there once")
+    digests = {record.entry.id: record.digest for record in records if record.entry is not None}
+    for one in acknowledged:
+        expect(digests.get(one.entry), one.digest, "the digest of an acknowledged entry")
 
-_LARGEST_FILE_BYTES = 4_000_000
+
+# -- a full disk -------------------------------------------------------------------------------
 
 
 def full_disk(harness: StoreHarness) -> None:
-    """What there is no room for is refused and leaves nothing; what is there stays usable."""
+    """A write without room is refused and leaves nothing; the session stays usable."""
     if not (harness.is_durable and harness.is_shared) or sys.platform == "win32":
         raise NotApplicable("there is no disk that could be full")
     with harness.open() as store:
         session = new_sample_session(store).id
     with WriterProcess(harness, session, "--largest-file", str(_LARGEST_FILE_BYTES)) as writer:
         writer.start_writing()
-        told = writer.finish()
-    refused = [one.branch for one in told if one.kind == "refused"]
+        reports = writer.finish()
+    refused = [one.branch for one in reports if one.kind == "refused"]
     expect(sorted(set(refused) - {"Unavailable"}), [], "errors other than Unavailable")
-    acknowledged = [one for one in told if one.kind == "entry"]
+    acknowledged = [one for one in reports if one.kind == "entry"]
     with harness.open() as store:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + len(acknowledged))
         _expect_acknowledged(store, session, acknowledged)

@@ -1,31 +1,29 @@
-"""Cases about what is kept: everything, as it was, also what this version does not understand."""
+"""Cases about records: content, odd text and ids, numbering, verification, redaction and search.
+
+A store keeps every entry unchanged, also the parts that this version of steno does not know.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import partial
-from hashlib import sha256
 from typing import Final
 
 from msgspec.structs import replace
 
 from steno.codec import decode_header, decode_record, encode_record
-from steno.errors import InvalidValue, LogError, Missing
-from steno.ids import new_id, utc_now
+from steno.errors import InvalidValue, Missing
+from steno.ids import new_id
 from steno.log.chain import entry_digest
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.content import (
     FileReference,
-    Image,
-    ImageBlob,
-    ImageData,
     Opaque,
     Resource,
     Text,
     Thinking,
 )
-from steno.messages.message import AssistantMessage, ChatMessage, ToolResult, UserMessage
+from steno.messages.message import AssistantMessage, ChatMessage, UserMessage
 from steno.messages.outcome import Failure, Outcome
 from steno.messages.usage import StopReason, Usage
 from steno.records.entry import (
@@ -46,11 +44,10 @@ from steno.records.entry import (
     ResolutionStatus,
 )
 from steno.records.stored_record import MAIN_BRANCH, Record
-from steno.store import MemoryStore, Store, convert_store
+from steno.store import MemoryStore, convert_store
 from steno.testing.stores.sample_session import (
     SAMPLE_MESSAGES,
     START_TIME,
-    CaseFailure,
     chain_records,
     expect,
     expect_intact,
@@ -62,172 +59,6 @@ from steno.testing.stores.sample_session import (
     require,
 )
 from steno.testing.stores.store_harness import StoreHarness
-
-# -- blobs -----------------------------------------------------------------------------------------
-#
-# Cases about blobs: bytes that lie beside the records, under their digest.
-
-
-_HOSTILE_BLOB_NAMES: Final = (
-    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
-    *(
-        "0" * 63,
-        "0" * 65,
-        "G" * 64,
-        "A" * 64,
-        "0" * 63 + "/",
-        "0" * 64 + "\n",
-        "' or 1=1 --",
-        "日" * 64,
-    ),
-)
-
-
-ANY_AGE: Final = timedelta(0)
-
-
-def new_bytes(size: int) -> bytes:
-    """Make bytes that no store has yet."""
-    return (new_id().encode() + bytes(range(256)) * (size // 256 + 1))[:size]
-
-
-def _image(data: bytes) -> Image:
-    return Image(source=ImageData(data), mime_type="image/png")
-
-
-def blob_round_trip(harness: StoreHarness) -> None:
-    """Bytes come back from under their SHA-256, however often they are put there."""
-    pieces = [b"", b"\0", new_bytes(100), new_bytes(3_000_000)]
-    with harness.open() as store:
-        for data in pieces:
-            digest = sha256(data).hexdigest()
-            expect(store.put_blob(data), digest, "what a blob is kept under")
-            expect(store.put_blob(data), digest, "the same blob once more")
-    with harness.open() as store:
-        known = {blob.sha256: blob for blob in store.blobs()}
-        for data in pieces:
-            digest = sha256(data).hexdigest()
-            require(store.blob(digest) == data, "a blob must come back as it was")
-            found = known.get(digest)
-            require(found is not None, "every blob must be listed")
-            assert found is not None
-            expect(found.size, len(data), "the size of a blob")
-            age = utc_now() - found.stored_at
-            require(abs(age) < timedelta(hours=12), "a blob must know when it was stored, in UTC")
-        expect(len(list(store.blobs())), len(known), "blobs that are listed, each once")
-        digest = sha256(pieces[2]).hexdigest()
-        store.remove_blob(digest, put_before=utc_now() - timedelta(hours=24))
-        require(store.blob(digest) == pieces[2], "a blob that was put since must stay")
-        store.remove_blob(digest)
-        store.remove_blob(digest)
-        expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
-
-
-def missing_blob(harness: StoreHarness) -> None:
-    """A blob that is not there is Missing, and can be removed."""
-    with harness.open() as store:
-        digest = sha256(new_id().encode()).hexdigest()
-        expect_raises(Missing, "a blob that was never put", lambda: store.blob(digest))
-        store.remove_blob(digest)
-        expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
-
-
-def hostile_blob_names(harness: StoreHarness) -> None:
-    """What is no digest names no blob: it is Missing, and removing it removes nothing."""
-    with harness.open() as store:
-        data = new_bytes(40)
-        digest = store.put_blob(data)
-        for name in (*_HOSTILE_BLOB_NAMES, digest.upper(), digest + " ", digest[:-1]):
-            expect_raises(Missing, "a name that is no digest", partial(store.blob, name))
-            try:
-                store.remove_blob(name)
-            except LogError:
-                continue
-            except Exception as exc:
-                kind = type(exc).__name__
-                raise CaseFailure(
-                    f"removing what is no digest: expected nothing, got {kind}"
-                ) from exc
-        require(store.blob(digest) == data, "removing what is no digest must remove nothing")
-
-
-def images_lie_beside(harness: StoreHarness) -> None:
-    """Large images are put aside, small ones stay, and both come back."""
-    large, small = new_bytes(40_000), new_bytes(400)
-    said = ChatMessage.user([Text("Look:"), _image(large), _image(small)])
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        conversation.append(said)
-    with harness.open() as store, MemoryStore() as memory:
-        reopened = store.open(conversation.id)
-        found = reopened.entries()[-1].payload
-        assert isinstance(found, UserMessage)
-        digest = sha256(large).hexdigest()
-        blob = ImageBlob(sha256=digest, size=len(large))
-        beside = Image(source=blob, mime_type="image/png")
-        expect(found.content, (Text("Look:"), beside, _image(small)), "what the record holds")
-        require(store.blob(digest) == large, "the image must lie in a blob")
-        expect(store.restore_blobs(found), said, "the message with its images brought back")
-        expect(reopened.messages()[-1], said, "the message as it is sent")
-        expect_intact(store, conversation.id, entries=6)
-        convert_store(store, memory, [conversation.id])
-        require(memory.blob(digest) == large, "a blob must go to another store with its session")
-
-
-def results_lie_beside(harness: StoreHarness) -> None:
-    """A very long result is put aside, named by the record, and there when it is sent."""
-    text = "a long line of output\n" * 20_000
-    call = ToolCall(id="call", name="run")
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        conversation.append(ChatMessage.assistant(None, [call]))
-        conversation.append(ToolResult.success("call", text))
-        expect(conversation.messages()[-1].text, text, "the result as it is sent")
-    with harness.open() as store:
-        [*_, record] = store.records(conversation.id)
-        require(len(encode_record(record)) < 2_000, "a record must not hold a very long result")
-        store.collect_garbage(older_than=timedelta(0))
-        expect(store.open(conversation.id).messages()[-1].text, text, "the result, opened again")
-        expect_intact(store, conversation.id, entries=7)
-        store.remove_blob(sha256(text.encode()).hexdigest())
-        require(not store.verify(conversation.id).is_intact, "verify must miss what lies beside")
-        found = store.open(conversation.id).messages()[-1]
-        expect(found.tool_call_id, "call", "the result of which the rest is gone")
-
-
-def garbage_collection(harness: StoreHarness) -> None:
-    """Blobs that no record names go, once they are old enough; all others stay."""
-    with harness.open() as store:
-        named, nameless = new_bytes(40_000), new_bytes(70)
-        conversation = new_sample_session(store)
-        conversation.append(ChatMessage.user([_image(named)]), branch=MAIN_BRANCH)
-        lost = store.put_blob(nameless)
-        store.collect_garbage()
-        require(store.blob(lost) == nameless, "a blob of this hour must stay")
-        size = store.collect_garbage(older_than=ANY_AGE)
-        require(size >= len(nameless), "it must tell how many bytes went")
-        expect_raises(Missing, "a blob that nobody names", lambda: store.blob(lost))
-        kept_digest = sha256(named).hexdigest()
-        require(store.blob(kept_digest) == named, "a blob that a record names must stay")
-        _redact_last(store, conversation.id)
-        store.collect_garbage(older_than=ANY_AGE)
-        expect_raises(Missing, "a blob whose entry was redacted", lambda: store.blob(kept_digest))
-
-
-def _redact_last(store: Store, session: str) -> None:
-    last = store.open(session).entries()[-1]
-    store.redact(session, last.id, actor="kit", reason="it is gone")
-
-
-_ODD_TEXTS: Final = (
-    *("NUL \0 inside", "\u2028 and \u2029", "\x85", "\ufeffBOM", "\r\n\n", "\x1b[31m", "\x7f"),
-    *("\U0001f600\U0010ffff", "e\u0301", "\u202e", "\\u0000", "\\", '"', "'", "%s", "{}"),
-    *("\u0000", "</script>", "$1", "NULL", "\ufffd", "\ufffe"),
-)
-
-
-_LARGE_TEXT_CHARACTERS: Final = 5_000_000
-
 
 _EVERY_PAYLOAD: Final[tuple[Payload, ...]] = (
     ModeChange(old=Mode.PLAN, new=Mode.ACT),
@@ -250,10 +81,19 @@ _EVERY_PAYLOAD: Final[tuple[Payload, ...]] = (
         "c1", "no", outcome=Outcome.ERROR, failure=Failure(message="no"), duration_s=0.25
     ),
 )
+_ODD_TEXTS: Final = (
+    *("NUL \0 inside", "\u2028 and \u2029", "\x85", "\ufeffBOM", "\r\n\n", "\x1b[31m", "\x7f"),
+    *("\U0001f600\U0010ffff", "e\u0301", "\u202e", "\\u0000", "\\", '"', "'", "%s", "{}"),
+    *("\u0000", "</script>", "$1", "NULL", "\ufffd", "\ufffe"),
+)
+_LARGE_TEXT_CHARACTERS: Final = 5_000_000
+
+
+# -- content -----------------------------------------------------------------------------------
 
 
 def every_payload(harness: StoreHarness) -> None:
-    """Whatever an entry may carry comes back equal, with decision and audit."""
+    """Every payload is read back equal, with decision and audit."""
     with harness.open() as store:
         conversation = store.new()
         for payload in _EVERY_PAYLOAD:
@@ -268,11 +108,8 @@ def every_payload(harness: StoreHarness) -> None:
         expect_intact(store, conversation.id, entries=len(_EVERY_PAYLOAD))
 
 
-# -- what is not understood --------------------------------------------------------------------
-
-
 def unknown_entry_kept(harness: StoreHarness) -> None:
-    """Members and entries of a newer steno survive at every level, byte for byte."""
+    """Members and entries of a newer steno are kept at every level, byte for byte."""
     header = decode_header(f'{{"v":2,"id":"{new_id()}","later":[1.50]}}')
     lines = tuple(_newer_version_lines())
     with harness.open() as store, MemoryStore() as memory:
@@ -296,7 +133,7 @@ def unknown_entry_kept(harness: StoreHarness) -> None:
 
 
 def _newer_version_lines() -> Iterator[bytes]:
-    """Write records as a newer steno may, each with its digest."""
+    """Yield records as a newer steno may write them, each with its digest."""
     first, second, third = new_id(), new_id(), new_id()
     block = '{"type":"text","text":"\\u0041\u2028","glow":1.50}'
     known = (
@@ -314,15 +151,15 @@ def _newer_version_lines() -> Iterator[bytes]:
         entry = decode_record(draft).entry
         assert entry is not None
         digest = entry_digest(entry, digest)
-        # Our own encoder says in which order the members stand; the text of each is as it was.
+        # Our encoder sets the order of the members; it does not change the text of each.
         yield encode_record(decode_record(draft.replace("0" * 64, digest)))
 
 
-# -- text --------------------------------------------------------------------------------------
+# -- text and ids ------------------------------------------------------------------------------
 
 
 def odd_text(harness: StoreHarness) -> None:
-    """Any text that UTF-8 can carry comes back as it was, and no other gets in."""
+    """Any text that UTF-8 can encode is read back unchanged; other text is refused."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         for text in _ODD_TEXTS:
@@ -376,8 +213,26 @@ def odd_ids(harness: StoreHarness) -> None:
             expect(next(store.read_back(header.id, id))[0].id, id, "an entry that is asked for")
 
 
+# -- numbers and copies ------------------------------------------------------------------------
+
+
+def records_are_numbered(harness: StoreHarness) -> None:
+    """Entries and branch starts are numbered together, from 1 and without gaps."""
+    with harness.open() as store:
+        header = new_header()
+        store.add_session(header, chain_records(SAMPLE_MESSAGES))
+        conversation = store.open(header.id)
+        conversation.fork("idea")
+        conversation.append(ChatMessage.user("more"), branch="idea")
+        conversation.fork("other")
+    with harness.open() as store:
+        store.open(header.id).append(ChatMessage.user("yet more"), branch=MAIN_BRANCH)
+        found = [record.seq for record in store.records(header.id)]
+        expect(found, list(range(1, 10)), "seq of the records")
+
+
 def convert_keeps_digests(harness: StoreHarness) -> None:
-    """A session that goes to another store and back is the same, digests included."""
+    """A session that is copied to another store and back is the same, digests included."""
     with harness.open() as store, MemoryStore() as memory:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -396,28 +251,11 @@ def convert_keeps_digests(harness: StoreHarness) -> None:
         expect_intact(store, session)
 
 
-def records_are_numbered(harness: StoreHarness) -> None:
-    """Entries and beginnings of branches are counted together, from 1 and without gaps."""
-    with harness.open() as store:
-        header = new_header()
-        store.add_session(header, chain_records(SAMPLE_MESSAGES))
-        conversation = store.open(header.id)
-        conversation.fork("idea")
-        conversation.append(ChatMessage.user("more"), branch="idea")
-        conversation.fork("other")
-    with harness.open() as store:
-        store.open(header.id).append(ChatMessage.user("yet more"), branch=MAIN_BRANCH)
-        found = [record.seq for record in store.records(header.id)]
-        expect(found, list(range(1, 10)), "seq of the records")
-
-
-# -- trust -----------------------------------------------------------------------------------------
-#
-# Cases about trust: what was changed is found, what is taken out is gone, what is asked is found.
+# -- verification and redaction ----------------------------------------------------------------
 
 
 def verify_names_the_first_bad(harness: StoreHarness) -> None:
-    """A record that was written over with another is found, by its number and its entry."""
+    """`verify` finds a replaced record, by its number and its entry."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -440,7 +278,7 @@ def verify_names_the_first_bad(harness: StoreHarness) -> None:
 
 
 def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
-    """A record that was written over is the new one wherever it is read, also after a reopening."""
+    """A replaced record is the new one wherever it is read, also after reopening."""
     with harness.open() as store:
         session = new_sample_session(store).id
         records = list(store.records(session))
@@ -458,7 +296,7 @@ def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
 
 
 def redaction_keeps_the_chain(harness: StoreHarness) -> None:
-    """What is redacted is nowhere any more, the chain holds, and it is told by whom and why."""
+    """Redacted content is gone everywhere, the chain holds, and actor and reason are recorded."""
     word = f"secret{new_id().replace('-', '')}"
     with harness.open() as store:
         conversation = store.new([*SAMPLE_MESSAGES, ChatMessage.user(f"My key is {word}.")])
@@ -483,10 +321,10 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
         expect([record.digest for record in records][:8], digests, "digests")
         kinds = [type(record.entry.payload) for record in records if record.entry is not None]
         expect(kinds[5:], [Redacted, Redacted, kinds[7], Redaction, Redaction], "payloads")
-        told = records[-1].entry
-        assert told is not None
+        redaction = records[-1].entry
+        assert redaction is not None
         wanted = Redaction(target=target.id, actor="officer", reason="a key")
-        expect(told.payload, wanted, "the last entry")
+        expect(redaction.payload, wanted, "the last entry")
         found = store.verify(session)
         require(found.is_intact, f"the chain must hold: {found.bad}")
         expect(found.redacted, 2, "entries that were redacted")
@@ -499,7 +337,7 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
         expect_raises(
             InvalidValue,
             "redacting the reason",
-            lambda: store.redact(session, told.id, actor="a", reason="b"),
+            lambda: store.redact(session, redaction.id, actor="a", reason="b"),
         )
         expect_raises(
             Missing,
@@ -508,11 +346,11 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
         )
 
 
-# -- finding -----------------------------------------------------------------------------------
+# -- search ------------------------------------------------------------------------------------
 
 
 def search_finds_words(harness: StoreHarness) -> None:
-    """Every store finds the same: all words, in any case and order, the newest first."""
+    """Every store finds the same entries: all words, in any case and order, newest first."""
     tag = f"tag{new_id().replace('-', '')}"
     texts = (
         *("alpha beta", "Alpha BETA gamma", "alphabet", "beta, alpha!", "read_file alpha"),
@@ -583,7 +421,7 @@ def _without_time(record: Record) -> Record:
 
 
 def search_follows_what_is_written(harness: StoreHarness) -> None:
-    """What was just written is found, in every session, and by every opening of the store."""
+    """A new entry is found at once, in every session, and by every open store."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store, harness.open() as other, MemoryStore() as memory:
         conversation = new_sample_session(store)
