@@ -75,7 +75,7 @@ def _request(messages: tuple[Message, ...]) -> Request:
     return Request(messages=messages, model=MODEL, tools=(_READ,), max_tokens=1000)
 
 
-# -- round trips ---------------------------------------------------------------------------
+# -- round trips -------------------------------------------------------------------------------
 
 
 def response_equals_stream(server: ScriptedServer) -> None:
@@ -221,7 +221,7 @@ def invalid_call_in_history(server: ScriptedServer) -> None:
     require(b"the arguments were cut off" in encoded.body, "the result is not sent")
 
 
-# -- seals, blocks and ids of one provider -----------------------------------------------------------------
+# -- seals, blocks and ids of one provider -----------------------------------------------------
 
 
 def seal_only_to_its_maker(server: ScriptedServer) -> None:

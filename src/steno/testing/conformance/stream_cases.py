@@ -51,7 +51,7 @@ def _joined_text(events: list[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-# -- reading --------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------
 
 
 async def end(harness: ProviderHarness) -> None:
@@ -137,7 +137,7 @@ async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
     expect(arguments, ['{"path":"x.py"}', '{"path":"y.py"}'], "arguments")
 
 
-# -- errors ----------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------
 
 
 async def error_raised_not_an_event(harness: ProviderHarness) -> None:
@@ -168,7 +168,7 @@ async def partial_after_cut(harness: ProviderHarness) -> None:
     expect(stream.message().stop_reason, StopReason.ERROR, "stop reason")
 
 
-# -- interruptions ---------------------------------------------------------------------------
+# -- interruptions -----------------------------------------------------------------------------
 
 
 async def cancel_while_waiting(harness: ProviderHarness) -> None:

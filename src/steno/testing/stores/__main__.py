@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _silence_loggers() -> Generator[None]:
-    """Do not warn of what is newer or damaged: that is part of the kit."""
+    """Suppress warnings about newer or damaged records, which are part of the kit."""
     loggers = [logging.getLogger(f"steno.{name}") for name in ("codec", "store")]
     before = [logger.disabled for logger in loggers]
     try:

@@ -1,8 +1,12 @@
-"""Cases about what disks, power cuts and other programs do to the files of a store.
+"""Cases about files of a store that disks, power cuts or other programs damaged.
 
-Whatever they did, a store opens and goes on, having lost at most what was not durable, or it says
-that something is wrong: where it is opened, where it is read, or by `verify`. It never passes off
-as whole what is not what was written.
+After any damage a store opens and continues, having lost at most entries that were not durable,
+or it reports the damage: on opening, on reading, or by `verify`. It never presents damaged content
+as intact.
+
+The cases know no file format. They copy the files while the store is open, and so get the files
+that a machine finds after a power cut: logs that are not cleared, and the last write at the very
+end of its file.
 """
 
 from __future__ import annotations
@@ -28,54 +32,152 @@ from steno.testing.stores.sample_session import (
 )
 from steno.testing.stores.store_harness import NotApplicable, StoreHarness, WriterProcess
 
-# -- disk ------------------------------------------------------------------------------------------
-#
-# The files of a store, taken down as they are and put back otherwise. Nothing here knows a format.
-#
-# A case takes them down while the store is open, and so gets what a machine that lost its power
-# would find: logs that nobody has cleared, and the last write at the very end of its file.
+_FileContents: TypeAlias = Mapping[Path, bytes]
+"""The content of each file."""
+_PADDING_SIZES: Final = (1, 100, 5_000, 1 << 17)
+_SPLICE_SIZES: Final = (1, 17, 400)
+"""The numbers of bytes to damage at once."""
 
 
-FileContents: TypeAlias = Mapping[Path, bytes]
-"""What is in each file."""
+# -- ends of files -----------------------------------------------------------------------------
 
 
-def read_files(harness: StoreHarness) -> FileContents:
-    """Return what a store has on the disk now. Raises NotApplicable if it has nothing there."""
-    return {path: path.read_bytes() for path in find_files(harness)}
+def torn_last_record(harness: StoreHarness) -> None:
+    """A record that was not written whole is left out, and the session continues before it."""
+    with _preserve_files(harness):
+        written = _write_session(harness)
+        for path, (*_, begin, end) in _files_with_last_record(written):
+            data, others = written.files[path], len(written.stored.records) - 1
+            for cut in (begin + 1, (begin + end) // 2, end - 1):
+                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], others, False)
+                _check_damaged(harness, written, damage)
 
 
-def find_files(harness: StoreHarness) -> tuple[Path, ...]:
-    """Return the files of a store. Raises NotApplicable if it has none."""
-    found = harness.files()
-    if found is None:
-        raise NotApplicable("it has no files of its own that could be damaged")
-    return tuple(found)
+def nul_padding(harness: StoreHarness) -> None:
+    """Zeros at the end of a file, as after a power cut, are ignored."""
+    with _preserve_files(harness):
+        written = _write_session(harness)
+        for path, (*_, begin, end) in _files_with_last_record(written):
+            data, all_records = written.files[path], len(written.stored.records)
+            middle = (begin + end) // 2
+            for size in _PADDING_SIZES:
+                padded, what = data + bytes(size), f"{size} zeros behind its end"
+                _check_damaged(
+                    harness, written, _DamagedFile(what, path, padded, all_records, False)
+                )
+                padded, what = data[:middle] + bytes(size), f"{size} zeros from byte {middle} on"
+                _check_damaged(
+                    harness, written, _DamagedFile(what, path, padded, all_records - 1, False)
+                )
 
 
-def restore_files(harness: StoreHarness, files: FileContents) -> None:
-    """Let these files, and no others, be what the store has on the disk; nobody has it open."""
-    for path in find_files(harness):
-        if path not in files:
-            path.unlink()
-    for path, data in files.items():
-        path.write_bytes(data)
+def truncated_files(harness: StoreHarness) -> None:
+    """A file that is cut anywhere loses only the records after the cut."""
+    with _preserve_files(harness):
+        written = _write_session(harness)
+        for path, sizes in _files_with_last_record(written):
+            data = written.files[path]
+            anywhere = _spread_offsets(sizes[0], sizes[-1], harness.scale.places)
+            in_the_last = _spread_offsets(sizes[-2], sizes[-1], harness.scale.places)
+            for cut in sorted({*anywhere, *in_the_last}):
+                # The first snapshot is without the session, the second without a record.
+                records = sum(size <= cut for size in sizes) - 2
+                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], records)
+                _check_damaged(harness, written, damage)
+
+
+def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
+    """Return the files that the last record was appended to, with their size in each snapshot."""
+    if written.snapshots[-1] == written.snapshots[-2]:
+        raise CaseFailure("the last record was acknowledged, and is in no file")
+    found = [
+        (path, sizes) for path, sizes in _grown_files(written.snapshots) if sizes[-2] < sizes[-1]
+    ]
+    if not found:
+        raise NotApplicable("it does not add to the end of a file")
+    return found
+
+
+def _grown_files(snapshots: list[_FileContents]) -> Iterator[tuple[Path, list[int]]]:
+    """Yield the files that only grew, each with its size in every snapshot."""
+    for path in snapshots[-1]:
+        sizes = [len(files.get(path, b"")) for files in snapshots]
+        if sizes[0] < sizes[-1] and sizes == sorted(sizes):
+            yield path, sizes
+
+
+def _spread_offsets(begin: int, end: int, most: int) -> range:
+    """Return every offset, or about `most` of them, evenly spread."""
+    return range(begin, end, max(1, -(-(end - begin) // most)))
+
+
+# -- middles of files --------------------------------------------------------------------------
+
+
+def spliced_files(harness: StoreHarness) -> None:
+    """Bytes that are lost, doubled, mixed up or changed in the middle are detected."""
+    with _preserve_files(harness):
+        written = _write_session(harness)
+        closed = _read_files(harness)  # the store is closed: the files are final
+        settled = written._replace(snapshots=[*written.snapshots, closed])
+        records, before = len(written.stored.records), written.snapshots[0]
+        for path in [path for path in closed if closed[path] != before.get(path)]:
+            for place in _spread_offsets(0, len(closed[path]), harness.scale.places // 20):
+                for what, data in _splices(closed[path], place):
+                    damage = _DamagedFile(f"{what} at byte {place}", path, data, records)
+                    _check_damaged(harness, settled, damage)
+
+
+def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
+    """Yield descriptions and contents of a file with each kind of damage at a place."""
+    head = data[:place]
+    for size in _SPLICE_SIZES:
+        piece, rest = data[place : place + size], data[place + size :]
+        if not rest:  # the end: it could be a write that was cut short
+            return
+        yield f"{size} bytes left out", head + rest
+        yield f"{size} bytes doubled", head + piece + piece + rest
+        # Two writers at once, without a lock.
+        yield f"{size} bytes of another writer", head + rest[:size] + piece + rest[size:]
+        yield f"{size} bytes of zeros", head + bytes(len(piece)) + rest
+        yield f"{size} bytes changed", head + bytes(byte ^ 1 for byte in piece) + rest
+        yield f"a line break and {size} bytes put in", head + b"\n" + piece[::-1] + data[place:]
+
+
+# -- file permissions --------------------------------------------------------------------------
+
+
+def read_only_place(harness: StoreHarness) -> None:
+    """A read-only place can be read, and every change is refused as Unavailable."""
+    if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
+        raise NotApplicable("rights do not keep anybody from writing here")
+    with _preserve_files(harness):
+        with harness.open() as store:
+            session = new_sample_session(store).id
+            before = read_session(store, session)
+        for with_folders in (True, False):
+            with (
+                _make_read_only(harness, with_folders=with_folders),
+                WriterProcess(harness, session, "--read-only") as writer,
+            ):
+                writer.start_writing()
+                reports = writer.finish()
+            entries = [one for one in reports if one.kind == "entry"]
+            expect(len(entries), len(SAMPLE_MESSAGES), "entries that could be read")
+            found = [one.branch for one in reports if one.kind == "found"]
+            expect(found, [session], "sessions in which a search found something")
+            refused = {one.branch for one in reports if one.kind == "refused"}
+            expect(refused, {"Unavailable"}, "errors of changes where nothing may be written")
+            changed = [one.branch for one in reports if one.kind == "changed"]
+            expect(changed, [], "changes where nothing may be written")
+            with harness.open() as store:
+                expect_stored(store, session, before, "after changes were refused")
 
 
 @contextmanager
-def preserve_files(harness: StoreHarness) -> Generator[None]:
-    """Put everything back as it was, whatever is done to it meanwhile."""
-    before = read_files(harness)
-    try:
-        yield
-    finally:
-        restore_files(harness, before)
-
-
-@contextmanager
-def make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[None]:
-    """Let nobody write to the files for a while, nor to the folders in which nothing else lies."""
-    files = find_files(harness)
+def _make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[None]:
+    """Make the files read-only for the block, and the folders that hold nothing else."""
+    files = _find_files(harness)
     folders = {path.parent for path in files} if with_folders else set[Path]()
     own = [folder for folder in folders if _holds_only(folder, files)]
     modes = {path: path.stat().st_mode for path in (*files, *own)}
@@ -85,7 +187,7 @@ def make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[No
         yield
     finally:
         for path, mode in modes.items():
-            with suppress(FileNotFoundError):  # it was not as read-only as it should be
+            with suppress(FileNotFoundError):  # a change was not refused, as it should be
                 path.chmod(mode)
 
 
@@ -95,39 +197,27 @@ def _holds_only(folder: Path, files: tuple[Path, ...]) -> bool:
     )
 
 
-def grown_files(stages: list[FileContents]) -> Iterator[tuple[Path, list[int]]]:
-    """Return the files that were added to, each with how long it was at every stage."""
-    for path in stages[-1]:
-        sizes = [len(files.get(path, b"")) for files in stages]
-        if sizes[0] < sizes[-1] and sizes == sorted(sizes):
-            yield path, sizes
-
-
-_PADDING_SIZES: Final = (1, 100, 5_000, 1 << 17)
-
-
-_SPLICE_SIZES: Final = (1, 17, 400)
-"""How many bytes are moved about at once."""
+# -- a session and its damage ------------------------------------------------------------------
 
 
 class _WrittenSession(NamedTuple):
-    """A session, and the files of its store after each of its steps."""
+    """A session, and the files of its store after each step."""
 
     session: str
-    stages: list[FileContents]
-    """Before it was begun, when it was, and after each record."""
+    snapshots: list[_FileContents]
+    """Before the session, after its start, and after each record."""
     stored: StoredSession
 
     @property
-    def files(self) -> FileContents:
-        return self.stages[-1]
+    def files(self) -> _FileContents:
+        return self.snapshots[-1]
 
 
 def _write_session(harness: StoreHarness) -> _WrittenSession:
-    """Write a short session, and take down the files after each step, while the store is open."""
+    """Write a short session, and copy the files after each step, while the store is open."""
     with harness.open() as store:
         new_sample_session(store)
-        stages = [read_files(harness)]
+        snapshots = [_read_files(harness)]
         conversation = store.new()
         acts: list[Callable[[], object]] = [
             lambda: None,
@@ -138,25 +228,25 @@ def _write_session(harness: StoreHarness) -> _WrittenSession:
         ]
         for act in acts:
             act()
-            stages.append(read_files(harness))
-        return _WrittenSession(conversation.id, stages, read_session(store, conversation.id))
+            snapshots.append(_read_files(harness))
+        return _WrittenSession(conversation.id, snapshots, read_session(store, conversation.id))
 
 
 class _DamagedFile(NamedTuple):
-    """Files as they were found after something had happened to them."""
+    """A damaged file, and the records that must survive."""
 
     what: str
     path: Path
     data: bytes
     records: int
-    """How many records are there at least, if it opens; fewer than none, and it may be gone."""
+    """The least number of records if it opens; if negative, the session may be gone."""
     may_be_refused: bool = True
 
 
 def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
-    """Open what was damaged, and go on if that is possible. Raises CaseFailure."""
+    """Open the damaged store, and append an entry if it is intact. Raises CaseFailure."""
     what = f"{damage.path.name}, {damage.what}"
-    restore_files(harness, {**written.files, damage.path: damage.data})
+    _restore_files(harness, {**written.files, damage.path: damage.data})
     try:
         with harness.open() as store:
             problem = _find_problem(store, written, damage.records)
@@ -169,7 +259,7 @@ def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _Dam
 
 
 def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str | None:
-    """Tell what is wrong with a session and was told by nobody."""
+    """Return damage of a session that the store does not report, or None."""
     session, whole = written.session, written.stored
     try:
         store.header(session)
@@ -193,126 +283,36 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
     return None
 
 
-# -- where it ends -----------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------
 
 
-def torn_last_record(harness: StoreHarness) -> None:
-    """A record that was not written whole is left out, and the session goes on before it."""
-    with preserve_files(harness):
-        written = _write_session(harness)
-        for path, (*_, begin, end) in _files_with_last_record(written):
-            data, others = written.files[path], len(written.stored.records) - 1
-            for cut in (begin + 1, (begin + end) // 2, end - 1):
-                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], others, False)
-                _check_damaged(harness, written, damage)
+def _read_files(harness: StoreHarness) -> _FileContents:
+    """Return the content of the files of a store. Raises NotApplicable if it has none."""
+    return {path: path.read_bytes() for path in _find_files(harness)}
 
 
-def nul_padding(harness: StoreHarness) -> None:
-    """Zeros at the end of a file, as after a power cut, are no records and in nobody's way."""
-    with preserve_files(harness):
-        written = _write_session(harness)
-        for path, (*_, begin, end) in _files_with_last_record(written):
-            data, all_records = written.files[path], len(written.stored.records)
-            middle = (begin + end) // 2
-            for size in _PADDING_SIZES:
-                padded, what = data + bytes(size), f"{size} zeros behind its end"
-                _check_damaged(
-                    harness, written, _DamagedFile(what, path, padded, all_records, False)
-                )
-                padded, what = data[:middle] + bytes(size), f"{size} zeros from byte {middle} on"
-                _check_damaged(
-                    harness, written, _DamagedFile(what, path, padded, all_records - 1, False)
-                )
+def _find_files(harness: StoreHarness) -> tuple[Path, ...]:
+    """Return the files of a store. Raises NotApplicable if it has none."""
+    found = harness.files()
+    if found is None:
+        raise NotApplicable("it has no files of its own that could be damaged")
+    return tuple(found)
 
 
-def truncated_files(harness: StoreHarness) -> None:
-    """A file that is cut anywhere has lost what was written behind that, and nothing else."""
-    with preserve_files(harness):
-        written = _write_session(harness)
-        for path, sizes in _files_with_last_record(written):
-            data = written.files[path]
-            anywhere = _spread_offsets(sizes[0], sizes[-1], harness.scale.places)
-            in_the_last = _spread_offsets(sizes[-2], sizes[-1], harness.scale.places)
-            for cut in sorted({*anywhere, *in_the_last}):
-                # The first stage is without the session, the second without a record.
-                records = sum(size <= cut for size in sizes) - 2
-                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], records)
-                _check_damaged(harness, written, damage)
+def _restore_files(harness: StoreHarness, files: _FileContents) -> None:
+    """Make these the only files of the store, which must not be open."""
+    for path in _find_files(harness):
+        if path not in files:
+            path.unlink()
+    for path, data in files.items():
+        path.write_bytes(data)
 
 
-def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
-    """Return the files that the last record was added to, with how long they were at each stage."""
-    if written.stages[-1] == written.stages[-2]:
-        raise CaseFailure("the last record was acknowledged, and is in no file")
-    found = [(path, sizes) for path, sizes in grown_files(written.stages) if sizes[-2] < sizes[-1]]
-    if not found:
-        raise NotApplicable("it does not add to the end of a file")
-    return found
-
-
-def _spread_offsets(begin: int, end: int, most: int) -> range:
-    """Return every place, or so many of them, evenly spread."""
-    return range(begin, end, max(1, -(-(end - begin) // most)))
-
-
-# -- in the middle -----------------------------------------------------------------------------
-
-
-def spliced_files(harness: StoreHarness) -> None:
-    """Bytes that are lost, doubled, mixed up or changed in the middle are noticed."""
-    with preserve_files(harness):
-        written = _write_session(harness)
-        closed = read_files(harness)  # by now all is where it stays
-        settled = written._replace(stages=[*written.stages, closed])
-        records, before = len(written.stored.records), written.stages[0]
-        for path in [path for path in closed if closed[path] != before.get(path)]:
-            for place in _spread_offsets(0, len(closed[path]), harness.scale.places // 20):
-                for what, data in _splices(closed[path], place):
-                    damage = _DamagedFile(f"{what} at byte {place}", path, data, records)
-                    _check_damaged(harness, settled, damage)
-
-
-def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
-    """Return what can become of a file at a place: a piece of it is spoilt in every way."""
-    head = data[:place]
-    for size in _SPLICE_SIZES:
-        piece, rest = data[place : place + size], data[place + size :]
-        if not rest:  # that is no middle: it could be a write that was cut short
-            return
-        yield f"{size} bytes left out", head + rest
-        yield f"{size} bytes doubled", head + piece + piece + rest
-        # Two who write at once without waiting for each other.
-        yield f"{size} bytes of another writer", head + rest[:size] + piece + rest[size:]
-        yield f"{size} bytes of zeros", head + bytes(len(piece)) + rest
-        yield f"{size} bytes changed", head + bytes(byte ^ 1 for byte in piece) + rest
-        yield f"a line break and {size} bytes put in", head + b"\n" + piece[::-1] + data[place:]
-
-
-# -- rights ------------------------------------------------------------------------------------
-
-
-def read_only_place(harness: StoreHarness) -> None:
-    """Where nothing may be written, all can be read, and every change is refused as Unavailable."""
-    if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
-        raise NotApplicable("rights do not keep anybody from writing here")
-    with preserve_files(harness):
-        with harness.open() as store:
-            session = new_sample_session(store).id
-            before = read_session(store, session)
-        for with_folders in (True, False):
-            with (
-                make_read_only(harness, with_folders=with_folders),
-                WriterProcess(harness, session, "--read-only") as writer,
-            ):
-                writer.start_writing()
-                told = writer.finish()
-            entries = [one for one in told if one.kind == "entry"]
-            expect(len(entries), len(SAMPLE_MESSAGES), "entries that could be read")
-            found = [one.branch for one in told if one.kind == "found"]
-            expect(found, [session], "sessions in which a search found something")
-            refused = {one.branch for one in told if one.kind == "refused"}
-            expect(refused, {"Unavailable"}, "errors of changes where nothing may be written")
-            changed = [one.branch for one in told if one.kind == "changed"]
-            expect(changed, [], "changes where nothing may be written")
-            with harness.open() as store:
-                expect_stored(store, session, before, "after changes were refused")
+@contextmanager
+def _preserve_files(harness: StoreHarness) -> Generator[None]:
+    """Restore all files at the end of the block."""
+    before = _read_files(harness)
+    try:
+        yield
+    finally:
+        _restore_files(harness, before)

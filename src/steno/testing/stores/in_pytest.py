@@ -2,7 +2,7 @@
 
     test_my_store = store_test(lambda folder: AddressStoreHarness("mine", f"mine:{folder}"))
 
-What a kind of store does not promise is skipped.
+A case that does not apply to a kind of store is skipped.
 """
 
 from __future__ import annotations

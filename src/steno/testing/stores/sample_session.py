@@ -1,4 +1,4 @@
-"""How cases say what they expected, and the talk that most of them store."""
+"""The session that most cases store, and checks of stored sessions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def expect_raises(kind: type[StenoError], what: str, act: Callable[[], object]) 
 
 
 class StoredSession(NamedTuple):
-    """All that a store has of a session, in a form that can be compared."""
+    """Header, records and heads of a stored session, in a form that can be compared."""
 
     header: bytes
     records: tuple[bytes, ...]
@@ -62,7 +62,7 @@ def read_session(store: Store, session: str) -> StoredSession:
 
 
 def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) -> None:
-    """Raise CaseFailure, with the first place that differs, unless a session is as it was."""
+    """Raise CaseFailure, with the first place that differs, unless a session is unchanged."""
     found = read_session(store, session)
     expect(len(found.records), len(wanted.records), f"{what}: records")
     for number, (one, other) in enumerate(zip(found.records, wanted.records, strict=True), 1):
@@ -82,7 +82,7 @@ def expect_intact(store: Store, session: str, *, entries: int | None = None) -> 
 def chain_records(
     payloads: Iterable[Payload], *, branch: str = MAIN_BRANCH, start: datetime = START_TIME
 ) -> Iterator[Record]:
-    """Make the records of a session without a conversation: each entry behind the one before."""
+    """Yield the records of a session without a conversation: each entry follows the one before."""
     parent: str | None = None
     digest: str | None = None
     for number, payload in enumerate(payloads, 1):
@@ -98,10 +98,10 @@ def chain_records(
 
 
 def new_header() -> Header:
-    """Make the header of a session that no store has yet."""
+    """Return the header of a session that no store has yet."""
     return Header(id=new_id(), created_at=START_TIME)
 
 
 def new_sample_session(store: Store) -> Conversation:
-    """Begin a session in which something was said."""
+    """Create a session with the sample messages."""
     return store.new(SAMPLE_MESSAGES)

@@ -1,4 +1,8 @@
-"""Cases about sessions: begun, gone on with, listed, summed up, removed."""
+"""Cases about sessions and their branches.
+
+Sessions are created, reopened, listed, summarized and removed; branches are forked, rewound,
+switched and cloned, and only a writer that knows the head of a branch may append to it.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +37,12 @@ from steno.testing.stores.sample_session import (
 )
 from steno.testing.stores.store_harness import StoreHarness
 
-# -- branches --------------------------------------------------------------------------------------
-#
-# Cases about branches: who may write behind what, and what is kept of where they went.
-
-
-_ODD_BRANCH_NAMES = (
+_HOSTILE_SESSION_IDS: Final = (
+    *("../../etc/passwd", "/etc/passwd", "..", ".", "a/b", "a\\b", "~", "-rf", "a b", "C:x"),
+    *("con", "case", "CASE", "%2e%2e", "x.jsonl", "'; drop table records; --", "日本", "e\u0301"),
+    *("\u00e9", "\u2028", "long" * 100, "%", "_", "\n", " ", "null"),
+)
+_ODD_BRANCH_NAMES: Final = (
     "a/b",
     "../x",
     "MAIN",
@@ -52,251 +56,11 @@ _ODD_BRANCH_NAMES = (
 )
 
 
-def _append_entry(
-    store: Store, conversation: Conversation, *, id: str, branch: str, expected: str | None
-) -> None:
-    """Append to the store itself, behind the conversation's back."""
-    parent = conversation.branches.get(MAIN_BRANCH)
-    assert parent is not None
-    entry = Entry(
-        id=id, parent=parent, time=START_TIME, payload=ChatMessage.user("behind its back")
-    )
-    digest = entry_digest(entry, conversation.digest(parent))
-    store.append(conversation.id, entry, branch=branch, digest=digest, expected=expected)
-
-
-def heads_order(harness: StoreHarness) -> None:
-    """Heads name the branch whose entry came last at the end, and it is the one that opens."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        session = conversation.id
-        for name in ("one", "two", "three"):
-            conversation.fork(name)
-        order = ["one", "two", "three", MAIN_BRANCH]
-        expect(list(store.heads(session)), order, "branches that nothing was written to yet")
-        for name in ("two", MAIN_BRANCH, "one"):
-            conversation.append(ChatMessage.user(name), branch=name)
-            order.remove(name)
-            order.append(name)
-            expect(list(store.heads(session)), order, f"branches after {name} was written to")
-    with harness.open() as store:
-        expect(list(store.heads(session)), order, "branches after it was opened again")
-        expect(store.open(session).branch, "one", "the branch that is active then")
-
-
-def conflict_on_lost_race(harness: StoreHarness) -> None:
-    """Who does not know the last entry of a branch may not write behind it."""
-    with harness.open() as store, harness.open() as other:
-        first = new_sample_session(store)
-        second = other.open(first.id)
-        expect(len(second), 5, "entries that both know")
-        first.append(ChatMessage.user("first"))
-        before = read_session(store, first.id)
-        expect_raises(
-            Conflict, "the one that came second", lambda: second.append(ChatMessage.user("second"))
-        )
-        expect_stored(store, first.id, before, "after a lost race")
-        second.refresh()
-        second.append(ChatMessage.user("second"))
-        texts = [message.text for message in store.open(first.id).messages()[-2:]]
-        expect(texts, ["first", "second"], "what was said, after a refresh")
-        expect_intact(store, first.id, entries=7)
-        stale = first.branches[MAIN_BRANCH]
-        expect_raises(
-            Conflict,
-            "an entry that expects nothing before it",
-            lambda: _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=None),
-        )
-        expect_raises(
-            Conflict,
-            "an entry that expects an older one",
-            lambda: _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=stale),
-        )
-
-
-def id_taken(harness: StoreHarness) -> None:
-    """No two entries of a session have one id, on whichever branch."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        conversation.fork("idea")
-        before = read_session(store, conversation.id)
-        head = conversation.branches[MAIN_BRANCH]
-        for branch in (MAIN_BRANCH, "idea"):
-            for entry in conversation.entries()[::4]:
-                taken = entry.id
-                expect_raises(
-                    Conflict,
-                    "an id that is taken",
-                    partial(
-                        _append_entry, store, conversation, id=taken, branch=branch, expected=head
-                    ),
-                )
-        expect_stored(store, conversation.id, before, "after an id was refused")
-        twin = store.clone(conversation.id)
-        expect(len(twin), 5, "entries of another session, which may have the same ids")
-
-
-def missing_branch(harness: StoreHarness) -> None:
-    """Only the main branch need not be begun."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        before = read_session(store, conversation.id)
-        head = conversation.branches[MAIN_BRANCH]
-        for expected in (head, None):
-            expect_raises(
-                Missing,
-                "a branch that was not begun",
-                partial(
-                    _append_entry,
-                    store,
-                    conversation,
-                    id=new_id(),
-                    branch="nowhere",
-                    expected=expected,
-                ),
-            )
-        expect_stored(store, conversation.id, before, "after that was refused")
-
-
-def begin_branch_taken(harness: StoreHarness) -> None:
-    """Two branches of one name are a Conflict, also with the main branch."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        session = conversation.id
-        conversation.fork("idea")
-        before = read_session(store, session)
-        for name in ("idea", MAIN_BRANCH):
-            for at in (None, conversation.entries()[0].id):
-                expect_raises(
-                    Conflict,
-                    "a name that is taken",
-                    partial(store.begin_branch, session, name, at),
-                )
-        expect_stored(store, session, before, "after a name was refused")
-
-
-def branch_begins_with_nothing(harness: StoreHarness) -> None:
-    """A branch may begin before anything was said."""
-    with harness.open() as store:
-        conversation = store.new()
-        session = conversation.id
-        conversation.fork("empty")
-        expect(dict(store.heads(session)), {"empty": None}, "heads")
-        conversation.append(ChatMessage.user("here"), branch="empty")
-    with harness.open() as store:
-        found = store.open(session)
-        expect([message.text for message in found.messages("empty")], ["here"], "the new branch")
-        expect(found.messages(MAIN_BRANCH), (), "the main branch")
-        expect_intact(store, session, entries=1)
-
-
-def odd_branch_names(harness: StoreHarness) -> None:
-    """A branch may have any name, and no two names are one."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        session = conversation.id
-        for name in _ODD_BRANCH_NAMES:
-            conversation.fork(name)
-            conversation.append(ChatMessage.user(f"on {name!r}"), branch=name)
-    with harness.open() as store:
-        expect(list(store.heads(session)), [MAIN_BRANCH, *_ODD_BRANCH_NAMES], "branches")
-        found = store.open(session)
-        for name in _ODD_BRANCH_NAMES:
-            expect(found.messages(name)[-1].text, f"on {name!r}", "what was said on a branch")
-        expect_intact(store, session)
-
-
-def fork_shares_the_past(harness: StoreHarness) -> None:
-    """A fork writes one record; both branches then go their own way behind the same entries."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        session = conversation.id
-        past = conversation.entries()
-        conversation.fork("idea", at=past[1].id)
-        expect(len(list(store.records(session))), 6, "records after a fork")
-        conversation.append(ChatMessage.user("on the fork"), branch="idea")
-        conversation.append(ChatMessage.user("on main"), branch=MAIN_BRANCH)
-    with harness.open() as store:
-        found = store.open(session)
-        expect(found.entries("idea")[:-1], past[:2], "the shared past")
-        expect(found.entries(MAIN_BRANCH)[:-1], past, "the past of the main branch")
-        expect(found.messages("idea")[-1].text, "on the fork", "the last word on the fork")
-        expect(found.messages(MAIN_BRANCH)[-1].text, "on main", "the last word on the main branch")
-        expect_intact(store, session, entries=7)
-
-
-def rewind_keeps_what_was_left(harness: StoreHarness) -> None:
-    """After a rewind the branch goes on from before, and what was left can still be read."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        session = conversation.id
-        past = conversation.entries()
-        conversation.rewind(past[1].id)
-        conversation.append(ChatMessage.assistant("Another answer."))
-    with harness.open() as store:
-        found = store.open(session)
-        entries = found.entries()
-        expect(entries[:2], past[:2], "what stands before the rewind")
-        expect(entries[2].payload, Rewind(left=past[-1].id), "the rewind")
-        expect(
-            found.messages(),
-            (*SAMPLE_MESSAGES[:2], ChatMessage.assistant("Another answer.")),
-            "messages",
-        )
-        expect(
-            [e for e, _ in store.read_back(session, past[-1].id)], list(past[::-1]), "what was left"
-        )
-        expect(found.entry(past[-1].id), past[-1], "the entry that was left")
-        expect_intact(store, session, entries=7)
-
-
-def switch_is_recorded(harness: StoreHarness) -> None:
-    """Going to another branch is on record there, and holds when it is opened again."""
-    with harness.open() as store:
-        conversation = new_sample_session(store)
-        session = conversation.id
-        conversation.fork("idea")
-        conversation.switch("idea")
-    with harness.open() as store:
-        found = store.open(session)
-        expect(found.branch, "idea", "the active branch")
-        expect(
-            found.entries()[-1].payload, BranchSwitch(old=MAIN_BRANCH, new="idea"), "the last entry"
-        )
-        expect(found.messages(), SAMPLE_MESSAGES, "messages: a switch is none")
-        found.switch(MAIN_BRANCH)
-        expect(list(store.heads(session)), ["idea", MAIN_BRANCH], "branches after going back")
-        expect_intact(store, session, entries=7)
-
-
-def clone_is_independent(harness: StoreHarness) -> None:
-    """A clone has the same past, digests included, and neither sees what the other does."""
-    with harness.open() as store:
-        original = new_sample_session(store)
-        original.fork("idea")
-        original.append(ChatMessage.user("idea"), branch="idea")
-        before = read_session(store, original.id)
-        twin = store.clone(original.id, title="twin")
-        expect(read_session(store, twin.id)[1:], before[1:], "records and heads of the clone")
-        header = store.header(twin.id)
-        expect((header.cloned_from, header.title), (original.id, "twin"), "header of the clone")
-        twin.append(ChatMessage.user("only in the clone"))
-        expect_stored(store, original.id, before, "the original, after the clone was written to")
-        original.append(ChatMessage.user("only in the original"), branch=MAIN_BRANCH)
-        store.remove(original.id)
-        expect_intact(store, twin.id, entries=7)
-        expect(store.open(twin.id).messages()[-1].text, "only in the clone", "its last word")
-
-
-_HOSTILE_SESSION_IDS: Final = (
-    *("../../etc/passwd", "/etc/passwd", "..", ".", "a/b", "a\\b", "~", "-rf", "a b", "C:x"),
-    *("con", "case", "CASE", "%2e%2e", "x.jsonl", "'; drop table records; --", "日本", "e\u0301"),
-    *("\u00e9", "\u2028", "long" * 100, "%", "_", "\n", " ", "null"),
-)
+# -- sessions ----------------------------------------------------------------------------------
 
 
 def append_and_read_back(harness: StoreHarness) -> None:
-    """What was appended is there: entries, digests, messages and heads, for whoever opens it."""
+    """Entries, digests, messages and heads are read back after reopening."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -317,7 +81,7 @@ def append_and_read_back(harness: StoreHarness) -> None:
 
 
 def reopen_goes_on(harness: StoreHarness) -> None:
-    """A session that is opened again goes on where it ended, as often as one likes."""
+    """A reopened session continues where it ended, any number of times."""
     with harness.open() as store:
         session = store.new().id
         expect(dict(store.heads(session)), {}, "heads of a session without records")
@@ -332,7 +96,7 @@ def reopen_goes_on(harness: StoreHarness) -> None:
 
 
 def header_is_kept(harness: StoreHarness) -> None:
-    """A header comes back byte for byte, with what a newer steno put into it."""
+    """A header is read back byte for byte, with the members of a newer steno."""
     session = new_id()
     raw = (
         f'{{"v":2,"id":"{session}","title":"A\\u0000b \u2028 \U0001f600","cloned_from":"other",'
@@ -374,7 +138,7 @@ def rename_changes_the_title_only(harness: StoreHarness) -> None:
 
 
 def missing_session(harness: StoreHarness) -> None:
-    """Whatever is asked of a session that is not there is Missing."""
+    """Every operation on a missing session raises Missing."""
     gone = new_id()
     entry = Entry(id=new_id(), payload=SAMPLE_MESSAGES[1])
     digest = entry_digest(entry, None)
@@ -404,7 +168,7 @@ def missing_session(harness: StoreHarness) -> None:
 
 
 def missing_entry(harness: StoreHarness) -> None:
-    """An entry that is not there is Missing, in a session that is."""
+    """A missing entry of an existing session raises Missing."""
     with harness.open() as store:
         session = new_sample_session(store).id
         expect_raises(Missing, "read_back", lambda: store.read_back(session, new_id()))
@@ -415,7 +179,7 @@ def missing_entry(harness: StoreHarness) -> None:
 
 
 def session_taken(harness: StoreHarness) -> None:
-    """A second session of an id is a Conflict, and the first stays as it was."""
+    """A second session with the same id is a Conflict, and the first is unchanged."""
     with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
@@ -430,7 +194,7 @@ def session_taken(harness: StoreHarness) -> None:
 
 
 def odd_session_names(harness: StoreHarness) -> None:
-    """A session may have any id: it is no path, no pattern and no command, and no two are one."""
+    """A session may have any id: it is no path, pattern or command, and ids stay different."""
     tag = new_id()
     names = [tag + name for name in _HOSTILE_SESSION_IDS] + [
         f"{name}{tag}" for name in _HOSTILE_SESSION_IDS
@@ -456,7 +220,7 @@ def odd_session_names(harness: StoreHarness) -> None:
 
 
 def many_sessions(harness: StoreHarness) -> None:
-    """Sessions do not get in each other's way."""
+    """Many sessions are listed once each and keep their own messages."""
     many = harness.scale.sessions
     with harness.open() as store:
         sessions = [store.new([ChatMessage.user(f"session {n}")]).id for n in range(many)]
@@ -470,7 +234,7 @@ def many_sessions(harness: StoreHarness) -> None:
 
 
 def hundred_thousand_entries(harness: StoreHarness) -> None:
-    """A long session arrives whole, opens ready to send, and goes on."""
+    """A long session is stored whole, opens ready to send, and accepts entries."""
     many = harness.scale.entries
     header = new_header()
     with harness.open() as store:
@@ -488,7 +252,7 @@ def hundred_thousand_entries(harness: StoreHarness) -> None:
 
 
 def summary(harness: StoreHarness) -> None:
-    """A list can show title, size, branches and age of a session."""
+    """A summary has title, size, branches and age of a session."""
     with harness.open() as store:
         header = new_header()
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
@@ -507,7 +271,7 @@ def summary(harness: StoreHarness) -> None:
 
 
 def remove_forgets(harness: StoreHarness) -> None:
-    """A session that was removed is nowhere any more, and its id can be used again."""
+    """A removed session is gone everywhere, and its id can be used again."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store:
         session = store.new([ChatMessage.user(word)]).id
@@ -526,7 +290,7 @@ def remove_forgets(harness: StoreHarness) -> None:
 
 
 def failed_write_leaves_nothing(harness: StoreHarness) -> None:
-    """A session that cannot be added as a whole is not there at all; nor is a refused entry."""
+    """A session that cannot be added whole leaves nothing; neither does a refused entry."""
     header = new_header()
 
     def breaks_off() -> Iterator[Record]:
@@ -554,7 +318,7 @@ def failed_write_leaves_nothing(harness: StoreHarness) -> None:
 
 
 def _expect_interrupted(act: Callable[[], None]) -> None:
-    """Let the records break off; whatever comes of it is fine, but not silence."""
+    """Run `act`, whose records break off. Raises CaseFailure unless that raises an error."""
     try:
         act()
     except (CaseFailure, LogError):
@@ -563,7 +327,7 @@ def _expect_interrupted(act: Callable[[], None]) -> None:
 
 
 def closed_store(harness: StoreHarness) -> None:
-    """A store can be closed twice; after that it works, or says that it is closed in our words."""
+    """A store can be closed twice; after that it works, or raises LogError."""
     with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
@@ -586,3 +350,242 @@ def closed_store(harness: StoreHarness) -> None:
                 ) from exc
     with harness.open() as store:
         expect_stored(store, session, before, "after the store was closed and opened again")
+
+
+# -- branches ----------------------------------------------------------------------------------
+
+
+def heads_order(harness: StoreHarness) -> None:
+    """Heads list the branch with the newest entry last, and that branch is active after opening."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        for name in ("one", "two", "three"):
+            conversation.fork(name)
+        order = ["one", "two", "three", MAIN_BRANCH]
+        expect(list(store.heads(session)), order, "branches that nothing was written to yet")
+        for name in ("two", MAIN_BRANCH, "one"):
+            conversation.append(ChatMessage.user(name), branch=name)
+            order.remove(name)
+            order.append(name)
+            expect(list(store.heads(session)), order, f"branches after {name} was written to")
+    with harness.open() as store:
+        expect(list(store.heads(session)), order, "branches after it was opened again")
+        expect(store.open(session).branch, "one", "the branch that is active then")
+
+
+def conflict_on_lost_race(harness: StoreHarness) -> None:
+    """A writer that does not know the last entry of a branch cannot append to it."""
+    with harness.open() as store, harness.open() as other:
+        first = new_sample_session(store)
+        second = other.open(first.id)
+        expect(len(second), 5, "entries that both know")
+        first.append(ChatMessage.user("first"))
+        before = read_session(store, first.id)
+        expect_raises(
+            Conflict, "the one that came second", lambda: second.append(ChatMessage.user("second"))
+        )
+        expect_stored(store, first.id, before, "after a lost race")
+        second.refresh()
+        second.append(ChatMessage.user("second"))
+        texts = [message.text for message in store.open(first.id).messages()[-2:]]
+        expect(texts, ["first", "second"], "what was said, after a refresh")
+        expect_intact(store, first.id, entries=7)
+        stale = first.branches[MAIN_BRANCH]
+        expect_raises(
+            Conflict,
+            "an entry that expects nothing before it",
+            lambda: _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=None),
+        )
+        expect_raises(
+            Conflict,
+            "an entry that expects an older one",
+            lambda: _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=stale),
+        )
+
+
+def id_taken(harness: StoreHarness) -> None:
+    """No two entries of a session have the same id, on any branch."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        conversation.fork("idea")
+        before = read_session(store, conversation.id)
+        head = conversation.branches[MAIN_BRANCH]
+        for branch in (MAIN_BRANCH, "idea"):
+            for entry in conversation.entries()[::4]:
+                taken = entry.id
+                expect_raises(
+                    Conflict,
+                    "an id that is taken",
+                    partial(
+                        _append_entry, store, conversation, id=taken, branch=branch, expected=head
+                    ),
+                )
+        expect_stored(store, conversation.id, before, "after an id was refused")
+        twin = store.clone(conversation.id)
+        expect(len(twin), 5, "entries of another session, which may have the same ids")
+
+
+def missing_branch(harness: StoreHarness) -> None:
+    """Only the main branch exists without being started."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        before = read_session(store, conversation.id)
+        head = conversation.branches[MAIN_BRANCH]
+        for expected in (head, None):
+            expect_raises(
+                Missing,
+                "a branch that was not begun",
+                partial(
+                    _append_entry,
+                    store,
+                    conversation,
+                    id=new_id(),
+                    branch="nowhere",
+                    expected=expected,
+                ),
+            )
+        expect_stored(store, conversation.id, before, "after that was refused")
+
+
+def begin_branch_taken(harness: StoreHarness) -> None:
+    """A second branch of the same name is a Conflict, also for the main branch."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        conversation.fork("idea")
+        before = read_session(store, session)
+        for name in ("idea", MAIN_BRANCH):
+            for at in (None, conversation.entries()[0].id):
+                expect_raises(
+                    Conflict,
+                    "a name that is taken",
+                    partial(store.begin_branch, session, name, at),
+                )
+        expect_stored(store, session, before, "after a name was refused")
+
+
+def branch_begins_with_nothing(harness: StoreHarness) -> None:
+    """A branch may start in an empty session."""
+    with harness.open() as store:
+        conversation = store.new()
+        session = conversation.id
+        conversation.fork("empty")
+        expect(dict(store.heads(session)), {"empty": None}, "heads")
+        conversation.append(ChatMessage.user("here"), branch="empty")
+    with harness.open() as store:
+        found = store.open(session)
+        expect([message.text for message in found.messages("empty")], ["here"], "the new branch")
+        expect(found.messages(MAIN_BRANCH), (), "the main branch")
+        expect_intact(store, session, entries=1)
+
+
+def odd_branch_names(harness: StoreHarness) -> None:
+    """A branch may have any name, and different names stay different."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        for name in _ODD_BRANCH_NAMES:
+            conversation.fork(name)
+            conversation.append(ChatMessage.user(f"on {name!r}"), branch=name)
+    with harness.open() as store:
+        expect(list(store.heads(session)), [MAIN_BRANCH, *_ODD_BRANCH_NAMES], "branches")
+        found = store.open(session)
+        for name in _ODD_BRANCH_NAMES:
+            expect(found.messages(name)[-1].text, f"on {name!r}", "what was said on a branch")
+        expect_intact(store, session)
+
+
+def fork_shares_the_past(harness: StoreHarness) -> None:
+    """A fork writes one record; both branches then continue after the same entries."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        past = conversation.entries()
+        conversation.fork("idea", at=past[1].id)
+        expect(len(list(store.records(session))), 6, "records after a fork")
+        conversation.append(ChatMessage.user("on the fork"), branch="idea")
+        conversation.append(ChatMessage.user("on main"), branch=MAIN_BRANCH)
+    with harness.open() as store:
+        found = store.open(session)
+        expect(found.entries("idea")[:-1], past[:2], "the shared past")
+        expect(found.entries(MAIN_BRANCH)[:-1], past, "the past of the main branch")
+        expect(found.messages("idea")[-1].text, "on the fork", "the last word on the fork")
+        expect(found.messages(MAIN_BRANCH)[-1].text, "on main", "the last word on the main branch")
+        expect_intact(store, session, entries=7)
+
+
+def rewind_keeps_what_was_left(harness: StoreHarness) -> None:
+    """After a rewind the branch continues from the target; later entries can still be read."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        past = conversation.entries()
+        conversation.rewind(past[1].id)
+        conversation.append(ChatMessage.assistant("Another answer."))
+    with harness.open() as store:
+        found = store.open(session)
+        entries = found.entries()
+        expect(entries[:2], past[:2], "what stands before the rewind")
+        expect(entries[2].payload, Rewind(left=past[-1].id), "the rewind")
+        expect(
+            found.messages(),
+            (*SAMPLE_MESSAGES[:2], ChatMessage.assistant("Another answer.")),
+            "messages",
+        )
+        expect(
+            [e for e, _ in store.read_back(session, past[-1].id)], list(past[::-1]), "what was left"
+        )
+        expect(found.entry(past[-1].id), past[-1], "the entry that was left")
+        expect_intact(store, session, entries=7)
+
+
+def switch_is_recorded(harness: StoreHarness) -> None:
+    """A switch is recorded on the new branch, which is active after reopening."""
+    with harness.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        conversation.fork("idea")
+        conversation.switch("idea")
+    with harness.open() as store:
+        found = store.open(session)
+        expect(found.branch, "idea", "the active branch")
+        expect(
+            found.entries()[-1].payload, BranchSwitch(old=MAIN_BRANCH, new="idea"), "the last entry"
+        )
+        expect(found.messages(), SAMPLE_MESSAGES, "messages: a switch is none")
+        found.switch(MAIN_BRANCH)
+        expect(list(store.heads(session)), ["idea", MAIN_BRANCH], "branches after going back")
+        expect_intact(store, session, entries=7)
+
+
+def clone_is_independent(harness: StoreHarness) -> None:
+    """A clone has the same past, digests included, and neither sees writes of the other."""
+    with harness.open() as store:
+        original = new_sample_session(store)
+        original.fork("idea")
+        original.append(ChatMessage.user("idea"), branch="idea")
+        before = read_session(store, original.id)
+        twin = store.clone(original.id, title="twin")
+        expect(read_session(store, twin.id)[1:], before[1:], "records and heads of the clone")
+        header = store.header(twin.id)
+        expect((header.cloned_from, header.title), (original.id, "twin"), "header of the clone")
+        twin.append(ChatMessage.user("only in the clone"))
+        expect_stored(store, original.id, before, "the original, after the clone was written to")
+        original.append(ChatMessage.user("only in the original"), branch=MAIN_BRANCH)
+        store.remove(original.id)
+        expect_intact(store, twin.id, entries=7)
+        expect(store.open(twin.id).messages()[-1].text, "only in the clone", "its last word")
+
+
+def _append_entry(
+    store: Store, conversation: Conversation, *, id: str, branch: str, expected: str | None
+) -> None:
+    """Append to the store directly, without the conversation."""
+    parent = conversation.branches.get(MAIN_BRANCH)
+    assert parent is not None
+    entry = Entry(
+        id=id, parent=parent, time=START_TIME, payload=ChatMessage.user("behind its back")
+    )
+    digest = entry_digest(entry, conversation.digest(parent))
+    store.append(conversation.id, entry, branch=branch, digest=digest, expected=expected)

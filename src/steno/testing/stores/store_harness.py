@@ -1,4 +1,4 @@
-"""What is tested: a place where a kind of store keeps things, and how it is opened."""
+"""Harnesses: a place where a kind of store keeps its data, and processes that write to it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,31 @@ from steno.store.locate import read_address
 from steno.testing.stores.sample_session import CaseFailure
 
 DEFAULT_OPENER: Final = "steno.store:open_store"
-"""What opens an address, unless a harness says otherwise."""
+"""The function that opens an address, unless a harness sets another."""
+_WRITER_TIMEOUT_S: Final = 120
+"""After this time a writer counts as hung, and is killed."""
+# As a file, it does not import the rest of `steno.testing` first.
+_WRITER_PROGRAM: Final = Path(__file__).with_name("writer.py")
 
 
 class NotApplicable(Exception):
-    """A case asks for what this kind of store does not promise."""
+    """A case tests a property that this kind of store does not promise."""
 
 
 class CaseScale(NamedTuple):
-    """How much of everything; smaller for a quick look."""
+    """The sizes of cases; smaller ones run faster."""
 
     entries: int = 100_000
     sessions: int = 200
     writes: int = 40
-    """Of each thread or process that writes beside others."""
+    """For each concurrent thread or process."""
     crashes: int = 20
     places: int = 400
-    """In how many places a file is damaged; in every one if it is no longer than that."""
+    """The number of offsets at which a file is damaged; all of them if the file is shorter."""
 
 
 class StoreHarness(ABC):
-    """A place of its own for one kind of store. The kit leaves nothing behind in it.
+    """An empty place for one kind of store. The kit removes everything that it stores there.
 
     Another process opens the same place by calling `opener` with `address`.
     """
@@ -50,9 +54,9 @@ class StoreHarness(ABC):
     opener: str = DEFAULT_OPENER
     """A function that takes an address and returns a Store, as `module:function`."""
     is_durable: ClassVar[bool] = True
-    """Whether what was written is there after the process has ended, or was ended."""
+    """Whether writes are there after the process has ended or was killed."""
     is_shared: ClassVar[bool] = True
-    """Whether several processes may use the place at once."""
+    """Whether several processes may open the place at once."""
     scale: CaseScale = CaseScale()
 
     @abstractmethod
@@ -60,9 +64,9 @@ class StoreHarness(ABC):
         """Open the place, once more if it is open already."""
 
     def files(self) -> Iterable[Path] | None:
-        """Return all files that it has on this machine by now; None if it never has any.
+        """Return the files of the store on this machine; None if it never has any.
 
-        Cases damage them to see what the store makes of that, and put them back.
+        Cases damage these files and restore them.
         """
         return None
 
@@ -94,7 +98,7 @@ class AddressStoreHarness(StoreHarness):
         return find_opener(self.opener)(self.address)
 
     def files(self) -> Iterable[Path] | None:
-        """Return what is in its folder, or begins with the name of its file."""
+        """Return the files in its folder, or those whose names begin with its file name."""
         is_known = self._root is None and self.opener == DEFAULT_OPENER
         root = read_address(self.address).location if is_known else self._root
         if not isinstance(root, Path):
@@ -104,7 +108,7 @@ class AddressStoreHarness(StoreHarness):
 
 
 class MemoryStoreHarness(StoreHarness):
-    """A store that nobody else can reach; opening it again gives the same one."""
+    """A store that only this process can reach; opening it again returns the same one."""
 
     is_durable = False
     is_shared = False
@@ -127,9 +131,9 @@ class MemoryStoreHarness(StoreHarness):
 
 
 def opener_argument(place: str) -> str:
-    """Take `module:function` from a command line. Raises ArgumentTypeError unless it is there.
+    """Check a `module:function` of a command line. Raises ArgumentTypeError if it is missing.
 
-    It stays a name, since other processes are told it.
+    It stays a name, since it is passed to other processes.
     """
     module, _, name = place.partition(":")
     if not module or not name:
@@ -144,26 +148,16 @@ def opener_argument(place: str) -> str:
 
 
 def find_opener(place: str) -> Callable[[str], Store]:
-    """Find what `module:function` names. Raises ImportError or AttributeError."""
+    """Import the function that `module:function` names. Raises ImportError or AttributeError."""
     module, _, name = place.partition(":")
     return cast("Callable[[str], Store]", getattr(import_module(module), name))
 
 
-# -- processes -------------------------------------------------------------------------------------
-#
-# Start writers in processes of their own, hear what they wrote, and end them.
-
-
-_WRITER_TIMEOUT_S: Final = 120
-"""After this time a writer hangs."""
-
-
-# Run as a file, it does not load the rest of `steno.testing` before it.
-_WRITER_PROGRAM: Final = Path(__file__).with_name("writer.py")
+# -- writers in other processes ----------------------------------------------------------------
 
 
 class Acknowledgement(NamedTuple):
-    """Something that a writer was told is durable."""
+    """A line that a writer reports: a durable step, a hit, a change or a refusal."""
 
     kind: str
     branch: str = ""
@@ -175,7 +169,7 @@ class WriterProcess:
     """A process that writes to the place of a harness."""
 
     def __init__(self, harness: StoreHarness, session: str, *settings: str) -> None:
-        """Start it; it waits for `go`."""
+        """Start it; it waits for `start_writing`."""
         command = [sys.executable, "-P", str(_WRITER_PROGRAM), harness.address, session]
         self._process = subprocess.Popen(  # noqa: S603 - it is our own program
             [*command, "--opener", harness.opener, *settings],
@@ -195,22 +189,22 @@ class WriterProcess:
         self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
-        """Wait until the store is open. Raises CaseFailure if it cannot be."""
+        """Wait until the store is open. Raises CaseFailure if it cannot be opened."""
         if self._read() != "ready":
             raise CaseFailure(f"a writer in another process must begin: {self.last_error_line()}")
 
     def acknowledgements(self) -> Iterator[Acknowledgement]:
-        """Return what is durable as it is told, up to the end of the process."""
+        """Yield the reports of the writer, up to the end of the process."""
         while line := self._read():
             if line != "ready":
                 yield Acknowledgement(*line.split(" "))
 
     def kill(self) -> None:
-        """End it at once, wherever it is; what it told until then can still be read."""
+        """Kill it at once; its reports until then can still be read."""
         self._process.kill()
 
     def finish(self) -> list[Acknowledgement]:
-        """Read to its end, which must be a good one."""
+        """Read all reports. Raises CaseFailure if the writer fails."""
         found = list(self.acknowledgements())
         if self._process.wait() != 0:
             raise CaseFailure(
@@ -219,7 +213,7 @@ class WriterProcess:
         return found
 
     def was_killed(self) -> bool:
-        """Tell whether it ended because it was killed, once it has ended."""
+        """Wait for its end, and return whether it was killed."""
         return self._process.wait() < 0
 
     def _read(self) -> str:
@@ -228,7 +222,7 @@ class WriterProcess:
         return line[:-1] if line.endswith("\n") else ""
 
     def last_error_line(self) -> str:
-        """Return the last that it said about its end, once it has ended."""
+        """Wait for its end, and return the last line of its stderr."""
         self._process.wait()
         assert self._process.stderr is not None
         lines = self._process.stderr.read().strip().splitlines()

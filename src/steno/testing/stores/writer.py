@@ -1,10 +1,10 @@
-"""A program that writes to a store and says what it wrote, so that others can stop it.
+"""A program that writes to a store and reports each durable step, for tests that kill it.
 
     python -m steno.testing.stores.writer ADDRESS SESSION
 
-It prints `ready`, waits for a line, and then prints one line for each thing that is durable, after
-it is: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`, `changed WHAT`, or `refused KIND`. It imports only what
-it needs: it is started hundreds of times.
+It prints `ready`, waits for a line, and then prints one line for each step once it is durable:
+`session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`, `changed WHAT`, or
+`refused KIND`. It imports only the modules it needs, because it is started hundreds of times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steno.store import Store
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write until the asked number of entries is there, or for ever."""
+    """Write until the requested number of entries is stored, or without end."""
     parser = argparse.ArgumentParser(prog="python -m steno.testing.stores.writer")
     parser.add_argument("address")
     parser.add_argument("session")
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif asked.largest_file is not None:
             _write_until_refused(store.open(asked.session), asked.largest_file)
         else:
-            # The store draws no lots, but what it is asked to write should be the same each time.
+            # The same seed writes the same steps.
             random = Random(asked.seed)  # noqa: S311 - nothing here is a secret
             _write_random_steps(store, asked.session, random, asked.entries)
     return 0
@@ -64,8 +64,8 @@ def _wait_for_start() -> None:
     sys.stdin.readline()
 
 
-def _report(*words: str) -> None:
-    sys.stdout.write(" ".join(words) + "\n")
+def _report(*fields: str) -> None:
+    sys.stdout.write(" ".join(fields) + "\n")
     sys.stdout.flush()
 
 
@@ -73,7 +73,7 @@ def _report_entry(conversation: Conversation, branch: str, entry: Entry) -> None
     _report("entry", branch, entry.id, conversation.digest(entry.id))
 
 
-# -- beside others -----------------------------------------------------------------------------
+# -- concurrent writers ------------------------------------------------------------------------
 
 
 def _write_concurrently(conversation: Conversation, branch: str, entries: int) -> None:
@@ -110,11 +110,11 @@ def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
             _report_entry(conversation, MAIN_BRANCH, entry)
 
 
-# -- where nothing may be written --------------------------------------------------------------
+# -- a read-only place -------------------------------------------------------------------------
 
 
 def _drop_privileges() -> None:
-    """Let the rights of files hold for the superuser as well."""
+    """Make file permissions apply to the superuser as well."""
     if os.geteuid() == 0:
         from ctypes import CDLL, c_uint32  # noqa: PLC0415 - this is seldom needed
 
@@ -145,7 +145,7 @@ def _read_and_try_changes(store: Store, session: str) -> None:
             _report("changed", name)
 
 
-# -- everything --------------------------------------------------------------------------------
+# -- random steps ------------------------------------------------------------------------------
 
 
 def _write_random_steps(store: Store, session: str, random: Random, entries: int) -> None:
@@ -193,7 +193,7 @@ def _next_message(conversation: Conversation, random: Random, lot: float) -> Cha
 
 
 def _random_text(random: Random) -> str:
-    """Make text that is mostly short, and now and then larger than any buffer."""
+    """Return text that is mostly short, and sometimes larger than any buffer."""
     return "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
 
 

@@ -77,7 +77,7 @@ def events() -> SearchStrategy[Event]:
     )
 
 
-# -- habits ----------------------------------------------------------------------------------------
+# -- habits ------------------------------------------------------------------------------------
 #
 # How providers tell the calls of a turn apart, as a value, and a strategy for it.
 
@@ -153,7 +153,7 @@ def stream_habits() -> SearchStrategy[StreamHabits]:
     ).map(StreamHabits.made_decodable)
 
 
-# -- script ----------------------------------------------------------------------------------------
+# -- script ------------------------------------------------------------------------------------
 #
 # Write one turn of a model as events, block by block, with the habits of a provider.
 #
@@ -385,7 +385,7 @@ class TurnScript:
                 return None
 
 
-# -- streams ---------------------------------------------------------------------------------------
+# -- streams -----------------------------------------------------------------------------------
 #
 # Strategies for what a provider streams in one turn, and the message that it means.
 

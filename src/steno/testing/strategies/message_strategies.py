@@ -49,7 +49,7 @@ from steno.testing.strategies.primitive_strategies import (
     visible_texts,
 )
 
-# -- conversations ---------------------------------------------------------------------------------
+# -- conversations -----------------------------------------------------------------------------
 #
 # Strategies for sequences of messages: in order, and with everything that happens to order.
 #

@@ -17,7 +17,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from steno.json_object import JsonObject
 
-# -- naming ----------------------------------------------------------------------------------------
+# -- naming ------------------------------------------------------------------------------------
 #
 # Strategies that are shown by their name.
 #

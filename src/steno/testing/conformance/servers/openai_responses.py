@@ -247,7 +247,7 @@ class _ResponsesStream:
         self.frames.append(encode_sse_event(payload, event=kind))
 
 
-# -- JSON ------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------
 
 
 def _message(number: int, part: dict[str, Any]) -> dict[str, Any]:
