@@ -261,7 +261,7 @@ class DropsUnknownBlocks(Decoder):
 
 
 class SaysThatItIsAlive(Decoder):
-    """Tells of everything that comes, even if it says nothing."""
+    """Returns an event for every chunk, even without content."""
 
     def feed(self, data: bytes) -> Iterator[Event]:
         yield from (TextDelta(0, "…") for _ in range(data.count(b": keep")))

@@ -69,7 +69,7 @@ class AnswersBlindly(BrokenStream):
 
 
 class CannotBeClosed(BrokenStream):
-    """Goes on after it was closed."""
+    """Continues after it was closed."""
 
     def close(self) -> None: ...
 
@@ -99,7 +99,7 @@ class EndsBadly(BrokenStream):
 
 
 class TellsNoCalls(BrokenStream):
-    """Tells neither when a call begins nor when it is over."""
+    """Reports neither the begin nor the end of a call."""
 
     async def __anext__(self) -> Event:
         event = await super().__anext__()
@@ -119,36 +119,36 @@ class BrokenProvider:
         return self.first
 
 
-class BrokenStage(ProviderHarness):
+class BrokenHarness(ProviderHarness):
     def __init__(self, wrap: type[BrokenStream], *, repeats: bool = False) -> None:
         self.name, self.wrap, self.repeats = wrap.__name__, wrap, repeats
 
-    def provider(self, *answers: Script) -> Provider:
-        return BrokenProvider(ScriptedProviderHarness().provider(*answers), self.wrap, self.repeats)
+    def provider(self, *scripts: Script) -> Provider:
+        return BrokenProvider(ScriptedProviderHarness().provider(*scripts), self.wrap, self.repeats)
 
 
 BROKEN = [
-    *(BrokenStage(wrap) for wrap in BrokenStream.__subclasses__()),
-    BrokenStage(BrokenStream, repeats=True),
+    *(BrokenHarness(wrap) for wrap in BrokenStream.__subclasses__()),
+    BrokenHarness(BrokenStream, repeats=True),
 ]
 
 
 @cache
-def failures(stage: ProviderHarness) -> dict[str, CaseResult]:
-    results = [run_stream_case(case, stage, longest_s=0.2) for case in STREAM_CASES]
+def failures(harness: ProviderHarness) -> dict[str, CaseResult]:
+    results = [run_stream_case(case, harness, longest_s=0.2) for case in STREAM_CASES]
     return {result.case: result for result in results if result.outcome is CaseOutcome.FAIL}
 
 
 @pytest.mark.requirement("S4-17")
 @pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case.__name__)
 def test_every_case_fails_for_some_broken_provider(case: object) -> None:
-    assert any(getattr(case, "__name__", "") in failures(stage) for stage in BROKEN)
+    assert any(getattr(case, "__name__", "") in failures(harness) for harness in BROKEN)
 
 
-@pytest.mark.parametrize("stage", BROKEN, ids=lambda stage: stage.name)
-def test_every_broken_provider_fails_with_a_reason(stage: ProviderHarness) -> None:
-    assert failures(stage)
-    assert all(result.reason for result in failures(stage).values())
+@pytest.mark.parametrize("harness", BROKEN, ids=lambda harness: harness.name)
+def test_every_broken_provider_fails_with_a_reason(harness: ProviderHarness) -> None:
+    assert failures(harness)
+    assert all(result.reason for result in failures(harness).values())
 
 
 def test_a_read_that_close_does_not_end_is_given_up() -> None:
@@ -157,5 +157,5 @@ def test_a_read_that_close_does_not_end_is_given_up() -> None:
 
 
 def test_a_good_provider_that_is_wrapped_up_is_still_good() -> None:
-    stage = BrokenStage(BrokenStream)
-    assert {run_stream_case(case, stage).outcome for case in STREAM_CASES} == {CaseOutcome.OK}
+    harness = BrokenHarness(BrokenStream)
+    assert {run_stream_case(case, harness).outcome for case in STREAM_CASES} == {CaseOutcome.OK}

@@ -23,6 +23,7 @@ from steno.testing.conformance import (
     JsonText,
     NotExpressible,
     Script,
+    TextPiece,
     TurnEnd,
     encode_json,
     format_matrix,
@@ -188,7 +189,7 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
         ("tests.conformance.test_kit:NOT_A_SERVER", "is no ScriptedServer"),
     ],
 )
-def test_what_is_no_speaker_is_refused(
+def test_an_object_that_is_no_server_is_refused(
     place: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -262,9 +263,8 @@ def test_json_is_written_as_servers_write_it() -> None:
     )
 
 
-def test_speakers_say_the_same_every_time() -> None:
-    from steno.testing.conformance import TextPiece as Say
-    from steno.testing.conformance import TurnEnd as End
-
+def test_servers_send_the_same_bytes_every_time() -> None:
     for server in SERVERS:
-        assert server.frames([Say("Hi"), End()]) == server.frames([Say("Hi"), End()])
+        assert server.frames([TextPiece("Hi"), TurnEnd()]) == server.frames(
+            [TextPiece("Hi"), TurnEnd()]
+        )

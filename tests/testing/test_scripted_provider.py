@@ -1,4 +1,4 @@
-"""The providers for tests: what is scripted is what is said."""
+"""The providers for tests stream their scripts and recordings."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_script_that_ran_out_says_so() -> None:
     answer(provider)
     with pytest.raises(ScriptRanOut, match="script: there is no turn for request 2"):
         answer(provider)
-    assert not issubclass(ScriptRanOut, Exception)  # nobody who handles failures takes it for one
+    assert not issubclass(ScriptRanOut, Exception)  # code that handles failures must not catch it
 
 
 def test_a_turn_is_taken_when_it_is_read() -> None:

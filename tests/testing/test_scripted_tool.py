@@ -1,4 +1,4 @@
-"""A scripted tool does what its script says, and remembers what it was asked for."""
+"""A scripted tool plays its script, and records its calls."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Aside:
     subjects = None
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.outputs: list[str] = []
 
     def is_denied(self, subject: str) -> bool:
         return False
 
     def report_output(self, text: str) -> None:
-        self.said.append(text)
+        self.outputs.append(text)
 
     def put_blob(self, data: bytes) -> str:
         raise NotImplementedError

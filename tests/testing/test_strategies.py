@@ -28,7 +28,7 @@ FIRST_FOUND = settings(max_examples=10_000, database=None, phases=[Phase.generat
 
 
 def is_found(strategy: SearchStrategy[Any], condition: Callable[[Any], bool]) -> bool:
-    """Tell whether the strategy makes such a value; fails the test if it does not."""
+    """Check that the strategy draws such a value; fails the test if it does not."""
     find(strategy, condition, settings=FIRST_FOUND)
     return True
 
@@ -89,9 +89,11 @@ print(asyncio.run(agent.run("Go.")).text)
 )
 def test_without_hypothesis_a_strategy_says_what_to_install(code: str) -> None:
     run = without_hypothesis(code)
-    said = "ImportError: steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
+    expected = (
+        "ImportError: steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
+    )
     assert run.returncode == 1
-    assert run.stderr.splitlines()[-1] == said
+    assert run.stderr.splitlines()[-1] == expected
 
 
 def test_a_strategy_is_the_same_wherever_its_module_was_loaded_from() -> None:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="store_true", help="leave out the wires of steno")
     parser.add_argument("--streams", action="store_true", help="show providers instead of wires")
     parser.add_argument(
-        "--reasons", action="store_true", help="tell why a case was not asked, below the matrix"
+        "--reasons", action="store_true", help="explain below the matrix why a case does not apply"
     )
     asked = parser.parse_args(arguments)
     servers = [*([] if asked.only else SERVERS), *asked.wire]

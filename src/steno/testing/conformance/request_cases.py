@@ -206,7 +206,7 @@ def failed_result(server: ScriptedServer) -> None:
     results = server.wire.decode_request(encoded.body).messages
     is_sent = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
     is_reported = ChangeCode.OUTCOME in [loss.code for loss in encoded.losses]
-    require(is_sent or is_reported, "the failure is neither told nor reported as a loss")
+    require(is_sent or is_reported, "the failure is neither sent nor reported as a loss")
 
 
 def invalid_call_in_history(server: ScriptedServer) -> None:

@@ -258,7 +258,7 @@ def no_arguments(server: ScriptedServer) -> None:
         [call] = decode_script(
             server, _build_call(server, "now", arguments), _TOOL_USE_END
         ).message.tool_calls
-        require(isinstance(call, ToolCall), f"arguments {arguments!r} make a call nobody can run")
+        require(isinstance(call, ToolCall), f"arguments {arguments!r} make a call that cannot run")
         expect((call.id, call.name, call.arguments), ("a", "now", "{}"), "the call")
 
 

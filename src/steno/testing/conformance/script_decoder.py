@@ -90,7 +90,7 @@ def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
     decoded = decode_script_or_error(server, *script)
     if decoded.error is not None:
         raise CaseFailure(f"raised {type(decoded.error).__name__}: {decoded.error}")
-    require(decoded.has_ended, "the end was not told: no Finished among the events")
+    require(decoded.has_ended, "no end: there is no Finished among the events")
     return decoded
 
 

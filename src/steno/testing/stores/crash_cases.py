@@ -74,7 +74,7 @@ def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list
         acknowledged += writer.acknowledgements()
         if not writer.was_killed():
             raise CaseFailure(
-                f"the writer must go on until it is killed: {writer.last_error_line()}"
+                f"the writer must continue until it is killed: {writer.last_error_line()}"
             )
     return acknowledged
 

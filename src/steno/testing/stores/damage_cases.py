@@ -150,7 +150,7 @@ def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
 def read_only_place(harness: StoreHarness) -> None:
     """A read-only place can be read, and every change is refused as Unavailable."""
     if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
-        raise NotApplicable("rights do not keep anybody from writing here")
+        raise NotApplicable("file permissions do not prevent writing here")
     with _preserve_files(harness):
         with harness.open() as store:
             session = new_sample_session(store).id
@@ -279,7 +279,7 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
     conversation.append(ChatMessage.user("Going on."))
     after = store.verify(session)
     if not after.is_intact or read_session(store, session).records[:number] != found.records:
-        return f"it does not go on as it should: {after.bad}"
+        return f"it does not continue as it should: {after.bad}"
     return None
 
 

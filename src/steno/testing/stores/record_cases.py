@@ -127,7 +127,7 @@ def unknown_entry_kept(harness: StoreHarness) -> None:
         conversation.append(ChatMessage.user("Going on."))
         require(
             read_session(store, header.id).records[:-1] == lines,
-            "records of a newer steno must stay as they are when a session goes on",
+            "records of a newer steno must not change when a session continues",
         )
         expect(len(conversation.messages()), 2, "messages that this version understands")
 
@@ -271,10 +271,10 @@ def verify_names_the_first_bad(harness: StoreHarness) -> None:
         expect(found.bad.entry_id, conversation.entries()[1].id, "the entry that was changed")
         store.replace(session, records[1])
         bad = store.verify(session).bad
-        expect(None if bad is None else bad.seq, 4, "the next one, after the first was mended")
+        expect(None if bad is None else bad.seq, 4, "the next one, after the first was restored")
         store.replace(session, records[3])
         expect_intact(store, session, entries=5)
-        expect(list(store.records(session)), records, "records, after all was mended")
+        expect(list(store.records(session)), records, "records, after all were restored")
 
 
 def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:

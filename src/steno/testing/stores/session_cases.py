@@ -213,7 +213,7 @@ def odd_session_names(harness: StoreHarness) -> None:
         require(found.issuperset(names), "every session must be listed under its own id")
         for name in names:
             [message] = store.open(name).messages()
-            expect(message.text, f"in {name!r}", "what was said in a session with an odd id")
+            expect(message.text, f"in {name!r}", "the message of a session with an odd id")
         store.remove(names[0])
         for name in names[1:]:
             expect(store.header(name).id, name, "a session, after another was removed")
@@ -230,7 +230,7 @@ def many_sessions(harness: StoreHarness) -> None:
         require(set(sessions) <= set(listed), "every session must be listed")
         for number, session in enumerate(sessions):
             [message] = store.open(session).messages()
-            expect(message.text, f"session {number}", "what was said in a session")
+            expect(message.text, f"session {number}", "the message of a session")
 
 
 def hundred_thousand_entries(harness: StoreHarness) -> None:
@@ -389,7 +389,7 @@ def conflict_on_lost_race(harness: StoreHarness) -> None:
         second.refresh()
         second.append(ChatMessage.user("second"))
         texts = [message.text for message in store.open(first.id).messages()[-2:]]
-        expect(texts, ["first", "second"], "what was said, after a refresh")
+        expect(texts, ["first", "second"], "messages, after a refresh")
         expect_intact(store, first.id, entries=7)
         stale = first.branches[MAIN_BRANCH]
         expect_raises(
@@ -492,7 +492,7 @@ def odd_branch_names(harness: StoreHarness) -> None:
         expect(list(store.heads(session)), [MAIN_BRANCH, *_ODD_BRANCH_NAMES], "branches")
         found = store.open(session)
         for name in _ODD_BRANCH_NAMES:
-            expect(found.messages(name)[-1].text, f"on {name!r}", "what was said on a branch")
+            expect(found.messages(name)[-1].text, f"on {name!r}", "the last message of a branch")
         expect_intact(store, session)
 
 

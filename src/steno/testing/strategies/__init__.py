@@ -1,8 +1,8 @@
-"""Strategies of hypothesis for every value: as wild as the rules allow.
+"""Strategies of hypothesis for every value, as varied as the rules allow.
 
 Any Unicode, integers of any size, deep nesting, the empty string wherever it is legal.
-`steno.testing` offers all of these names; they live apart so that the doubles beside them need
-nothing but steno.
+`steno.testing` exports all of these names; they have a package of their own so that the doubles
+need nothing but steno.
 """
 
 try:

@@ -59,14 +59,14 @@ def seals() -> SearchStrategy[Seal]:
 
 @named_strategy
 def extras() -> SearchStrategy[JsonObject]:
-    """Members that only one wire has a name for, by wire."""
+    """Members that only one wire knows, by wire."""
     wires = st.sampled_from(["openai_chat", "anthropic_messages", "a_wire_of_theirs"])
     members = json_members(max_leaves=3)
     return st.dictionaries(wires, members, min_size=1, max_size=2).map(JsonObject)
 
 
 def maybe_with_extras(values: SearchStrategy[S]) -> SearchStrategy[S]:
-    """Return the same values, and seldom some with extras."""
+    """Return the same values, some of them with extras."""
     return values | values | st.builds(_with_extras, values, extras())
 
 
@@ -94,7 +94,7 @@ def thinking_blocks() -> SearchStrategy[Thinking]:
 
 @named_strategy
 def image_sources() -> SearchStrategy[ImageSource]:
-    """Where images come from: bytes, a blob, a URL, a file."""
+    """Sources of images: bytes, a blob, a URL, a file."""
     return st.one_of(
         st.builds(ImageData, _some_bytes()),
         st.builds(ImageBlob, sha256=_digests(), size=st.integers(1, 2**70)),
@@ -123,7 +123,7 @@ def images() -> SearchStrategy[Image]:
 
 @named_strategy
 def file_paths() -> SearchStrategy[str]:
-    """Paths as users write them: relative or absolute, not always tidy, never climbing out."""
+    """Paths as users write them: relative or absolute, not always tidy, never above their start."""
     step = st.text(_PATH_CHARACTERS, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
     path = st.lists(step, min_size=1, max_size=5).map("/".join)
     return st.builds("{}{}".format, st.sampled_from(("", "", "/", "./")), path).filter(
@@ -187,7 +187,7 @@ def _call(outside: str, *, id: str, arguments: str, seal: Seal | None) -> ToolCa
 
 @named_strategy
 def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[InvalidToolCall]:
-    """Calls that nobody can run: the name, the arguments or both are anything at all."""
+    """Calls that cannot run: the name, the arguments or both are any text."""
     return maybe_with_extras(
         st.builds(
             InvalidToolCall,
@@ -200,12 +200,12 @@ def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy
     )
 
 
-# -- what nobody has a name for ----------------------------------------------------------------
+# -- unknown blocks ----------------------------------------------------------------------------
 
 
 @named_strategy
 def opaque_blocks() -> SearchStrategy[Opaque]:
-    """What a wire, or a newer steno, said and this one does not understand."""
+    """Blocks of a wire, or of a newer steno, that this version does not know."""
     origins = texts(min_size=1).filter(lambda origin: origin != OWN_FORMAT)
     foreign = st.builds(Opaque, kind=texts(), raw=json_object_texts(), origin=origins)
     return foreign | st.builds(
@@ -215,7 +215,7 @@ def opaque_blocks() -> SearchStrategy[Opaque]:
 
 @named_strategy
 def unknown_tags() -> SearchStrategy[str]:
-    """Words that are no `type` of the stored format."""
+    """Tags that are no `type` of the stored format."""
     return texts(max_size=12).filter(lambda tag: tag not in KNOWN_TAGS) | st.sampled_from(
         ("audio", "Text", "text ", "tool-call", "message")
     )

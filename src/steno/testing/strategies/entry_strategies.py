@@ -57,7 +57,7 @@ def controls() -> SearchStrategy[Control]:
 
 @named_strategy
 def approvals() -> SearchStrategy[Approval]:
-    """Decisions about calls, by a person or by a rule, and those still to be taken."""
+    """Decisions about calls, by a user or by a rule, and pending ones."""
     decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
     common: dict[str, SearchStrategy[Any]] = {
         "call_id": identifiers(),
@@ -73,7 +73,7 @@ def approvals() -> SearchStrategy[Approval]:
 
 @named_strategy
 def resolutions() -> SearchStrategy[Resolution]:
-    """What references turned out to be, did not turn out to be, or are still to be."""
+    """Results of resolving references: resolved, failed or pending."""
     block = st.one_of(text_blocks(), images(), resources(), opaque_blocks())
     common: dict[str, SearchStrategy[Any]] = {
         "target": identifiers(),
@@ -122,7 +122,7 @@ def _digests() -> SearchStrategy[str]:
 
 @named_strategy
 def entries() -> SearchStrategy[Entry]:
-    """Entries of a log, each for itself."""
+    """Single entries of a log."""
     return st.builds(
         Entry,
         id=identifiers(),

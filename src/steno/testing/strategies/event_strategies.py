@@ -1,4 +1,11 @@
-"""Strategies for single events, each for itself; `streams` makes sense of them."""
+"""Strategies for events: single ones, and whole turns as providers stream them.
+
+`events` draws single events without a context. `event_streams` draws the events of one turn and
+the message that they must become: a `TurnScript` writes the turn block by block, with the habits
+of a provider (`StreamHabits`). It writes no turn that is ambiguous: without id, index and
+announcement, a second call of the same tool differs from the first only once the arguments of the
+first are complete.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +50,42 @@ from steno.testing.strategies.primitive_strategies import (
     tool_names,
 )
 
+IndexHabit: TypeAlias = Literal["block", "call", "first", "shared", "missing"]
+IdHabit: TypeAlias = Literal["first", "every", "late", "missing"]
+NameHabit: TypeAlias = Literal["first", "every", "late"]
+BlockKind: TypeAlias = Literal["text", "thinking", "redacted", "whole", "call"]
+MAX_BLOCKS: Final = 5
+_BLOCK_KINDS: Final[tuple[BlockKind, ...]] = (
+    "text",
+    "thinking",
+    "redacted",
+    "whole",
+    "call",
+    "call",
+    "call",
+)
+_BLOCK_KIND_LISTS: Final = st.lists(st.sampled_from(_BLOCK_KINDS), max_size=MAX_BLOCKS)
+_SHORT_TEXTS: Final = texts(max_size=12)
+_SEALS: Final = seals()
+_MAYBE_SEALS: Final = st.none() | st.none() | _SEALS
+_WHOLE_BLOCKS: Final = images() | opaque_blocks()
+_IDS: Final = st.lists(identifiers(), min_size=MAX_BLOCKS, max_size=MAX_BLOCKS, unique=True)
+_NAMES: Final = st.one_of(
+    st.sampled_from(("read", "write")),
+    tool_names(),
+    outside_tool_names(),
+    texts(min_size=1, max_size=8),
+)
+_BROKEN_ARGUMENTS: Final = ("", '{"a":', '{"a": 1, ', "[1]", '"{}"', "nul", "no { JSON")
+_ARGUMENTS: Final = json_object_texts() | json_object_texts() | st.sampled_from(_BROKEN_ARGUMENTS)
+
+
+# -- single events -----------------------------------------------------------------------------
+
 
 @named_strategy
 def finishes() -> SearchStrategy[Finished]:
-    """Ends of turns, with the provider's own word and its count of tokens where it gives them."""
+    """Ends of turns, some with the provider's own stop reason and token counts."""
     return st.builds(
         Finished,
         stop_reason=st.sampled_from(StopReason),
@@ -57,7 +96,7 @@ def finishes() -> SearchStrategy[Finished]:
 
 @named_strategy
 def events() -> SearchStrategy[Event]:
-    """Events of every kind. A list of them is what no provider says but some server might."""
+    """Events of every kind. A list of them is a stream that a faulty server might send."""
     index = st.integers(0, 2)
     maybe_index = st.none() | index
     # Few ids and names, so that they meet again in other events.
@@ -77,25 +116,14 @@ def events() -> SearchStrategy[Event]:
     )
 
 
-# -- habits ------------------------------------------------------------------------------------
-#
-# How providers tell the calls of a turn apart, as a value, and a strategy for it.
-
-
-IndexHabit: TypeAlias = Literal["block", "call", "first", "shared", "missing"]
-
-
-IdHabit: TypeAlias = Literal["first", "every", "late", "missing"]
-
-
-NameHabit: TypeAlias = Literal["first", "every", "late"]
+# -- habits of providers -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamHabits:
-    """What a provider says with each fragment of a call, and what it leaves out.
+    """The members that a provider sends with each fragment of a call.
 
-    Real servers omit, repeat and reuse all of it.
+    Real servers omit, repeat and reuse all of them.
     """
 
     index: IndexHabit = "block"
@@ -105,24 +133,24 @@ class StreamHabits:
     names: NameHabit = "first"
     """Stands on the first fragment, on every one, on a later one."""
     absent: Literal["", None] = None
-    """How an id, a name or a piece of arguments is written that is not there."""
+    """The value of an id, a name or a piece of arguments that is left out."""
     announces: bool = True
     """A call begins with a `ToolCallBegin`."""
     ends: bool = True
-    """A call is over with a `ToolCallEnd`."""
+    """A call ends with a `ToolCallEnd`."""
     interleaves: bool = False
-    """Fragments of several blocks come mixed."""
+    """Fragments of several blocks are mixed."""
     finishes: bool = True
     """The last event is `Finished`; otherwise the stream was cut off."""
 
     @property
     def addresses_fragments(self) -> bool:
-        """Whether every fragment says which call it belongs to."""
+        """Whether every fragment identifies its call."""
         return self.index in ("block", "call") or self.ids == "every"
 
     @property
     def shows_new_calls(self) -> bool:
-        """Whether the first fragment of a call always says that a new call begins."""
+        """Whether the first fragment of a call always shows that a new call begins."""
         return (
             self.announces
             or self.ids in ("first", "every")
@@ -130,7 +158,7 @@ class StreamHabits:
         )
 
     def made_decodable(self) -> StreamHabits:
-        """Return the nearest habits under which it can be told what belongs to what."""
+        """Return the nearest habits under which fragments can be assigned to calls."""
         habits = self
         if habits.names == "late" and not habits.shows_new_calls:
             habits = replace(habits, names="first")
@@ -139,7 +167,7 @@ class StreamHabits:
 
 @named_strategy
 def stream_habits() -> SearchStrategy[StreamHabits]:
-    """All the habits that leave a turn understandable."""
+    """All habits under which a turn can be decoded."""
     return st.builds(
         StreamHabits,
         index=st.sampled_from(("block", "call", "first", "shared", "missing")),
@@ -153,263 +181,15 @@ def stream_habits() -> SearchStrategy[StreamHabits]:
     ).map(StreamHabits.made_decodable)
 
 
-# -- script ------------------------------------------------------------------------------------
-#
-# Write one turn of a model as events, block by block, with the habits of a provider.
-#
-# Each block becomes a script, and beside it what it means. What nobody could understand is not
-# written: without id, index and announcement, a second call of the same tool can be told from the
-# first only once the arguments of the first are whole.
-
-
-BlockKind: TypeAlias = Literal["text", "thinking", "redacted", "whole", "call"]
-
-
-MAX_BLOCKS: Final = 5
-
-
-_SHORT_TEXTS: Final = texts(max_size=12)
-
-
-_SEALS: Final = seals()
-
-
-_MAYBE_SEALS: Final = st.none() | st.none() | _SEALS
-
-
-_WHOLE_BLOCKS: Final = images() | opaque_blocks()
-
-
-_IDS: Final = st.lists(identifiers(), min_size=MAX_BLOCKS, max_size=MAX_BLOCKS, unique=True)
-
-
-_NAMES: Final = st.one_of(
-    st.sampled_from(("read", "write")),
-    tool_names(),
-    outside_tool_names(),
-    texts(min_size=1, max_size=8),
-)
-
-
-_BROKEN_ARGUMENTS: Final = ("", '{"a":', '{"a": 1, ', "[1]", '"{}"', "nul", "no { JSON")
-
-
-_ARGUMENTS: Final = json_object_texts() | json_object_texts() | st.sampled_from(_BROKEN_ARGUMENTS)
-
-
-@dataclass(frozen=True)
-class _TextRun:
-    """What was said under one index, whenever it was said."""
-
-    kind: type[TextDelta | ThinkingDelta]
-    index: int
-    seal: Seal | None = None
-    redacted: bool = False
-
-    def build(self, said: str) -> Text | Thinking | None:
-        if not said and self.seal is None:
-            return None
-        if self.kind is TextDelta:
-            return Text(said, seal=self.seal)
-        return Thinking(said, seal=self.seal, redacted=self.redacted)
-
-
-class _CallScript(NamedTuple):
-    """A call as its provider knows it."""
-
-    number: int
-    id: str
-    name: str
-    pieces: list[str]
-    block: int
-
-
-class TurnScript:
-    """Collects the blocks of one turn; `tell` gives the events, `mean` what they amount to."""
-
-    def __init__(self, draw: DrawFn, habits: StreamHabits) -> None:
-        self._draw = draw
-        self._habits = habits
-        self._ids = draw(_IDS)
-        self._scripts: list[list[Event]] = []
-        self._meanings: list[_TextRun | AssistantBlock] = []
-        self._calls: list[_CallScript] = []
-
-    def add(self, part: BlockKind) -> None:
-        """Write one more block."""
-        if part == "call":
-            self._add_call()
-        elif part == "whole":
-            block = self._draw(_WHOLE_BLOCKS)
-            self._scripts.append([BlockAdded(len(self._scripts), block)])
-            self._meanings.append(block)
-        else:
-            self._add_text(part)
-
-    def events(self) -> list[Event]:
-        """Return the events of all scripts: one script after the other, or mixed."""
-        if not self._habits.interleaves:
-            return [event for script in self._scripts for event in script]
-        waiting = [iter(script) for script in self._scripts]
-        begun = 0  # blocks begin in order, so these are the first of those that wait
-        events: list[Event] = []
-        while waiting:
-            chosen = self._draw(st.integers(0, min(begun, len(waiting) - 1)))
-            event = next(waiting[chosen], None)
-            if event is None:
-                del waiting[chosen]
-                begun -= 1
-            else:
-                begun += chosen == begun
-                events.append(event)
-        return events
-
-    def expected_blocks(self, events: list[Event]) -> Iterator[AssistantBlock]:
-        """Yield the blocks of the message that `events` should become."""
-        for meaning in self._meanings:
-            if not isinstance(meaning, _TextRun):
-                yield meaning
-                continue
-            said = [
-                event.text
-                for event in events
-                if isinstance(event, meaning.kind) and event.index == meaning.index
-            ]
-            block = meaning.build("".join(said))
-            if block is not None:
-                yield block
-
-    def _cut(self, text: str) -> list[str]:
-        # Models like to end their arguments with a line feed, which then comes alone.
-        places = st.integers(0, len(text)) | st.just(len(text.rstrip()))
-        cuts = self._draw(st.lists(places, max_size=3).map(sorted))
-        return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-
-    # -- words -------------------------------------------------------------------------------
-
-    def _add_text(self, part: BlockKind) -> None:
-        has_own_index = self._habits.index == "block"
-        index = len(self._scripts) if has_own_index else 0
-        pieces = self._cut(self._draw(_SHORT_TEXTS))
-        kind = TextDelta if part == "text" else ThinkingDelta
-        seal = None
-        if has_own_index:  # only then can it be said what is sealed
-            seal = self._draw(_SEALS if part == "redacted" else _MAYBE_SEALS)
-        is_redacted = part == "redacted" and seal is not None
-        script: list[Event] = [
-            TextDelta(index, piece)
-            if kind is TextDelta
-            else ThinkingDelta(index, piece, is_redacted)
-            for piece in pieces
-        ]
-        if seal is not None:
-            # Gemini ends turns with a seal that has no words.
-            is_bare = kind is TextDelta and self._draw(st.booleans())
-            script = [*([] if is_bare else script), BlockSealed(index, seal)]
-        self._scripts.append(script)
-        words = _TextRun(kind, index, seal, is_redacted)
-        if words not in self._meanings:
-            self._meanings.append(words)
-
-    # -- calls -------------------------------------------------------------------------------
-
-    def _add_call(self) -> None:
-        pieces = self._cut(self._draw(_ARGUMENTS))
-        number = len(self._calls)
-        name = self._choose_name(pieces)
-        call = _CallScript(number, self._ids[number], name, pieces, len(self._scripts))
-        script = self._call_script(call)
-        seal = self._draw(_MAYBE_SEALS) if self._habits.index == "block" else None
-        if seal is not None:
-            place = self._draw(st.integers(1, len(script)))
-            script.insert(place, BlockSealed(call.block, seal))
-        if self._habits.ends:
-            has_id = self._habits.ids != "missing"
-            end = ToolCallEnd(self._index(call, 1), call.id if has_id else self._habits.absent)
-            script.append(end)
-        self._calls.append(call)
-        self._scripts.append(script)
-        self._meanings.append(build_call(call.id, name, "".join(pieces), seal=seal))
-
-    def _choose_name(self, pieces: list[str]) -> str:
-        name = self._draw(_NAMES)
-        if self._habits.shows_new_calls or not self._calls or name != self._calls[-1].name:
-            return name
-        earlier = build_call("earlier", "any", "".join(self._calls[-1].pieces))
-        is_told_apart = (
-            self._habits.names == "first"
-            and isinstance(earlier, ToolCall)
-            and any(self._calls[-1].pieces)
-            and pieces[0].lstrip().startswith("{")
-        )
-        return name if is_told_apart else ("read" if name == "write" else "write")
-
-    def _call_script(self, call: _CallScript) -> list[Event]:
-        habits, absent = self._habits, self._habits.absent
-        fragments: list[str | None] = [piece or absent for piece in call.pieces]
-        if habits.announces:
-            fragments.insert(0, None)
-        if len(fragments) == 1 and "late" in (habits.ids, habits.names):
-            fragments.append(absent)
-        ids = self._places(habits.ids, len(fragments))
-        names = self._places(habits.names, len(fragments))
-        script: list[Event] = []
-        for place, fragment in enumerate(fragments):
-            index = self._index(call, place)
-            id = call.id if place in ids else absent
-            name = call.name if place in names else absent
-            if habits.announces and place == 0:
-                script.append(ToolCallBegin(index, id, name))
-            else:
-                script.append(ToolCallDelta(index, id, name, fragment))
-        return script
-
-    def _places(self, habit: str, count: int) -> range:
-        """Return where in a call of `count` events its id or name stands."""
-        if habit == "late":
-            place = self._draw(st.integers(1, count - 1))
-            return range(place, place + 1)
-        return {"first": range(1), "every": range(count)}.get(habit, range(0))
-
-    def _index(self, call: _CallScript, place: int) -> int | None:
-        match self._habits.index:
-            case "block":
-                return call.block
-            case "call":
-                return call.number
-            case "first":
-                return call.number if place == 0 else None
-            case "shared":
-                return 0
-            case "missing":
-                return None
-
-
-# -- streams -----------------------------------------------------------------------------------
-#
-# Strategies for what a provider streams in one turn, and the message that it means.
-
-
-_BLOCK_KINDS: Final[tuple[BlockKind, ...]] = (
-    "text",
-    "thinking",
-    "redacted",
-    "whole",
-    "call",
-    "call",
-    "call",
-)
-
-
-_BLOCK_KIND_LISTS: Final = st.lists(st.sampled_from(_BLOCK_KINDS), max_size=MAX_BLOCKS)
+# -- streams of one turn -----------------------------------------------------------------------
 
 
 class EventStream(NamedTuple):
-    """The events of one turn and the message that they mean."""
+    """The events of one turn and the message that they must become."""
 
     events: tuple[Event, ...]
     message: AssistantMessage
-    """What they should become; calls that got no id from the provider have an invented one."""
+    """The expected message; calls without an id of the provider have an invented one."""
     habits: StreamHabits
 
     def expected(self, assembled: AssistantMessage) -> AssistantMessage:
@@ -425,8 +205,8 @@ class EventStream(NamedTuple):
 def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = None) -> EventStream:
     """Turns as providers stream them, each with the message that it should become.
 
-    Words and arguments are cut anywhere between two characters. `habits` chooses the provider,
-    as in `event_streams(st.just(StreamHabits(index="shared")))`; without it, it is any.
+    Text and arguments are cut anywhere between two characters. `habits` selects the provider, as
+    in `event_streams(st.just(StreamHabits(index="shared")))`; without it, any habits are drawn.
     """
     chosen = draw(stream_habits() if habits is None else habits).made_decodable()
     script = TurnScript(draw, chosen)
@@ -455,3 +235,194 @@ def _with_id_of(block: AssistantBlock, made: Iterator[AnyToolCall]) -> Assistant
     if not isinstance(block, AnyToolCall) or (call := next(made, None)) is None:
         return block
     return msgspec.structs.replace(block, id=call.id)
+
+
+# -- the script of a turn ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _TextRun:
+    """The text or thinking under one index, joined from all its deltas."""
+
+    kind: type[TextDelta | ThinkingDelta]
+    index: int
+    seal: Seal | None = None
+    redacted: bool = False
+
+    def build(self, text: str) -> Text | Thinking | None:
+        if not text and self.seal is None:
+            return None
+        if self.kind is TextDelta:
+            return Text(text, seal=self.seal)
+        return Thinking(text, seal=self.seal, redacted=self.redacted)
+
+
+class _CallScript(NamedTuple):
+    """A call before it is split into events."""
+
+    number: int
+    id: str
+    name: str
+    pieces: list[str]
+    block_index: int
+
+
+class TurnScript:
+    """Collects the blocks of one turn: their `events`, and the `expected_blocks` of the message."""
+
+    def __init__(self, draw: DrawFn, habits: StreamHabits) -> None:
+        self._draw = draw
+        self._habits = habits
+        self._ids = draw(_IDS)
+        self._scripts: list[list[Event]] = []
+        self._expected: list[_TextRun | AssistantBlock] = []
+        self._calls: list[_CallScript] = []
+
+    def add(self, part: BlockKind) -> None:
+        """Add one more block."""
+        if part == "call":
+            self._add_call()
+        elif part == "whole":
+            block = self._draw(_WHOLE_BLOCKS)
+            self._scripts.append([BlockAdded(len(self._scripts), block)])
+            self._expected.append(block)
+        else:
+            self._add_text(part)
+
+    def events(self) -> list[Event]:
+        """Return the events of all scripts: one script after the other, or mixed."""
+        if not self._habits.interleaves:
+            return [event for script in self._scripts for event in script]
+        waiting = [iter(script) for script in self._scripts]
+        begun = 0  # blocks begin in order, so these are the first of those that wait
+        events: list[Event] = []
+        while waiting:
+            chosen = self._draw(st.integers(0, min(begun, len(waiting) - 1)))
+            event = next(waiting[chosen], None)
+            if event is None:
+                del waiting[chosen]
+                begun -= 1
+            else:
+                begun += chosen == begun
+                events.append(event)
+        return events
+
+    def expected_blocks(self, events: list[Event]) -> Iterator[AssistantBlock]:
+        """Yield the blocks of the message that `events` should become."""
+        for expected in self._expected:
+            if not isinstance(expected, _TextRun):
+                yield expected
+                continue
+            pieces = [
+                event.text
+                for event in events
+                if isinstance(event, expected.kind) and event.index == expected.index
+            ]
+            block = expected.build("".join(pieces))
+            if block is not None:
+                yield block
+
+    def _cut(self, text: str) -> list[str]:
+        # Models often end arguments with a line feed, which then arrives alone.
+        places = st.integers(0, len(text)) | st.just(len(text.rstrip()))
+        cuts = self._draw(st.lists(places, max_size=3).map(sorted))
+        return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    # -- text -------------------------------------------------------------------------------
+
+    def _add_text(self, part: BlockKind) -> None:
+        has_own_index = self._habits.index == "block"
+        index = len(self._scripts) if has_own_index else 0
+        pieces = self._cut(self._draw(_SHORT_TEXTS))
+        kind = TextDelta if part == "text" else ThinkingDelta
+        seal = None
+        if has_own_index:  # only then does a seal identify its block
+            seal = self._draw(_SEALS if part == "redacted" else _MAYBE_SEALS)
+        is_redacted = part == "redacted" and seal is not None
+        script: list[Event] = [
+            TextDelta(index, piece)
+            if kind is TextDelta
+            else ThinkingDelta(index, piece, is_redacted)
+            for piece in pieces
+        ]
+        if seal is not None:
+            # Gemini ends turns with a seal that has no text.
+            is_bare = kind is TextDelta and self._draw(st.booleans())
+            script = [*([] if is_bare else script), BlockSealed(index, seal)]
+        self._scripts.append(script)
+        run = _TextRun(kind, index, seal, is_redacted)
+        if run not in self._expected:
+            self._expected.append(run)
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _add_call(self) -> None:
+        pieces = self._cut(self._draw(_ARGUMENTS))
+        number = len(self._calls)
+        name = self._choose_name(pieces)
+        call = _CallScript(number, self._ids[number], name, pieces, len(self._scripts))
+        script = self._call_script(call)
+        seal = self._draw(_MAYBE_SEALS) if self._habits.index == "block" else None
+        if seal is not None:
+            place = self._draw(st.integers(1, len(script)))
+            script.insert(place, BlockSealed(call.block_index, seal))
+        if self._habits.ends:
+            has_id = self._habits.ids != "missing"
+            end = ToolCallEnd(self._index(call, 1), call.id if has_id else self._habits.absent)
+            script.append(end)
+        self._calls.append(call)
+        self._scripts.append(script)
+        self._expected.append(build_call(call.id, name, "".join(pieces), seal=seal))
+
+    def _choose_name(self, pieces: list[str]) -> str:
+        name = self._draw(_NAMES)
+        if self._habits.shows_new_calls or not self._calls or name != self._calls[-1].name:
+            return name
+        earlier = build_call("earlier", "any", "".join(self._calls[-1].pieces))
+        is_distinguishable = (
+            self._habits.names == "first"
+            and isinstance(earlier, ToolCall)
+            and any(self._calls[-1].pieces)
+            and pieces[0].lstrip().startswith("{")
+        )
+        return name if is_distinguishable else ("read" if name == "write" else "write")
+
+    def _call_script(self, call: _CallScript) -> list[Event]:
+        habits, absent = self._habits, self._habits.absent
+        fragments: list[str | None] = [piece or absent for piece in call.pieces]
+        if habits.announces:
+            fragments.insert(0, None)
+        if len(fragments) == 1 and "late" in (habits.ids, habits.names):
+            fragments.append(absent)
+        ids = self._places(habits.ids, len(fragments))
+        names = self._places(habits.names, len(fragments))
+        script: list[Event] = []
+        for place, fragment in enumerate(fragments):
+            index = self._index(call, place)
+            id = call.id if place in ids else absent
+            name = call.name if place in names else absent
+            if habits.announces and place == 0:
+                script.append(ToolCallBegin(index, id, name))
+            else:
+                script.append(ToolCallDelta(index, id, name, fragment))
+        return script
+
+    def _places(self, habit: str, count: int) -> range:
+        """Return the positions of the id or the name among `count` events of a call."""
+        if habit == "late":
+            place = self._draw(st.integers(1, count - 1))
+            return range(place, place + 1)
+        return {"first": range(1), "every": range(count)}.get(habit, range(0))
+
+    def _index(self, call: _CallScript, place: int) -> int | None:
+        match self._habits.index:
+            case "block":
+                return call.block_index
+            case "call":
+                return call.number
+            case "first":
+                return call.number if place == 0 else None
+            case "shared":
+                return 0
+            case "missing":
+                return None

@@ -1,4 +1,8 @@
-"""Strategies for messages, and for what one request to a model is made of."""
+"""Strategies for messages, conversations, tool definitions and requests.
+
+Conversations are about the order of messages: their texts are short, their ids are as varied as
+elsewhere, and a later turn may reuse the ids of an earlier one.
+"""
 
 from __future__ import annotations
 
@@ -49,216 +53,27 @@ from steno.testing.strategies.primitive_strategies import (
     visible_texts,
 )
 
-# -- conversations -----------------------------------------------------------------------------
-#
-# Strategies for sequences of messages: in order, and with everything that happens to order.
-#
-# The order is the point here, so what is said is kept short; ids are as wild as anywhere, and a
-# later turn may use the ids of an earlier one again.
-
-
+B = TypeVar("B")
+_DamageFunction: TypeAlias = Callable[[DrawFn, list[Message]], None]
 _MOST_TURNS: Final = 5
-
-
 _SYSTEM_MESSAGES: Final = visible_texts().map(lambda text: SystemMessage((Text(text),)))
-
-
 _USER_MESSAGES: Final = st.one_of(
     visible_texts().map(lambda text: UserMessage((Text(text),))),
     st.just(UserMessage((FileReference(path="notes.txt"),))),
 )
-
-
 _SHORT_TEXTS: Final = texts(max_size=8)
-
-
 _TEXT_BLOCKS: Final = st.lists(_SHORT_TEXTS.map(Text) | _SHORT_TEXTS.map(Thinking), max_size=2)
-
-
 # Some look like what a second call of the id "a" is renamed to.
 _SOME_IDS: Final = st.sampled_from(("a", "b", "a_2", "a_3", "toolu_01", "\u2028", "日本"))
-
-
 _IDS: Final = st.lists(_SOME_IDS | _SOME_IDS | identifiers(), min_size=3, max_size=5, unique=True)
-
-
 _NAMES: Final = st.sampled_from(("read", "write", "bash"))
-
-
 _ARGUMENTS: Final = st.sampled_from(("{}", '{"path":"a"}', '{ "n": 1.0e5 }', '{"path":'))
-
-
 _OUTCOMES: Final = st.sampled_from(Outcome)
-
-
 _FIRST_IDS: Final = st.integers(0, 2)
-
-
 _CALL_COUNTS: Final = st.sampled_from((0, 1, 1, 2, 2, 3))
 
 
-@st.composite
-def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, ...]:
-    """Whole conversations in perfect order: `check_order` has nothing to say about them.
-
-    `alternating` keeps the rules of a plain chat as well, those of `ConversationHistory`: the
-    system message first, user and assistant taking turns.
-    """
-    return tuple(_draw_messages(draw, alternating, draw(st.integers(0, _MOST_TURNS))))
-
-
-@st.composite
-def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
-    """Conversations in which something happened to the order; now and then it did no harm.
-
-    Results are missing, repeated, moved, orphaned; calls share an id; turns are empty, gone or
-    cut off in the middle.
-    """
-    messages = _draw_messages(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
-    for damage in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
-        damage(draw, messages)
-    return tuple(messages)
-
-
-def _draw_messages(draw: DrawFn, alternating: bool, turns: int) -> list[Message]:
-    messages: list[Message] = []
-    if alternating or draw(st.booleans()):
-        messages.append(draw(_SYSTEM_MESSAGES))
-    ids = draw(_IDS)
-    for _ in range(turns):
-        last = messages[-1].role if messages else None
-        speakers = [
-            speaker
-            for speaker in (MessageRole.USER, MessageRole.ASSISTANT)
-            if not (alternating and speaker is last)
-        ]
-        if draw(st.sampled_from(speakers)) is MessageRole.USER:
-            messages.append(draw(_USER_MESSAGES))
-        else:
-            turn = _draw_turn(draw, ids)
-            messages += [turn, *(_draw_result(draw, call) for call in turn.tool_calls)]
-    return messages
-
-
-def _draw_turn(draw: DrawFn, ids: list[str]) -> AssistantMessage:
-    words: list[AssistantBlock] = [*draw(_TEXT_BLOCKS)]
-    first, count = draw(_FIRST_IDS), draw(_CALL_COUNTS)
-    calls = [_draw_call(draw, call_id) for call_id in (ids[first:] + ids[:first])[:count]]
-    position = draw(st.integers(0, len(words)))
-    content = (*words[:position], *calls, *words[position:])
-    if not content:
-        return AssistantMessage(content=(Text(""),), stop_reason=StopReason.END_TURN)
-    return AssistantMessage(content=content)
-
-
-def _draw_call(draw: DrawFn, call_id: str) -> AnyToolCall:
-    name, arguments = draw(_NAMES), draw(_ARGUMENTS)
-    if arguments.endswith("}"):
-        return ToolCall(id=call_id, name=name, arguments=arguments)
-    return InvalidToolCall(id=call_id, arguments=arguments, reason="the text ends too soon")
-
-
-def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
-    return ToolResultMessage(
-        tool_call_id=call.id,
-        tool_name=call.name,
-        content=(Text(draw(_SHORT_TEXTS)),),
-        outcome=draw(_OUTCOMES),
-    )
-
-
-# -- damage ------------------------------------------------------------------------------------
-
-_DamageFunction: TypeAlias = Callable[[DrawFn, list[Message]], None]
-
-
-def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
-        del messages[draw(st.sampled_from(found))]
-
-
-def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
-        again = msgspec.structs.replace(
-            messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT_TEXTS)),)
-        )
-        _insert(draw, messages, again)
-
-
-def _move_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
-        _insert(draw, messages, messages.pop(draw(st.sampled_from(found))))
-
-
-def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
-        one, other = draw(st.sampled_from(found)), draw(st.sampled_from(found))
-        messages[one], messages[other] = messages[other], messages[one]
-
-
-def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
-    orphan = ToolResultMessage(tool_call_id=draw(identifiers()), content=())
-    _insert(draw, messages, orphan)
-
-
-def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
-    """Let one more call of a turn have the id of another, with or without one more result."""
-    found = [position for position in _find_turns(messages) if messages[position].tool_calls]
-    if not found:
-        return
-    position = draw(st.sampled_from(found))
-    turn = messages[position]
-    call = _draw_call(draw, draw(st.sampled_from(turn.tool_calls)).id)
-    assert isinstance(turn, AssistantMessage)
-    messages[position] = msgspec.structs.replace(turn, content=(*turn.content, call))
-    if draw(st.booleans()):
-        messages.insert(position + 1 + len(turn.tool_calls), _draw_result(draw, call))
-
-
-def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_turns(messages):
-        empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
-        messages[draw(st.sampled_from(found))] = empty
-
-
-def _drop_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_turns(messages):
-        del messages[draw(st.sampled_from(found))]
-
-
-def _truncate(draw: DrawFn, messages: list[Message]) -> None:
-    del messages[draw(st.integers(0, len(messages))) :]
-
-
-_DAMAGES: Final[tuple[_DamageFunction, ...]] = (
-    _drop_result,
-    _repeat_result,
-    _move_result,
-    _swap_results,
-    _add_orphan,
-    _share_call_id,
-    _empty_turn,
-    _drop_turn,
-    _truncate,
-)
-
-
-def _find_results(messages: list[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
-
-
-def _find_turns(messages: list[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
-
-
-def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
-    messages.insert(draw(st.integers(0, len(messages))), message)
-
-
-B = TypeVar("B")
-
-
-# -- the four messages -------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------
 
 
 @named_strategy
@@ -270,7 +85,7 @@ def system_messages() -> SearchStrategy[SystemMessage]:
 
 @named_strategy
 def user_messages() -> SearchStrategy[UserMessage]:
-    """User messages: words, images, references, resources, in any mixture that says something."""
+    """User messages: text, images, references, resources, in any mixture that is not empty."""
     others: SearchStrategy[UserBlock] = st.one_of(
         visible_texts().map(Text), images(), file_references(), resources(), opaque_blocks()
     )
@@ -297,7 +112,7 @@ def usages() -> SearchStrategy[Usage]:
 def assistant_messages(
     calls: SearchStrategy[AnyToolCall] | None = None,
 ) -> SearchStrategy[AssistantMessage]:
-    """Turns of a model: thoughts, words, images and calls; empty ones where a reason is given.
+    """Turns of a model: thinking, text, images and calls; empty ones only with a stop reason.
 
     No two calls of one turn share an id. Pass `calls` to choose them.
     """
@@ -328,7 +143,7 @@ def failures() -> SearchStrategy[Failure]:
 
 @named_strategy
 def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolResultMessage]:
-    """Tool results of every outcome, with or without a word. Pass `ids` to choose the calls."""
+    """Tool results of every outcome, with or without content. Pass `ids` to choose the calls."""
     block: SearchStrategy[ResultBlock] = st.one_of(
         text_blocks(), images(), file_references(), resources(), opaque_blocks()
     )
@@ -355,6 +170,18 @@ def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolR
 def messages() -> SearchStrategy[Message]:
     """Messages of every kind."""
     return st.one_of(system_messages(), user_messages(), assistant_messages(), tool_results())
+
+
+def _surrounded(
+    core: SearchStrategy[B], around: SearchStrategy[B]
+) -> SearchStrategy[tuple[B, ...]]:
+    """Tuples in which at least one block, wherever it stands, comes from `core`."""
+    some = st.lists(around, max_size=2)
+    return st.tuples(some, core, some).map(lambda parts: (*parts[0], parts[1], *parts[2]))
+
+
+def _call_id_or_self(block: AssistantBlock) -> object:
+    return block.id if isinstance(block, AnyToolCall) else (type(block), block)
 
 
 # -- requests ----------------------------------------------------------------------------------
@@ -418,13 +245,160 @@ def _object_schemas(inner: SearchStrategy[dict[str, Any]]) -> SearchStrategy[dic
     )
 
 
-def _surrounded(
-    core: SearchStrategy[B], around: SearchStrategy[B]
-) -> SearchStrategy[tuple[B, ...]]:
-    """Tuples in which at least one block, wherever it stands, comes from `core`."""
-    some = st.lists(around, max_size=2)
-    return st.tuples(some, core, some).map(lambda parts: (*parts[0], parts[1], *parts[2]))
+# -- conversations -----------------------------------------------------------------------------
 
 
-def _call_id_or_self(block: AssistantBlock) -> object:
-    return block.id if isinstance(block, AnyToolCall) else (type(block), block)
+@st.composite
+def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, ...]:
+    """Whole conversations in perfect order: `check_order` reports nothing.
+
+    `alternating` keeps the rules of a plain chat as well, those of `ConversationHistory`: the
+    system message first, user and assistant taking turns.
+    """
+    return tuple(_draw_messages(draw, alternating, draw(st.integers(0, _MOST_TURNS))))
+
+
+@st.composite
+def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
+    """Conversations whose order is damaged, sometimes without effect.
+
+    Results are missing, repeated, moved, orphaned; calls share an id; turns are empty, gone or
+    cut off in the middle.
+    """
+    messages = _draw_messages(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
+    for damage in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
+        damage(draw, messages)
+    return tuple(messages)
+
+
+def _draw_messages(draw: DrawFn, alternating: bool, turns: int) -> list[Message]:
+    messages: list[Message] = []
+    if alternating or draw(st.booleans()):
+        messages.append(draw(_SYSTEM_MESSAGES))
+    ids = draw(_IDS)
+    for _ in range(turns):
+        last = messages[-1].role if messages else None
+        roles = [
+            role
+            for role in (MessageRole.USER, MessageRole.ASSISTANT)
+            if not (alternating and role is last)
+        ]
+        if draw(st.sampled_from(roles)) is MessageRole.USER:
+            messages.append(draw(_USER_MESSAGES))
+        else:
+            turn = _draw_turn(draw, ids)
+            messages += [turn, *(_draw_result(draw, call) for call in turn.tool_calls)]
+    return messages
+
+
+def _draw_turn(draw: DrawFn, ids: list[str]) -> AssistantMessage:
+    blocks: list[AssistantBlock] = [*draw(_TEXT_BLOCKS)]
+    first, count = draw(_FIRST_IDS), draw(_CALL_COUNTS)
+    calls = [_draw_call(draw, call_id) for call_id in (ids[first:] + ids[:first])[:count]]
+    position = draw(st.integers(0, len(blocks)))
+    content = (*blocks[:position], *calls, *blocks[position:])
+    if not content:
+        return AssistantMessage(content=(Text(""),), stop_reason=StopReason.END_TURN)
+    return AssistantMessage(content=content)
+
+
+def _draw_call(draw: DrawFn, call_id: str) -> AnyToolCall:
+    name, arguments = draw(_NAMES), draw(_ARGUMENTS)
+    if arguments.endswith("}"):
+        return ToolCall(id=call_id, name=name, arguments=arguments)
+    return InvalidToolCall(id=call_id, arguments=arguments, reason="the text ends too soon")
+
+
+def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=(Text(draw(_SHORT_TEXTS)),),
+        outcome=draw(_OUTCOMES),
+    )
+
+
+# -- damage to the order -----------------------------------------------------------------------
+
+
+def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        del messages[draw(st.sampled_from(found))]
+
+
+def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        again = msgspec.structs.replace(
+            messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT_TEXTS)),)
+        )
+        _insert(draw, messages, again)
+
+
+def _move_result(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        _insert(draw, messages, messages.pop(draw(st.sampled_from(found))))
+
+
+def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        one, other = draw(st.sampled_from(found)), draw(st.sampled_from(found))
+        messages[one], messages[other] = messages[other], messages[one]
+
+
+def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
+    orphan = ToolResultMessage(tool_call_id=draw(identifiers()), content=())
+    _insert(draw, messages, orphan)
+
+
+def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
+    """Add a call with the id of another call of its turn, with or without one more result."""
+    found = [position for position in _find_turns(messages) if messages[position].tool_calls]
+    if not found:
+        return
+    position = draw(st.sampled_from(found))
+    turn = messages[position]
+    call = _draw_call(draw, draw(st.sampled_from(turn.tool_calls)).id)
+    assert isinstance(turn, AssistantMessage)
+    messages[position] = msgspec.structs.replace(turn, content=(*turn.content, call))
+    if draw(st.booleans()):
+        messages.insert(position + 1 + len(turn.tool_calls), _draw_result(draw, call))
+
+
+def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_turns(messages):
+        empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
+        messages[draw(st.sampled_from(found))] = empty
+
+
+def _drop_turn(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_turns(messages):
+        del messages[draw(st.sampled_from(found))]
+
+
+def _truncate(draw: DrawFn, messages: list[Message]) -> None:
+    del messages[draw(st.integers(0, len(messages))) :]
+
+
+_DAMAGES: Final[tuple[_DamageFunction, ...]] = (
+    _drop_result,
+    _repeat_result,
+    _move_result,
+    _swap_results,
+    _add_orphan,
+    _share_call_id,
+    _empty_turn,
+    _drop_turn,
+    _truncate,
+)
+
+
+def _find_results(messages: list[Message]) -> list[int]:
+    return [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
+
+
+def _find_turns(messages: list[Message]) -> list[int]:
+    return [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+
+
+def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
+    messages.insert(draw(st.integers(0, len(messages))), message)

@@ -1,7 +1,9 @@
-"""Strategies for what every value is made of: text, names, moments, JSON.
+"""Strategies for the parts of every value: text, names, moments, JSON.
 
-Text is anything that UTF-8 can carry, with the characters that break careless code more often
-than chance would bring them up.
+Text is anything that UTF-8 can encode, with more of the characters that break careless code than
+chance would draw. `named_strategy` makes hypothesis show a strategy by its name: otherwise it
+prints everything a strategy is made of, which for a document is 46 kB in the report of every
+failed test, and a warning.
 """
 
 from __future__ import annotations
@@ -17,18 +19,33 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from steno.json_object import JsonObject
 
-# -- naming ------------------------------------------------------------------------------------
-#
-# Strategies that are shown by their name.
-#
-# A strategy made of others is shown as everything it is made of, which for a document is 46 kB in
-# the report of every failed test, and a warning of hypothesis.
-
-
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
+ODD_CHARACTERS: Final = (
+    "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # controls, and characters with a meaning in formats
+    "\x7f\x85\xa0\xad\u2028\u2029"  # ends of lines and blanks that are not ASCII
+    "\u0301\u200d\u200b\u200f\u202e\ufe0f\ufeff"  # combining, joining, right to left, invisible
+    "éÅſßıİ日\ufffd\uffff"  # more than one form, more than one case
+    "😀👩🏽\U00010000\U0010ffff"  # two units in UTF-16
+)
+"""Characters that are legal in text and that code often fails on."""
+_ANY_CHARACTER: Final = st.characters(codec="utf-8")
+_VISIBLE: Final = st.characters(
+    codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp")
+) | st.sampled_from("aZ0_😀")
+_NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+_MINUTES_A_DAY: Final = 24 * 60
+_SPACINGS: Final = ((",", ":"), (", ", ": "), (" ,\n", "\t:\r\n "))
+_SURROUNDINGS: Final = ("{}", "{}", " {}", "\n{}\t")
+_ODD_OBJECTS: Final = (
+    "{}",
+    "{ }",
+    '{"a":1.0e5,"b":-0,"c":1E+2}',
+    '{"a":1,"a":2}',
+    '{"\\u0061":"\\ud83d\\ude00\\/"}',
+    '{"n":18446744073709551616}',
+    '{"a":"{\\"b\\":\\"}\\"}"}',
+)
 
 
 def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, SearchStrategy[T]]:
@@ -42,30 +59,6 @@ def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, Sear
     strategy = wraps(function)(st.composite(draw_one))
     vars(strategy).pop("__signature__", None)  # the real one is found through __wrapped__
     return strategy
-
-
-ODD_CHARACTERS: Final = (
-    "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # controls, and what formats give a meaning
-    "\x7f\x85\xa0\xad\u2028\u2029"  # ends of lines and blanks that are not ASCII
-    "\u0301\u200d\u200b\u200f\u202e\ufe0f\ufeff"  # combining, joining, right to left, invisible
-    "éÅſßıİ日\ufffd\uffff"  # more than one form, more than one case
-    "😀👩🏽\U00010000\U0010ffff"  # two units in UTF-16
-)
-"""Characters that are legal in text and that code is often not prepared for."""
-
-
-_MINUTES_A_DAY: Final = 24 * 60
-
-
-_ANY_CHARACTER: Final = st.characters(codec="utf-8")
-
-
-_VISIBLE: Final = st.characters(
-    codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp")
-) | st.sampled_from("aZ0_😀")
-
-
-_NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 
 # -- text --------------------------------------------------------------------------------------
@@ -99,7 +92,7 @@ def tool_names() -> SearchStrategy[str]:
 
 @named_strategy
 def outside_tool_names() -> SearchStrategy[str]:
-    """Names that tools have elsewhere and that `map_tool_name` has to translate."""
+    """Names of tools of other systems, which `map_tool_name` has to translate."""
     outside = st.text(st.sampled_from(_NAME_CHARACTERS + ".:/-"), max_size=100)
     return st.builds("{}{}{}".format, outside, st.sampled_from(".:/-"), outside).map(_cut_name)
 
@@ -159,7 +152,7 @@ def _nest_value(value: Any, depth: int, in_objects: bool) -> Any:
 
 @named_strategy
 def json_members(*, max_leaves: int = 8) -> SearchStrategy[dict[str, Any]]:
-    """Plain dictionaries that JSON can carry."""
+    """Plain dictionaries that JSON can encode."""
     return st.dictionaries(texts(max_size=10), json_values(max_leaves=max_leaves), max_size=4)
 
 
@@ -180,23 +173,6 @@ def json_object_texts() -> SearchStrategy[str]:
         st.sampled_from(_SURROUNDINGS),
     )
     return written | st.sampled_from(_ODD_OBJECTS)
-
-
-_SPACINGS: Final = ((",", ":"), (", ", ": "), (" ,\n", "\t:\r\n "))
-
-
-_SURROUNDINGS: Final = ("{}", "{}", " {}", "\n{}\t")
-
-
-_ODD_OBJECTS: Final = (
-    "{}",
-    "{ }",
-    '{"a":1.0e5,"b":-0,"c":1E+2}',
-    '{"a":1,"a":2}',
-    '{"\\u0061":"\\ud83d\\ude00\\/"}',
-    '{"n":18446744073709551616}',
-    '{"a":"{\\"b\\":\\"}\\"}"}',
-)
 
 
 def _write_json(
