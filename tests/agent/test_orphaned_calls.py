@@ -158,7 +158,7 @@ def test_only_outstanding_calls_can_be_decided_later() -> None:
     conversation = left_behind(MemoryStore(), call("c1", "write"))
     with pytest.raises(Missing) as caught:
         decide_later(conversation, "c2", allowed=True, actor="eva")
-    assert (caught.value.code, caught.value.place) == ("no_pending_call", "approval")
+    assert (caught.value.code, caught.value.place) == ("call_not_pending", "approval")
 
 
 @pytest.mark.requirement("S2-18")

@@ -461,7 +461,7 @@ def decide_later(
     """
     if call_id not in conversation.outstanding:
         raise Missing(
-            "no call of this id awaits a decision", place="approval", code="no_pending_call"
+            "no call of this id awaits a decision", place="approval", code="call_not_pending"
         )
     call = conversation.outstanding_call(call_id)
     decided = last_decision(conversation.entries_view(), call)
