@@ -8,6 +8,7 @@ import pytest
 
 from steno import ChatMessage, Outcome
 from steno.agent import (
+    AgentRole,
     ApprovalDecision,
     ApprovalRequest,
     CallbackApprover,
@@ -154,11 +155,51 @@ def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> 
     assert (tool.calls, desk.result.text) == ([], "permission denied: never")
 
 
+@pytest.mark.parametrize(
+    ("gate", "mode", "code"),
+    [
+        (Gate(), Mode.ACT, ResultCode.NO_APPROVER),
+        (gate_allowing("write"), Mode.PLAN, ResultCode.DENIED_BY_MODE),
+        (Gate(Permissions.of(role=AgentRole.PLANNER)), Mode.ACT, ResultCode.DENIED_BY_ROLE),
+        (Gate(Permissions.of(deny=["write"])), Mode.ACT, ResultCode.DENIED_BY_RULE),
+        (Gate(approver=saying(False)), Mode.ACT, ResultCode.DENIED_BY_APPROVER),
+    ],
+)
+def test_a_repeated_denial_has_the_code_of_the_first(
+    gate: Gate, mode: Mode, code: ResultCode
+) -> None:
+    store, tool = MemoryStore(), write_tool()
+    conversation = store.new()
+    conversation.change_mode(mode)
+    first = AgentHarness(
+        [turn_with_calls(call("c1", "write")), "Done."],
+        tool,
+        store=store,
+        conversation=conversation,
+        gate=gate,
+    )
+    run(first.run())
+    assert result_code(first.result) == code
+    denial = approvals_in(conversation.entries())[-1]
+
+    # The program ended before the result was written; the next one would allow the call.
+    conversation = left_behind(store, call("c1", "write"))
+    conversation.decide(
+        "c1", denial.status, actor=denial.actor, rule=denial.rule, reason=denial.reason
+    )
+    second = AgentHarness(
+        ["Done."], tool, store=store, conversation=conversation, gate=gate_allowing("write")
+    )
+    run(second.run())
+    assert (tool.calls, second.result.outcome) == ([], Outcome.DENIED)
+    assert result_code(second.result) == code
+
+
 def test_only_outstanding_calls_can_be_decided_later() -> None:
     conversation = left_behind(MemoryStore(), call("c1", "write"))
     with pytest.raises(Missing) as caught:
         decide_later(conversation, "c2", allowed=True, actor="eva")
-    assert (caught.value.code, caught.value.place) == ("no_pending_call", "approval")
+    assert (caught.value.code, caught.value.place) == ("call_not_pending", "approval")
 
 
 @pytest.mark.requirement("S2-18")

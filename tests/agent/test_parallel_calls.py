@@ -145,7 +145,7 @@ def test_calls_that_cannot_be_run_stand_among_the_others() -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(InvalidValue) as caught:
         AgentHarness([], read_tool(), read_tool())
-    assert (caught.value.code, caught.value.place) == ("duplicate_tool", "tools")
+    assert (caught.value.code, caught.value.place) == ("duplicate_tool_name", "tools")
 
 
 # -- test very many calls --------------------------------------------------------------------------

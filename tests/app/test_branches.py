@@ -58,7 +58,7 @@ def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: 
             assert len(user.events_of(BranchChanged)) == moves
             with pytest.raises(Missing) as caught:
                 branches.switch("elsewhere")
-            assert caught.value.code == "no_such_branch"
+            assert (caught.value.code, caught.value.place) == ("branch_missing", "branch")
             assert "aside" in caught.value.message
             assert [e.message.text for e in user.session.entries("aside") if e.message][
                 -1

@@ -112,10 +112,10 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
             go_on_elsewhere(user)
             with pytest.raises(Conflict) as caught:
                 change(user.session)
-            assert caught.value.code == "changed_elsewhere"
+            assert caught.value.code == "session_changed"
             with pytest.raises(StenoError) as refused:
                 await user.session.send(PromptInput("And now?"))
-            assert refused.value.code == "changed_elsewhere"
+            assert refused.value.code == "session_changed"
             user.session.branches.fork("beside")
             change(user.session)
             await user.say("read note.txt")
@@ -131,10 +131,10 @@ def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(pro
                 store.remove(user.session.status.session or "")
             with pytest.raises(StenoError) as caught:
                 await user.session.send(PromptInput("And now?"))
-            assert caught.value.code == "removed_elsewhere"
+            assert (caught.value.code, caught.value.place) == ("session_removed", "session")
             with pytest.raises(Missing) as caught:
                 user.session.change_mode(Mode.PLAN)
-            assert caught.value.code == "removed_elsewhere"
+            assert (caught.value.code, caught.value.place) == ("session_removed", "session")
             await user.session.session_list.new()
             await user.say("read note.txt")
 

@@ -169,7 +169,7 @@ def test_a_grant_cannot_be_taken_back_where_another_program_has_gone_on(
                 store.open(header.id).change_mode(Mode.PLAN)
             with pytest.raises(Conflict) as caught:
                 await permissions(user, "revoke 1")
-            assert caught.value.code == "changed_elsewhere"
+            assert caught.value.code == "session_changed"
 
     with scripted_model(home, write("c1"), "Done."):
         run(main())

@@ -246,7 +246,7 @@ def test_a_named_file_has_to_be_there_and_to_make_sense(
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
         found(places, files=[tmp_path / "none.json"])
-    assert caught.value.code == "file_missing"
+    assert caught.value.code == "file_not_found"
     assert caught.value.place == str(tmp_path / "none.json")
     with pytest.raises(InvalidValue) as caught:
         found(places, files=[write(tmp_path / "1.json", a={})])

@@ -208,7 +208,7 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
             gate.set()
             await user.until(lambda: user.events_of(ErrorRaised))
             [error] = user.events_of(ErrorRaised)
-            assert error.code == "changed_elsewhere"
+            assert error.code == "session_changed"
             assert not user.session.is_running
             await user.session.session_list.resume(session)
             assert user.session.status.mode is Mode.PLAN
@@ -325,7 +325,7 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
             ):
                 with pytest.raises(StenoError) as caught:
                     await refused
-                assert caught.value.code == "agent_running"
+                assert (caught.value.code, caught.value.place) == ("agent_busy", "")
             gate.set()
             await user.end()
 

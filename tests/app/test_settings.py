@@ -229,7 +229,7 @@ def test_paths_of_a_project_and_of_flags_start_where_they_stand(places: ConfigFo
         ("env = ['A\\n']", "env[0]", "name_malformed"),
         ("store = 'ftp://x'", "store", "store_address_invalid"),
         ("add_dirs = ['/', 'x']", "add_dirs[1]", "path_relative"),
-        ("add_dirs = ['/\\u0000']", "add_dirs[0]", "path_invalid"),
+        ("add_dirs = ['/\\u0000']", "add_dirs[0]", "invalid_path"),
         ("trusted_projects = ['.']", "trusted_projects[0]", "path_relative"),
         ("providers = 3", "providers", "wrong_type"),
         ("[providers.a]\nwire = 'chat'", "providers.a.base_url", "field_missing"),
@@ -248,7 +248,7 @@ def test_paths_of_a_project_and_of_flags_start_where_they_stand(places: ConfigFo
         ("[models.'a/b']\nvision = 3", "models.a/b.vision", "wrong_type"),
         ("[models.'a/b']\ncontext_tokens = 0", "models.a/b.context_tokens", "out_of_range"),
         ("[mcp_servers.a]\nurl = 3", "mcp_servers.a.url", "not_a_string"),
-        ("[mcp_servers.a]\ncommand = 'x'\narg = []", "mcp_servers.a.arg", "unknown_key"),
+        ("[mcp_servers.a]\ncommand = 'x'\narg = []", "mcp_servers.a.arg", "field_unknown"),
         ("[mcp_servers.'a b']\ncommand = 'x'", "mcp_servers", "invalid_server_name"),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_file_that_is_not_utf_8_is_named_with_the_line(places: ConfigFolders) 
     with pytest.raises(InvalidValue) as caught:
         load_settings(places.work, environ={"HOME": str(places.home)})
     error = caught.value
-    assert (error.code, error.place) == ("file_not_utf8", str(places.user_file))
+    assert (error.code, error.place) == ("not_utf8", str(places.user_file))
     assert "line 2" in error.message
 
 

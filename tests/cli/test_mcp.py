@@ -387,7 +387,7 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     assert file.read_text(encoding="utf-8") == text.out
     again = run_steno("mcp", "read", "everything", FEATURES, "-o", file)
     assert again.status == 1
-    assert again.code == "output_exists"
+    assert again.code == "file_exists"
     assert run_steno("mcp", "read", "everything", FEATURES, "-o", file, "--force").status == 0
     [part] = lines(run_steno("mcp", "read", "everything", FEATURES, "--json"))[0]["contents"]
     assert (part["uri"], part["mime_type"]) == (FEATURES, "text/markdown")
@@ -475,4 +475,4 @@ def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:
     assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "configured")]
     told = run_steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
     assert (told.status, told.out) == (1, "")
-    assert told.code == "file_missing"
+    assert told.code == "file_not_found"

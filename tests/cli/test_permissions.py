@@ -169,12 +169,12 @@ def test_a_project_whose_path_no_text_can_hold_is_refused(tmp_path: Path) -> Non
         ('[user]\nallow = ["bash", "bash()"]\n', 2, "rule_pattern_empty"),
         ('[user]\nallow = [\n"write",\n1234]\n', 4, "not_a_rule"),
         ('[user]\nallow = "bash"\n', 2, "not_a_list"),
-        ('[user]\nallow = []\ndeny = ["bash(rm *)"]\n', 3, "name_unknown"),
-        ('[users]\nallow = ["bash"]\n', 1, "name_unknown"),
+        ('[user]\nallow = []\ndeny = ["bash(rm *)"]\n', 3, "field_unknown"),
+        ('[users]\nallow = ["bash"]\n', 1, "field_unknown"),
         ("# mine\nuser = 1\n", 2, "not_a_table"),
         ('\nprojects = ["/a"]\n', 2, "not_a_table"),
         ('[projects]\n"/a" = ["bash"]\n', 2, "not_a_table"),
-        ('[projects."/a"]\nalow = ["bash"]\n', 2, "name_unknown"),
+        ('[projects."/a"]\nalow = ["bash"]\n', 2, "field_unknown"),
         ('[user]\nallow = ["bash"]\n[user]\n', 3, "file_not_toml"),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_text_is_refused(project: Path, settings: Path) -> Non
     write(settings, b'[user]\nallow = ["\xff"]\n')
     with pytest.raises(InvalidDocument) as caught:
         GrantsFile(project).rules()
-    assert caught.value.code == "file_not_utf8"
+    assert caught.value.code == "not_utf8"
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])

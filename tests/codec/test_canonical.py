@@ -451,7 +451,7 @@ def test_any_bytes_are_read_understood_or_not(kind: Callable[[bytes], Any]) -> N
         (decode_document, b'{"version":1,"messages":{}}', "messages_not_an_array"),
         (decode_document, b'{"messages":7}', "messages_not_an_array"),
         (decode_document, b'[{"content":"x"}]', "no_roles"),
-        (decode_document, b'{"version":2,"entries":7}', "unreadable_document"),
+        (decode_document, b'{"version":2,"entries":7}', "document_unreadable"),
     ],
 )
 def test_json_of_another_kind_is_an_error_with_its_own_code(

@@ -237,7 +237,7 @@ def test_a_forger_who_writes_a_new_digest_breaks_the_next_link() -> None:
                 )
             ),
             9,
-            "missing_parent",
+            "parent_missing",
         ),
         (
             lambda records: records.__setitem__(5, replace(records[5], branch="nowhere")),

@@ -266,7 +266,7 @@ def test_a_label_names_an_entry_that_is_there() -> None:
     assert conversation.label("e3", "here").payload == Label(target="e3", text="here")
     with pytest.raises(Missing) as caught:
         conversation.label("e99", "there")
-    assert (caught.value.place, caught.value.code) == ("conversation", "no_entry")
+    assert (caught.value.place, caught.value.code) == ("conversation", "entry_missing")
     assert conversation.messages() == TALK
 
 

@@ -207,7 +207,7 @@ def test_a_path_cannot_be_made_of_what_names_no_model(model: str) -> None:
 def test_an_unknown_vendor_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidValue) as caught:
         connect("nobody")
-    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "vendor")
+    assert (caught.value.code, caught.value.place) == ("provider_unknown", "vendor")
     assert all(name in caught.value.message for name in CATALOG)
 
 
@@ -217,7 +217,7 @@ def test_a_slip_in_the_name_of_a_vendor_is_answered_with_what_is_meant(
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
         connect(name)
-    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "vendor")
+    assert (caught.value.code, caught.value.place) == ("provider_unknown", "vendor")
     assert caught.value.message.endswith(f" {near}?")
 
 
@@ -225,7 +225,7 @@ def test_a_slip_may_be_in_the_name_of_a_row_of_your_own() -> None:
     vendors = read_vendors({"laboratory": {"like": "vllm"}})
     with pytest.raises(InvalidValue) as caught:
         connect("labratory", vendors=vendors)
-    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "vendor")
+    assert (caught.value.code, caught.value.place) == ("provider_unknown", "vendor")
     assert caught.value.message.endswith(" laboratory?")
 
 
@@ -333,7 +333,7 @@ def test_a_row_of_a_known_name_takes_its_place() -> None:
         ({"wire": "openai_chat"}, "lab.base_url", "field_missing"),
         ({"base_url": "http://x.example"}, "lab.wire", "field_missing"),
         ({"wire": "smoke", "base_url": "http://x.example"}, "lab.wire", "wire_unknown"),
-        ({"wire": "gemini", "base_url": "x.example"}, "lab.base_url", "url_malformed"),
+        ({"wire": "gemini", "base_url": "x.example"}, "lab.base_url", "invalid_url"),
         (
             {"like": "vllm", "auth": "basic"},
             "lab.auth",
@@ -354,8 +354,8 @@ def test_a_row_of_a_known_name_takes_its_place() -> None:
         ({"like": "vllm", "max_output_tokens": True}, "lab.max_output_tokens", "invalid_value"),
         ({"like": "vllm", "path": "tell"}, "lab.path", "path_malformed"),
         ({"wire": "a.b", "base_url": "http://x.example"}, "lab.path", "field_missing"),
-        ({"like": "vllm", "headers": {"a b": "c"}}, "lab.headers", "header_malformed"),
-        ({"like": "vllm", "headers": {"a": "b\nc"}}, "lab.headers", "header_malformed"),
+        ({"like": "vllm", "headers": {"a b": "c"}}, "lab.headers", "invalid_headers"),
+        ({"like": "vllm", "headers": {"a": "b\nc"}}, "lab.headers", "invalid_headers"),
         ({"like": "vllm", "dialect": "klingon"}, "lab.dialect", "not_a_choice"),
         ({"like": "vllm", "dialect": {"verbs": 1}}, "lab.dialect", "field_unknown"),
         ({"like": "vllm", "dialect": {"call_id": "["}}, "lab.dialect.call_id", "invalid_value"),

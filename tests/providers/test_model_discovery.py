@@ -132,7 +132,7 @@ def test_a_name_without_a_vendor_is_answered_with_how_to_write_it(text: str) -> 
 def test_an_unknown_vendor_is_answered_with_the_known_ones_and_how_to_add_one() -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_model_name("nobody/x")
-    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "model")
+    assert (caught.value.code, caught.value.place) == ("provider_unknown", "model")
     assert all(name in caught.value.message for name in (*CATALOG, "embedded", "offline"))
     assert "[providers.NAME]" in caught.value.message
 
@@ -150,7 +150,7 @@ def test_an_unknown_vendor_is_answered_with_the_known_ones_and_how_to_add_one() 
 def test_a_slip_in_a_vendor_is_answered_with_what_is_meant(text: str, near: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_model_name(text)
-    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "model")
+    assert (caught.value.code, caught.value.place) == ("provider_unknown", "model")
     assert caught.value.message.endswith(f" {near}?")
 
 

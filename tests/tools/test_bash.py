@@ -221,7 +221,7 @@ def test_capture_keeps_beginning_and_end_of_what_is_too_long() -> None:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        *[(" ", "command_empty"), ("\n\t", "command_empty"), ("echo \0", "command_has_nul")],
+        *[(" ", "empty_command"), ("\n\t", "empty_command"), ("echo \0", "command_has_nul")],
         *[("x" * 100_001, "command_too_long"), ("ö" * 50_001, "command_too_long")],
     ],
 )

@@ -248,12 +248,12 @@ def test_where_arguments_are_an_object_such_a_number_is_no_protocol(number: str)
     chunk = f'data: {{"candidates":[{{"content":{{"parts":[{part}]}}}}]}}\n\n'
     with pytest.raises(ProtocolError) as caught:
         decode_events(gemini, chunk.encode())
-    assert caught.value.code == "invalid_json"
+    assert caught.value.code == "not_json"
     call = f'{{"function":{{"name":"look","arguments":{{"x":{number}}}}}}}'
     line = f'{{"message":{{"role":"assistant","tool_calls":[{call}]}},"done":true}}\n'
     with pytest.raises(ProtocolError) as caught:
         decode_events(ollama_chat, line.encode())
-    assert caught.value.code == "invalid_json"
+    assert caught.value.code == "not_json"
 
 
 # -- tools of Anthropic --------------------------------------------------------------------------

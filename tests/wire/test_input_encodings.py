@@ -64,7 +64,7 @@ def test_half_a_pair_is_called_what_it_is(wire: Wire, text: str, members: dict[s
 
 def test_what_is_truncated_or_empty_is_called_so(wire: Wire) -> None:
     text = json.dumps(body_of(wire, "\ud83d"))
-    assert refusal(wire, text[:-2]) == ("invalid_json", "request")
+    assert refusal(wire, text[:-2]) == ("not_json", "request")
     assert refusal(wire, b" \n") == ("empty_document", "request")
 
 

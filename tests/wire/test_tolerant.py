@@ -129,7 +129,7 @@ def outcome(read: Any, data: bytes) -> object:
     [
         (b'{"id":1,"rest":0}', "unexpected_type"),
         (b'{"rest":{"id":"1"}}', "missing_member"),
-        (b'{"id":"1","rest":}', "invalid_json"),
+        (b'{"id":"1","rest":}', "not_json"),
         (b"[1]", "unexpected_type"),
         (b'{"id":"\xff"}', "not_utf8"),
         (b'{"id":"1","new":' + b"[" * 5000 + b"]" * 5000 + b"}", "nested_too_deeply"),

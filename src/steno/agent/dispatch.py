@@ -227,7 +227,9 @@ def _index_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     for tool in tools:
         name = tool.definition.name
         if name in found:
-            raise InvalidValue(f"two have the name {name}", place="tools", code="duplicate_tool")
+            raise InvalidValue(
+                f"two have the name {name}", place="tools", code="duplicate_tool_name"
+            )
         found[name] = tool
     return found
 

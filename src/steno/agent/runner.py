@@ -157,5 +157,5 @@ class _MemoryBlobs:
 
     def blob(self, sha256: str) -> bytes:
         if sha256 not in self._blobs:
-            raise Missing("there is none of this name", place="blob", code="unknown_blob")
+            raise Missing("there is none of this name", place="blob", code="blob_missing")
         return self._blobs[sha256]

@@ -81,7 +81,7 @@ class LocalBranchTree:
         if name not in conversation.branches:
             raise Missing(
                 f"there is none of this name, but {', '.join(self.names())}",
-                code="no_such_branch",
+                code="branch_missing",
                 place="branch",
             )
         if name != conversation.branch:

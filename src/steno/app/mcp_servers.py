@@ -96,7 +96,7 @@ class _ServerCollector:
     def add_named_file(self, file: Path, *, elsewhere: Path | None) -> None:
         table = _read_servers_table(file, inside=None)
         if table is None:
-            raise InvalidValue("there is no such file", code="file_missing", place=str(file))
+            raise InvalidValue("there is no such file", code="file_not_found", place=str(file))
         folder = file.absolute().parent
         specs = _read_specs_from(table, file, environ=self._environ, base=folder)
         self.add(specs, elsewhere=elsewhere)
@@ -180,7 +180,7 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
             place=str(file),
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise InvalidValue(f"is not JSON: {exc}", code="file_not_json", place=str(file)) from None
+        raise InvalidValue(f"is not JSON: {exc}", code="not_json", place=str(file)) from None
     except RecursionError:
         raise InvalidValue(
             "is nested too deeply", code="file_too_complex", place=str(file)

@@ -250,7 +250,7 @@ def parse_grants(data: bytes, place: str) -> StoredGrants:
         document = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         is_utf8 = not isinstance(exc, UnicodeDecodeError)
-        reason, code = (str(exc), "file_not_toml") if is_utf8 else ("not UTF-8", "file_not_utf8")
+        reason, code = (str(exc), "file_not_toml") if is_utf8 else ("not UTF-8", "not_utf8")
         raise InvalidDocument(f"{reason}; {_REPAIR_ADVICE}", code=code, place=place) from exc
     parser = _GrantsParser(place, text)
     parser.check_names(document, ("user", "projects"))
@@ -284,7 +284,7 @@ class _GrantsParser(NamedTuple):
         for name in table:
             if name not in known:  # it may have been meant to deny something
                 problem = f"is not known here, only {' and '.join(known)}"
-                self._refuse(name, problem, "name_unknown")
+                self._refuse(name, problem, "field_unknown")
 
     def _rule(self, rule: object) -> str:
         if not isinstance(rule, str):

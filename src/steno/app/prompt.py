@@ -120,7 +120,7 @@ def _read_folder(place: Path, inside: Path | None, room: int) -> tuple[Path, byt
         if data is None:
             continue
         if b"\0" in data:
-            raise InvalidValue("is not UTF-8 text", code="file_not_utf8", place=str(path))
+            raise InvalidValue("is not UTF-8 text", code="not_utf8", place=str(path))
         return path, data
     return None
 

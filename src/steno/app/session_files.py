@@ -238,7 +238,7 @@ def _decode_lines(data: bytes) -> SessionRecords:
         else:
             records.append(content)
     if header is None:
-        raise InvalidDocument("there is nothing in it", code="file_empty")
+        raise InvalidDocument("there is nothing in it", code="input_empty")
     return SessionRecords(header, tuple(records))
 
 

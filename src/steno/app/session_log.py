@@ -87,7 +87,7 @@ class SessionLog:
             if number >= before:
                 raise Damaged(
                     "what came before an entry is not there; see steno verify",
-                    code="entry_parent_missing",
+                    code="parent_missing",
                     place="session",
                 )
             path.append(self.entries[entry_id])

@@ -200,7 +200,7 @@ class SessionState:
         self.check_open()
         if self.is_agent_running:
             raise StenoError(
-                "the agent is at work; interrupt it, or wait until it is done", code="agent_running"
+                "the agent is at work; interrupt it, or wait until it is done", code="agent_busy"
             )
         if self.is_shell_running:
             raise StenoError(
@@ -433,11 +433,11 @@ def explain_conflicts(state: SessionState) -> Generator[None]:
     try:
         yield
     except Conflict as exc:
-        raise Conflict(_CHANGED_ELSEWHERE, code="changed_elsewhere", place="session") from exc
+        raise Conflict(_CHANGED_ELSEWHERE, code="session_changed", place="session") from exc
     except Missing as exc:
         if _session_exists(state):
             raise
-        raise Missing(_REMOVED_ELSEWHERE, code="removed_elsewhere", place="session") from exc
+        raise Missing(_REMOVED_ELSEWHERE, code="session_removed", place="session") from exc
 
 
 def _session_exists(state: SessionState) -> bool:

@@ -285,7 +285,7 @@ class _SettingsBuilder:
         try:
             return path.resolve()
         except (OSError, RuntimeError, ValueError):
-            raise InvalidValue("must be the path of a folder", code="path_invalid") from None
+            raise InvalidValue("must be the path of a folder", code="invalid_path") from None
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         raise InvalidValue(
-            f"is not UTF-8 (at line {line})", code="file_not_utf8", place=str(path)
+            f"is not UTF-8 (at line {line})", code="not_utf8", place=str(path)
         ) from None
     except tomllib.TOMLDecodeError as exc:
         raise InvalidValue(f"is not TOML: {exc}", code="file_not_toml", place=str(path)) from None

@@ -114,7 +114,7 @@ def _read_prompt(options: argparse.Namespace) -> RawPrompt:
         options.parser.error(f"{extra}: {rule}")
     text: str = (options.words or "") if options.prompt in (None, "-") else options.prompt
     if not is_utf8_text(text):
-        raise UsageError("is not UTF-8 text", code="input_not_utf8", place="--prompt")
+        raise UsageError("is not UTF-8 text", code="not_utf8", place="--prompt")
     piped = _read_stdin(options.prompt)
     if options.prompt == "-" and not text:
         text, piped = piped, ""
@@ -140,7 +140,7 @@ def _read_stdin(prompt: str | None) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise InvalidValue("is not UTF-8 text", code="input_not_utf8", place="stdin") from None
+        raise InvalidValue("is not UTF-8 text", code="not_utf8", place="stdin") from None
 
 
 @contextmanager
@@ -244,7 +244,7 @@ async def _run_and_report(prepared: PreparedRun, job: _HeadlessJob) -> RunResult
         conflict = Conflict(
             "another program has gone on with it meanwhile, and what it said is kept; "
             "go on behind it with -c, or beside it with --fork",
-            code="session_changed_meanwhile",
+            code="session_changed",
             place="session",
         )
         reporter.end(totals.result(EndReason.FAILED, conflict))

@@ -243,7 +243,7 @@ class McpCommandContext(NamedTuple):
             )
             raise ServerFailed(
                 f"no server has this name; {known}",
-                code="server_unknown",
+                code="server_not_found",
                 place=f"mcp {terminal_line(name)}",
             )
         names = self.servers.names if name is None else (name,)
@@ -535,7 +535,7 @@ def _check_output_file(output: str | None, *, may_replace: bool) -> None:
     if Path(output).exists() and not (may_replace and Path(output).is_file()):
         raise InvalidValue(
             "it is there already; choose another name, or add --force",
-            code="output_exists",
+            code="file_exists",
             place=output,
         )
 

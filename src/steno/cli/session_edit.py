@@ -30,7 +30,7 @@ def fork_session(options: argparse.Namespace) -> int:
     if options.name is not None and not options.name.strip():
         raise InvalidValue(
             "it is blank; give the branch a name, or leave it out",
-            code="name_blank",
+            code="blank_name",
             place="--name",
         )
     with open_existing_store(options) as store:
@@ -88,7 +88,7 @@ def rename_session(options: argparse.Namespace) -> int:
     """Give a session another title."""
     if not options.title.strip():
         raise InvalidValue(
-            "the title is blank; say what the session is about", code="title_blank", place="rename"
+            "the title is blank; say what the session is about", code="blank_title", place="rename"
         )
     with open_existing_store(options) as store:
         session = find_session(store, options.session)

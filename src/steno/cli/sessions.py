@@ -461,12 +461,12 @@ def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
         if target.exists() and not may_replace:
             raise InvalidValue(
                 "it is there already; choose another name, or add --force",
-                code="output_exists",
+                code="file_exists",
                 place=str(target),
             )
         if target.exists() and not target.is_file():
             raise InvalidValue(
-                "it is not a file; choose another name", code="output_not_a_file", place=str(target)
+                "it is not a file; choose another name", code="not_a_file", place=str(target)
             )
 
 

@@ -376,7 +376,7 @@ def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
     if not messages:
         raise InvalidRequest(
             "nothing is left to send after the repair; add a message",
-            code="request_empty",
+            code="nothing_to_send",
             place="request",
         )
     report = [
@@ -406,7 +406,7 @@ def _check_messages(body: RawMembers, target: Wire) -> None:
         raise InvalidRequest(
             "nothing is left to send; add a message, beside the system prompt, that "
             f"{target.NAME} has words for",
-            code="request_empty",
+            code="nothing_to_send",
             place="request",
         )
 

@@ -197,7 +197,7 @@ def decode_document(data: bytes | str) -> Document:
     try:
         return read_value(raw, Document, "$", _log_warning, optional=_OPTIONAL_DOCUMENT_FIELDS)
     except UnreadablePart as exc:
-        raise InvalidDocument(str(exc), code="unreadable_document", place="document") from None
+        raise InvalidDocument(str(exc), code="document_unreadable", place="document") from None
 
 
 # -- records ----------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def decode_header(data: bytes | str) -> Header:
         )
     except UnreadablePart as exc:
         raise InvalidDocument(
-            str(exc), code="unreadable_header", place="header of a session"
+            str(exc), code="header_unreadable", place="header of a session"
         ) from None
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
     if version != str(FORMAT_VERSION).encode():
@@ -251,7 +251,7 @@ def decode_record(data: bytes | str) -> Record:
     try:
         return read_value(raw, Record, "$", _log_warning)
     except UnreadablePart as exc:
-        raise InvalidDocument(str(exc), code="unreadable_record", place="record") from None
+        raise InvalidDocument(str(exc), code="record_unreadable", place="record") from None
 
 
 # -- shared -----------------------------------------------------------------------------------

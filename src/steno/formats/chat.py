@@ -79,7 +79,7 @@ def decode(data: bytes) -> ImportedSession:
     if around.get("version", b"0") != b"0":
         raise InvalidDocument(
             "a flat list has no version; name another format",
-            code="version_invalid",
+            code="invalid_version",
             place="chat",
         )
     parts = parse_array(around.pop("messages", b"null") if around else raw, "messages")

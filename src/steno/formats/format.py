@@ -50,7 +50,7 @@ def detect_format(data: bytes) -> str:
             return "chat"
     raise InvalidDocument(
         "is in no format that is known; name the one that it is in",
-        code="format_unknown",
+        code="unknown_format",
         place="file",
     )
 
@@ -62,7 +62,7 @@ def _format_of_version(raw: bytes) -> str:
         return NATIVE_FORMAT
     raise InvalidDocument(
         "its version is no number; name the format that it is in",
-        code="version_invalid",
+        code="invalid_version",
         place="file",
     )
 

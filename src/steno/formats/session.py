@@ -89,7 +89,7 @@ def decode(data: bytes) -> ImportedSession:
     raw = read_json_input(data)
     original = parse_object(raw, "session file")
     if original.get("version") != b"1":
-        raise InvalidDocument("version must be 1", code="version_invalid", place="session file")
+        raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
     before = document.entries[: len(document.entries) - len(parts)]

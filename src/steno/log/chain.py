@@ -186,7 +186,7 @@ class _ChainVerifier:
         if entry.id in self.digests:
             return _Damage("repeated_id", "its id was used before")
         if entry.parent is not None and entry.parent not in self.digests:
-            return _Damage("missing_parent", "its parent is not there")
+            return _Damage("parent_missing", "its parent is not there")
         parent_digest = None if entry.parent is None else self.digests[entry.parent]
         if record.branch not in self.heads and record.branch != MAIN_BRANCH:
             return _Damage("branch_not_begun", "its branch was never begun")

@@ -419,7 +419,9 @@ class Conversation:
         """Return a branch whose entries are in memory."""
         branch = self._branches.get(name)
         if branch is None:
-            raise Missing("there is no branch of this name", code="no_branch", place="conversation")
+            raise Missing(
+                "there is no branch of this name", code="branch_missing", place="conversation"
+            )
         if branch.head is None and branch.head_id is not None:
             node = self._node(branch.head_id)
             with self._state_lock:
@@ -438,7 +440,9 @@ class Conversation:
         if node is not None:
             return node
         if self._journal is None:
-            raise Missing("there is no entry of this id", code="no_entry", place="conversation")
+            raise Missing(
+                "there is no entry of this id", code="entry_missing", place="conversation"
+            )
         read: list[tuple[Entry, str]] = []
         parent: EntryNode | None = None
         nodes = self._nodes

@@ -89,7 +89,7 @@ def connect(
     if isinstance(vendor, str):
         if vendor not in vendors:
             rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
-            raise InvalidValue(rule, place="vendor", code="vendor_unknown")
+            raise InvalidValue(rule, place="vendor", code="provider_unknown")
         vendor = vendors[vendor]
     if base_url is not None:
         check_base_url(base_url, vendor.name)

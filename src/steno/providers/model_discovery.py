@@ -348,7 +348,7 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
         if (vendor and slash) or suggest_vendor(vendor, known):
             raise InvalidValue(
                 describe_unknown_vendor(vendor, known, _ADD_VENDOR_HINT),
-                code="vendor_unknown",
+                code="provider_unknown",
                 place="model",
             )
         listed = ", ".join(known)

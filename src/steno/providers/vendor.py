@@ -134,7 +134,7 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
                 raise InvalidValue(
                     "not what a header can carry",
                     place=f"{self.name}.headers",
-                    code="header_malformed",
+                    code="invalid_headers",
                 )
         for limit in ("context_tokens", "max_output_tokens"):
             tokens: int | None = getattr(self, limit)
@@ -210,7 +210,7 @@ def check_base_url(url: str, place: str) -> None:
         raise InvalidValue(
             "must be http:// or https:// with a host",
             place=f"{place}.base_url",
-            code="url_malformed",
+            code="invalid_url",
         )
     if not is_bare:
         raise InvalidValue(

@@ -55,7 +55,9 @@ def open_locked(
     to_write: bool,
     deadline: float,
     create: bool = False,
-    missing: Callable[[], Missing] = lambda: Missing("there is no such file", code="file_missing"),
+    missing: Callable[[], Missing] = lambda: Missing(
+        "there is no such file", code="file_not_found"
+    ),
 ) -> Generator[int]:
     """Open a file and lock it: for one writer, or for any number of readers.
 

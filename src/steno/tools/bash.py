@@ -241,7 +241,7 @@ class BashTool:
         """Return the arguments. Raises ToolFailed for a command that no shell could run."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
-            raise ToolFailed("the command is empty", code="command_empty", place="bash")
+            raise ToolFailed("the command is empty", code="empty_command", place="bash")
         if "\0" in arguments.command:
             raise ToolFailed(
                 "the command holds a NUL character, which no shell can read",

@@ -270,7 +270,7 @@ def _resolve_root(root: _FolderPath) -> Path:
         ) from exc
     if not is_utf8_text(str(real)):
         raise InvalidValue(
-            "a folder must have a name that is UTF-8", code="folder_not_utf8", place="workspace"
+            "a folder must have a name that is UTF-8", code="path_not_utf8", place="workspace"
         )
     if not real.is_dir():
         raise InvalidValue(f"{name} is not a folder", code="not_a_folder", place="workspace")

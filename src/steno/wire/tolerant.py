@@ -307,8 +307,8 @@ def explain_decode_error(exc: Exception) -> DecodeProblem:
     if isinstance(exc, msgspec.ValidationError):
         return DecodeProblem("unexpected_type", f"not as expected: {exc}")
     if isinstance(exc, TypeError):  # a struct was built without a member that it requires
-        return DecodeProblem("missing_member", f"not JSON: {exc}")
-    return DecodeProblem("invalid_json", f"not JSON: {exc}")
+        return DecodeProblem("missing_member", f"not as expected: {exc}")
+    return DecodeProblem("not_json", f"not JSON: {exc}")
 
 
 def build_protocol_error(exc: Exception, place: str) -> ProtocolError:

@@ -100,7 +100,7 @@ def test_another_branch_is_replayed_with_what_it_shares() -> None:
     assert [replayed(records, branch=name).turns for name in ("main", "other", None)] == [2, 1, 1]
     with pytest.raises(Missing) as caught:
         replayed(records, branch="third")
-    assert (caught.value.code, caught.value.place) == ("unknown_branch", "branch")
+    assert (caught.value.code, caught.value.place) == ("branch_missing", "branch")
 
 
 def test_who_watches_sees_it_happen_again_and_nothing_is_run() -> None:

@@ -113,7 +113,7 @@ def test_what_is_there_is_not_written_over(context: CommandContext) -> None:
     assert caught.value.code == "file_exists"
     with pytest.raises(InvalidValue) as caught:
         exported(context, "markdown .")
-    assert caught.value.code == "is_folder"
+    assert caught.value.code == "is_a_folder"
     assert (context.folder / "talk.md").read_text() == "mine"
     assert names(context) == ["talk.md"]
 

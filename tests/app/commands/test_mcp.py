@@ -113,7 +113,7 @@ def test_a_server_that_there_is_not_or_that_cannot_be_used_is_refused(
     )
     with pytest.raises(Missing) as caught:
         told(project, "tme")
-    assert (caught.value.code, caught.value.place) == ("no_such_server", "mcp")
+    assert (caught.value.code, caught.value.place) == ("server_not_found", "mcp")
     assert "time" in caught.value.message
     with pytest.raises(ServerFailed) as refused:
         told(project, "time")

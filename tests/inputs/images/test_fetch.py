@@ -131,9 +131,9 @@ FAULTS: Mapping[str, tuple[list[Script], str]] = {
     "part of it": ([reply(206, PICTURE, "image/png")], "http_status"),
     "too large": (
         [[response_head(content_type="image/png", content_length="2000000000")]],
-        "image_file_too_large",
+        "image_too_large",
     ),
-    "endless": ([[CHUNKED, *[chunk(bytes(1000))] * 200, STALL]], "image_file_too_large"),
+    "endless": ([[CHUNKED, *[chunk(bytes(1000))] * 200, STALL]], "image_too_large"),
     "cut": ([[CHUNKED, chunk(PICTURE[:20]), CUT]], "fetch_failed"),
     "not HTTP": ([[b"220 mail.example ESMTP\r\n", CUT]], "fetch_failed"),
 }

@@ -121,7 +121,7 @@ def test_what_follows_the_end_of_an_image_does_not_count_as_its_scans() -> None:
 
 def test_a_file_that_is_too_large_is_not_looked_at() -> None:
     data = encode_image(red_image()) + bytes(MAX_IMAGE_FILE_BYTES)
-    with raises_code(BadImage, "image_file_too_large"):
+    with raises_code(BadImage, "image_too_large"):
         prepare_for_model(data, LIMITS)
 
 

@@ -248,7 +248,7 @@ def test_what_has_no_block_of_ours_is_kept_and_said_to_be_there(members: dict[st
 @pytest.mark.parametrize("says", [(), (said(" "),), (said(""),)])
 def test_a_prompt_that_says_nothing_has_failed(says: tuple[PromptMessage, ...]) -> None:
     server = ResourceServer("w", prompts=(ListedPrompt("p"),), says=says)
-    with raises_code(ServerFailed, "prompt_empty", place="mcp w"):
+    with raises_code(ServerFailed, "empty_prompt", place="mcp w"):
         run(expand_prompt(PromptCommand("/w:p"), [server]))
 
 

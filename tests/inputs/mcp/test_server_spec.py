@@ -54,7 +54,7 @@ def test_our_own_settings_say_more() -> None:
 def test_keys_of_other_programs_are_passed_over_only_in_their_own_file() -> None:
     members = {"command": "x", "autoApprove": ["*"]}
     assert read(members).command == "x"
-    with raises_code(InvalidValue, "unknown_key", place="file.it.autoApprove"):
+    with raises_code(InvalidValue, "field_unknown", place="file.it.autoApprove"):
         read(members, is_strict=True)
 
 
@@ -99,7 +99,7 @@ def test_variable_that_is_not_set_makes_a_server_unusable(environ: Any) -> None:
         ([], "file.it", "not_a_table"),
         ({}, "file.it", "no_transport"),
         ({"command": "x", "url": "http://h"}, "file.it", "no_transport"),
-        ({"command": ""}, "file.it.command", "command_empty"),
+        ({"command": ""}, "file.it.command", "empty_command"),
         ({"command": 7}, "file.it.command", "not_a_string"),
         ({"command": "a\0b"}, "file.it.command", "not_a_string"),
         ({"command": "x", "args": "y"}, "file.it.args", "not_a_list"),
@@ -147,7 +147,7 @@ def test_key_that_is_nearly_the_right_one_is_suggested(members: Any, hint: str) 
 def test_key_that_is_nearly_another_is_noted_where_keys_of_others_are_passed_over() -> None:
     members = {"command": "x", "arg": ["y"], "envFile": ".env", "timeout": 5}
     assert read(members).note == "arg: do you mean args?"
-    with raises_code(InvalidValue, "unknown_key", place="file.it.arg") as refused:
+    with raises_code(InvalidValue, "field_unknown", place="file.it.arg") as refused:
         read(members, is_strict=True)
     assert refused.value.message.endswith("; do you mean args?")
 

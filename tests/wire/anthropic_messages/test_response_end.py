@@ -194,8 +194,8 @@ def test_an_error_in_place_of_a_whole_answer_is_raised() -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"", "invalid_json"),
-        (b"no", "invalid_json"),
+        (b"", "not_json"),
+        (b"no", "not_json"),
         (b"[]", "unexpected_type"),
         (b"{}", "content_missing"),
         (b'{"type":"message","content":null}', "content_missing"),
@@ -212,9 +212,9 @@ def test_what_is_no_response_is_refused_without_a_quotation(body: bytes, code: s
 @pytest.mark.parametrize(
     ("payload", "code"),
     [
-        (b"{", "invalid_json"),
+        (b"{", "not_json"),
         (b"5", "unexpected_type"),
-        (b"secret", "invalid_json"),
+        (b"secret", "not_json"),
         (b'{"type":"message_delta","delta":{"a":"\xff"}}', "not_utf8"),
         (b'{"type":"content_block_start","index":0,"content_block":5}', "unexpected_type"),
         (

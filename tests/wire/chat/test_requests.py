@@ -360,7 +360,7 @@ def test_it_can_be_said_in_the_words_of_a_provider() -> None:
         ("{}", "messages_missing", "request"),
         ("[]", "empty", "request"),
         ("[7]", "unexpected_type", "messages[0]"),
-        ('[{"role": "user"}', "invalid_json", "request"),
+        ('[{"role": "user"}', "not_json", "request"),
         ('{"messages": 7}', "messages_missing", "request"),
         ("[\ud800]", "lone_surrogate", "request"),
     ],

@@ -202,9 +202,9 @@ def test_members_without_a_name_are_kept_for_the_record() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b"nonsense", "invalid_json"),
+        (b"nonsense", "not_json"),
         (b"[1]", "unexpected_type"),
-        (b'{"content"', "invalid_json"),
+        (b'{"content"', "not_json"),
         (b'{"role":"user"}', "unexpected_role"),
         (b"\xff", "not_utf8"),
     ],

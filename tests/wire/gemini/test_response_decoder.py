@@ -642,7 +642,7 @@ def test_what_is_no_json_is_refused_without_quoting_it() -> None:
     events, raised = decode_to_error(sse(chunk(text("Hi"))) + b"data: {secret}\n\n")
     assert events == [TextDelta(0, "Hi")]
     assert type(raised) is ProtocolError
-    assert raised.code == "invalid_json"
+    assert raised.code == "not_json"
     assert "secret" not in str(raised)
 
 

@@ -98,7 +98,7 @@ def test_an_error_may_be_spread_over_many_lines() -> None:
 def test_a_brace_alone_behind_the_first_line_is_no_answer() -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_events(ollama_chat, ndjson(line("Hi")), b"{\n", ndjson(STOP))
-    assert caught.value.code == "invalid_json"
+    assert caught.value.code == "not_json"
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -284,10 +284,10 @@ def test_a_model_that_is_not_there_is_not_found() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b"nonsense", "invalid_json"),
+        (b"nonsense", "not_json"),
         (b"[1]", "unexpected_type"),
-        (b'{"message":7}x', "invalid_json"),
-        (b'{"message"', "invalid_json"),
+        (b'{"message":7}x', "not_json"),
+        (b'{"message"', "not_json"),
         (b"\xff", "not_utf8"),
     ],
 )

@@ -566,7 +566,7 @@ def test_a_failure_without_a_reason_is_one_too() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b"nonsense", "invalid_json"),
+        (b"nonsense", "not_json"),
         (b"[1]", "unexpected_type"),
         (b"\xff", "not_utf8"),
         (b'{"type":"response.output_item.done"}', "unexpected_type"),
@@ -616,7 +616,7 @@ def test_a_whole_answer_may_hold_an_error() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        ("", "invalid_json"),
+        ("", "not_json"),
         ("[]", "unexpected_type"),
         ("{}", "output_missing"),
         ('{"choices":[]}', "output_missing"),

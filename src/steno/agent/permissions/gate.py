@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
@@ -27,10 +27,13 @@ from steno.agent.permissions.grants import (
 )
 from steno.agent.permissions.rules import (
     DENIED_PREFIX,
+    AgentRole,
     DecisionKind,
     PermissionRule,
     Permissions,
     build_denial_text,
+    mode_denial_rule,
+    role_denial_rule,
     suggest_rule,
 )
 from steno.agent.recorder import RunRecorder
@@ -46,6 +49,12 @@ from steno.values import replace_lone_surrogates
 
 NO_APPROVER_RULE: Final = "nobody can be asked"
 """The rule on record of a call that was denied because the gate has no approver. It is stored."""
+_CODE_BY_STORED_RULE: Final[Mapping[str, ResultCode]] = {
+    NO_APPROVER_RULE: ResultCode.NO_APPROVER,
+    **{mode_denial_rule(mode): ResultCode.DENIED_BY_MODE for mode in Mode},
+    **{role_denial_rule(role): ResultCode.DENIED_BY_ROLE for role in AgentRole},
+}
+"""The code of a recorded denial, by its `rule` field; every other rule is one to deny calls."""
 _NO_APPROVER_TEXT: Final = f"{DENIED_PREFIX}: this has to be approved, and nobody can be asked"
 _DEFAULT_DENIAL: Final = (
     "nobody is there to approve this; do without it, or let the user allow it by a rule"
@@ -379,8 +388,7 @@ def _repeat_decision(
     if earlier.status is ApprovalStatus.APPROVED:
         return GateDecision(True, subjects=subjects)
     if rule is not None and reason is not None:  # the reason of a rule is the text for the model
-        is_unasked = rule == NO_APPROVER_RULE
-        code = ResultCode.NO_APPROVER if is_unasked else ResultCode.DENIED_BY_RULE
+        code = _CODE_BY_STORED_RULE.get(rule, ResultCode.DENIED_BY_RULE)
         return GateDecision(False, reason, code=code)
     reason = reason or f"{actor or 'somebody'} said no"
     return GateDecision(False, f"{DENIED_PREFIX}: {reason}", code=ResultCode.DENIED_BY_APPROVER)
@@ -461,7 +469,7 @@ def decide_later(
     """
     if call_id not in conversation.outstanding:
         raise Missing(
-            "no call of this id awaits a decision", place="approval", code="no_pending_call"
+            "no call of this id awaits a decision", place="approval", code="call_not_pending"
         )
     call = conversation.outstanding_call(call_id)
     decided = last_decision(conversation.entries_view(), call)

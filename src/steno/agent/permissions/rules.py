@@ -340,14 +340,14 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         if tool.capability not in MODE_CAPABILITIES[mode]:
             return _build_denial(
                 ResultCode.DENIED_BY_MODE,
-                f"mode {mode}",
+                mode_denial_rule(mode),
                 f"{mode} mode allows {_join_capabilities(MODE_CAPABILITIES[mode])} only; "
                 "tell the user what you would do, or ask for another mode",
             )
         if tool.capability not in ROLE_CAPABILITIES[self.role]:
             return _build_denial(
                 ResultCode.DENIED_BY_ROLE,
-                f"role {self.role}",
+                role_denial_rule(self.role),
                 f"the role {self.role} allows {_join_capabilities(ROLE_CAPABILITIES[self.role])} only; "
                 "say what is to be done, and leave it to others",
             )
@@ -438,6 +438,16 @@ def _describe_allowing_rules(
         origins, tool.definition.name, capability=tool.capability, subjects=subjects
     )
     return None if found is None else ", ".join([f"{origins[rule]} {rule}" for rule in found])
+
+
+def mode_denial_rule(mode: Mode) -> str:
+    """Return the rule on record of a call that a mode denies. It is stored."""
+    return f"mode {mode}"
+
+
+def role_denial_rule(role: AgentRole) -> str:
+    """Return the rule on record of a call that a role denies. It is stored."""
+    return f"role {role}"
 
 
 def _build_denial(

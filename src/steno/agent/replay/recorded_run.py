@@ -322,7 +322,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
         next(reversed(homes.values())).branch if branch is None and homes else branch or MAIN_BRANCH
     )
     if name not in begun:
-        raise Missing("there is none of this name", place="branch", code="unknown_branch")
+        raise Missing("there is none of this name", place="branch", code="branch_missing")
     ends: dict[str, float] = {name: inf}
     while (at := begun[name]) is not None:
         home = homes.get(at)

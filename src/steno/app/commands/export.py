@@ -139,7 +139,7 @@ def _target_file(folder: Path, wanted: _ExportRequest, log: SessionLog) -> Path:
     if is_there:
         place = terminal_line(str(target))
         if target.is_dir():
-            raise InvalidValue("it is a folder; name a file in it", code="is_folder", place=place)
+            raise InvalidValue("it is a folder; name a file in it", code="is_a_folder", place=place)
         raise InvalidValue(
             "it is there already; choose another name, or name none",
             code="file_exists",

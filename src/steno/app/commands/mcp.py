@@ -131,7 +131,7 @@ async def _offers_text(servers: McpServers, name: str) -> str:
         hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
         raise Missing(
             f"no server has the name {terminal_line(name)}; {hint}",
-            code="no_such_server",
+            code="server_not_found",
             place="mcp",
         )
     server = servers.get(name)

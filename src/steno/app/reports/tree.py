@@ -43,7 +43,7 @@ class TreeLayout:
             if entry.parent is not None and entry.parent not in self.children:
                 raise Damaged(
                     "what came before an entry is not there; see steno verify",
-                    code="entry_parent_missing",
+                    code="parent_missing",
                     place="session",
                 )
             self.children[entry.parent].append(entry)

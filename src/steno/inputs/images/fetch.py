@@ -292,5 +292,5 @@ async def _read_body(response: HttpResponse, address: _ImageAddress, max_bytes: 
 def _too_large_error(address: _ImageAddress, max_bytes: int) -> ToolFailed:
     return address.error(
         f"has more than {max_bytes:,} bytes, which is more than is fetched",
-        code="image_file_too_large",
+        code="image_too_large",
     )

@@ -143,7 +143,7 @@ def check_image_type(data: bytes) -> str:
         raise BadImage(
             f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
             " make it smaller",
-            code="image_file_too_large",
+            code="image_too_large",
         )
     if found := _detect_type(data):
         return found

@@ -255,7 +255,7 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
         )
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
         raise ServerFailed(
-            f"{prompt.command} says nothing", code="prompt_empty", place=f"mcp {prompt.server}"
+            f"{prompt.command} says nothing", code="empty_prompt", place=f"mcp {prompt.server}"
         )
     return ChatMessage.user(content)
 

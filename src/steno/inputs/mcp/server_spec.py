@@ -172,7 +172,7 @@ class _ServerSpecReader:
             self._check_kind()
         command, url = self._text("command"), self._text("url")
         if not command and not url and not self._missing and not disabled:
-            raise self._error("command", "is empty", code="command_empty")
+            raise self._error("command", "is empty", code="empty_command")
         env, headers = self._texts_by_name("env"), self._texts_by_name("headers")
         self._check_headers(headers)
         if url and not self._missing:
@@ -204,7 +204,7 @@ class _ServerSpecReader:
             return Path(cwd).expanduser()
         except RuntimeError:  # of an unknown user
             raise self._error(
-                "cwd", "names a home folder that is not there", code="home_not_found"
+                "cwd", "names a home folder that is not there", code="home_unknown"
             ) from None
 
     def _check_keys(self) -> None:
@@ -213,7 +213,7 @@ class _ServerSpecReader:
             if key not in known:
                 hint = f"; do you mean {near}?" if (near := _similar_key(key)) else ""
                 rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
-                raise self._error(key, rule, code="unknown_key")
+                raise self._error(key, rule, code="field_unknown")
 
     def _transport_keys(self) -> list[str]:
         return [key for key in ("command", "url") if self._members.get(key) is not None]

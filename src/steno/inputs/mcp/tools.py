@@ -128,7 +128,7 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
                     code="definitions_too_long",
                 )
             if tools.setdefault(tool.definition.name, tool) is not tool:
-                raise InvalidTool("another one has this name", code="tool_name_taken")
+                raise InvalidTool("another one has this name", code="duplicate_tool_name")
         except InvalidValue as exc:
             left_out.append(f"{_quote_name(one.name)}: {refusal_note(exc)}")
         else:

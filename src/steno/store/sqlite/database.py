@@ -301,7 +301,7 @@ def _translate_errors() -> Generator[None]:
         yield
     except UnicodeEncodeError as exc:
         raise Missing(
-            "no name in it has a half of a surrogate pair", code="name_invalid", place="store"
+            "no name in it has a half of a surrogate pair", code="lone_surrogate", place="store"
         ) from exc
     except (TypeError, OverflowError, UnicodeDecodeError) as exc:  # a column of the wrong type
         raise _damaged_database() from exc

@@ -575,7 +575,7 @@ class ListCommands:
         if not found:
             raise Missing(
                 f"there is no entry {terminal_line(number)}; /tree lists them",
-                code="no_such_entry",
+                code="entry_missing",
                 place="/tree",
             )
         return found[0]
