@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, final
 
 from steno.agent import CallEnded, EntryRecorded, LoopEvent, Notice, NoticeCode, RunEnded
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
-from steno.agent.runner import BoundedText as Heard
+from steno.agent.runner import BoundedText
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.folders import display_folder
@@ -263,8 +263,8 @@ class ActiveRun:
         withdrawn = self._state.agent.withdraw()
         back, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
         for one in self._steered:
-            is_unheard = not self._has_events or any(one.message is other for other in withdrawn)
-            (back if is_unheard else recorded).append(one)
+            is_unread = not self._has_events or any(one.message is other for other in withdrawn)
+            (back if is_unread else recorded).append(one)
         self._steered = recorded
         return back
 
@@ -345,7 +345,7 @@ class ActiveRun:
 
     async def _run_command(self, command: str) -> None:
         state = self._state
-        recorded_output = Heard(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
+        recorded_output = BoundedText(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
         status: int | None = None
         try:
             try:
