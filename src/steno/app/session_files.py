@@ -16,8 +16,7 @@ from steno.app.session_log import SessionLog
 from steno.app.sessions import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
 from steno.errors import Damaged, InvalidDocument, Missing
-from steno.formats import FORMATS
-from steno.formats import ExportedFile, ImportedSession, build_records
+from steno.formats import FORMATS, ExportedFile, ImportedSession, build_records
 from steno.ids import new_id, utc_now
 from steno.log.blobs import blob_digests
 from steno.log.chain import verify_records

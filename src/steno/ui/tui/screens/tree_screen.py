@@ -552,6 +552,8 @@ class TreeScreen(ModalScreen[TreeResult]):
         view.search_words = wanted
         view.go_to(place)
 
+    # -- view --------------------------------------------------------------------------------
+
     def action_all(self) -> None:
         """Show every entry, or fold them again."""
         self._view.fold_or_show_all()
