@@ -5,6 +5,7 @@ import-linter, and gives Python the same names by `__getattr__ = lazy_exports(..
 the package stays cheap, whatever its parts cost.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
@@ -12,12 +13,19 @@ from importlib import import_module
 def lazy_exports(
     package: str, names_by_module: Mapping[str, Sequence[str]]
 ) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package: each name comes from a module below `steno`."""
+    """Return the `__getattr__` of a package: each name comes from a module below `steno`.
+
+    The package also gets a `__dir__` that lists the names that are not loaded yet.
+    """
     modules = {name: module for module, names in names_by_module.items() for name in names}
+    members = vars(sys.modules[package])
 
     def load(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
+        value = getattr(import_module(modules[name]), name)
+        members[name] = value  # from now on Python finds it without `__getattr__`
+        return value
 
+    members["__dir__"] = lambda: sorted({*members, *modules})
     return load

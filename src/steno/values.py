@@ -104,14 +104,14 @@ class RawJson:
     def __init__(self, text: str) -> None:
         if not is_utf8_text(text):
             error = not_text_error(text)
-            raise InvalidValue(error.message, code=error.code, place="verbatim")
+            raise InvalidValue(error.message, code=error.code, place="RawJson")
         object.__setattr__(self, "text", text)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("immutable type: 'Verbatim'")
+        raise AttributeError("immutable type: 'RawJson'")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("immutable type: 'Verbatim'")
+        raise AttributeError("immutable type: 'RawJson'")
 
     def __bool__(self) -> bool:
         return bool(self.text)

@@ -271,8 +271,8 @@ def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
             assert error.code == "listener_failed"
             assert "ZeroDivisionError: a face that cannot draw" in error.text
 
-    with scripted_model(home, "Hello."), caplog.at_level(logging.ERROR, "steno.cli"):
+    with scripted_model(home, "Hello."), caplog.at_level(logging.ERROR, "steno.app"):
         run(main())
     [record] = caplog.records
-    assert record.name == "steno.cli"
+    assert record.name == "steno.app"
     assert record.exc_info is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.app.user_shell import MAX_RECORDED_BYTES, ShellResult, run_shell
+from steno.app.active_run import MAX_RECORDED_BYTES, ShellResult, run_shell
 from steno.errors import Unavailable
 
 LIMIT_S = 20

@@ -1,18 +1,24 @@
 """The run of the agent, and the shell command of the user. Each is a task of its own.
 
-Callers do not wait for the end; the listener receives the results.
+Callers do not wait for the end; the listener receives the results. A shell command runs in the
+user's own shell and environment, without a sandbox, and no permission rule applies. It ends
+together with its children, by itself or when its task is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
+import os
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
 from steno.agent import CallEnded, EntryRecorded, LoopEvent, Notice, NoticeCode, RunEnded
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
-from steno.agent.runner import BoundedText as Heard
+from steno.agent.runner import BoundedText
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.folders import display_folder
@@ -26,15 +32,40 @@ from steno.app.session import (
     ShellStarted,
 )
 from steno.app.session_state import SessionState, explain_conflicts
-from steno.app.user_shell import OutputLimiter, ShellResult, run_shell
-from steno.errors import InvalidValue, Missing, StenoError
+from steno.errors import InvalidValue, Missing, StenoError, ToolFailed, Unavailable
 from steno.log.conversation import Conversation
 from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
 from steno.messages.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.records.entry import Entry
-from steno.values import replace_lone_surrogates
+from steno.render.quantities import format_count
+from steno.tools.shell.process import (
+    CommandExit,
+    CommandLimits,
+    CommandProcess,
+    ExitCause,
+    append_notes,
+)
+from steno.values import is_utf8_text, replace_lone_surrogates
 
+MAX_RECORDED_BYTES: Final = 100_000
+"""How many bytes of the output are recorded: the beginning and the end."""
+MAX_SHOWN_CHARACTERS: Final = 1_000_000
+"""How many characters are shown while it runs: endless output would fill the memory."""
+_DEFAULT_SHELL: Final = "/bin/sh"
+_SHELL_VARIABLES: Final = {
+    # There is no pager here, and cursor movements are shown as escapes.
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+_SHELL_LIMITS: Final = CommandLimits(
+    max_output_bytes=1 << 40,
+    kept_output_bytes=MAX_RECORDED_BYTES,
+    max_processes=1 << 16,
+    max_file_bytes=1 << 60,
+)
+"""Effectively no limits: the user can interrupt the command."""
 _STOPPED_MARK: Final = "[stopped]"
 _ONLY_CD: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
@@ -263,8 +294,8 @@ class ActiveRun:
         withdrawn = self._state.agent.withdraw()
         back, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
         for one in self._steered:
-            is_unheard = not self._has_events or any(one.message is other for other in withdrawn)
-            (back if is_unheard else recorded).append(one)
+            is_unread = not self._has_events or any(one.message is other for other in withdrawn)
+            (back if is_unread else recorded).append(one)
         self._steered = recorded
         return back
 
@@ -345,7 +376,7 @@ class ActiveRun:
 
     async def _run_command(self, command: str) -> None:
         state = self._state
-        recorded_output = Heard(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
+        recorded_output = BoundedText(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
         status: int | None = None
         try:
             try:
@@ -411,3 +442,88 @@ class ActiveRun:
                 task.cancel()
             if under_way:
                 await asyncio.wait(under_way, timeout=_STOP_TIMEOUT_S)
+
+
+# -- shell commands ---------------------------------------------------------------------------
+
+
+class ShellResult(NamedTuple):
+    """The result of a command."""
+
+    status: int | None
+    """As in shells: 128 plus the number of a signal. None if it was ended from outside."""
+    output: str
+    """Standard output and errors; of a long one, the beginning and the end."""
+
+
+@final
+class OutputLimiter:
+    """Passes on the beginning of an output, and a line about the rest."""
+
+    def __init__(
+        self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
+    ) -> None:
+        """Take the function that receives the text, and the limit."""
+        self._emit = emit
+        self._remaining = max_characters
+
+    def __call__(self, text: str) -> None:
+        """Pass on the next text."""
+        if self._remaining <= 0:
+            return
+        shown = text[: self._remaining]
+        self._remaining -= len(text)
+        gap = "\n[... there is more, which is not shown while it runs ...]\n"
+        self._emit(shown if self._remaining > 0 else f"{shown}{gap}")
+
+
+async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]) -> ShellResult:
+    """Run a command to its end; `on_output` receives its output as it arrives.
+
+    When cancelled, it ends the command first. Raises InvalidValue, Unavailable.
+    """
+    if not command.strip() or not is_utf8_text(command) or "\0" in command:
+        raise InvalidValue(
+            "say which command to run, as in !git status", code="empty_command", place="shell"
+        )
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def on_bytes(data: bytes) -> None:
+        if text := decoder.decode(data):
+            on_output(text)
+
+    try:
+        process = await CommandProcess.start(
+            (_user_shell(), "-c", command),
+            folder=folder,
+            environ={**os.environ, **_SHELL_VARIABLES},
+            limits=_SHELL_LIMITS,
+            is_wrapped=False,
+            on_output=on_bytes,
+        )
+        ending = await process.wait()
+    except ToolFailed as exc:
+        raise Unavailable(exc.message, code="shell_unavailable", place="shell") from exc
+    if rest := decoder.decode(b"", final=True):
+        on_output(rest)
+    output = process.capture.take().decode("utf-8", "replace")
+    return ShellResult(_exit_status(ending), append_notes(output, _leftover_notes(ending)))
+
+
+def _user_shell() -> str:
+    """Return the user's own shell, if it exists."""
+    named = os.environ.get("SHELL", "")
+    return named if named.startswith("/") and shutil.which(named) else _DEFAULT_SHELL
+
+
+def _exit_status(ending: CommandExit) -> int | None:
+    return ending.exit_code if ending.cause is ExitCause.DONE else None
+
+
+def _leftover_notes(ending: CommandExit) -> list[str]:
+    if not ending.left:
+        return []
+    left = format_count(
+        ending.left, "process that it left behind was", "processes that it left were"
+    )
+    return [f"{left} ended with it"]

@@ -17,7 +17,7 @@ from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.tools import McpTools, drop_ambiguous_servers, list_mcp_tools, merge_mcp_tools
 from steno.ports import PrepareImage
 
-_logger: Final = logging.getLogger("steno.cli")
+_logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
 """How long a wait is not reported."""
 _MAX_WAIT_S: Final = 10.0

@@ -16,8 +16,7 @@ from steno.app.session_log import SessionLog
 from steno.app.sessions import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
 from steno.errors import Damaged, InvalidDocument, Missing
-from steno.formats import FORMATS as FOREIGN
-from steno.formats import ExportedFile, ImportedSession, build_records
+from steno.formats import FORMATS, ExportedFile, ImportedSession, build_records
 from steno.ids import new_id, utc_now
 from steno.log.blobs import blob_digests
 from steno.log.chain import verify_records
@@ -44,7 +43,7 @@ SESSION_PLACE: Final = "session"
 DOCUMENT_FORMAT: Final = "steno"
 """One branch in one JSON document."""
 LINES_FORMAT: Final = "jsonl"
-SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FOREIGN, *WRITE_ONLY)
+SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
 _MAX_NUMBERS: Final = 5
 
 
@@ -100,8 +99,8 @@ def encode_branch(
     """Write the entries of a branch in a format that holds one."""
     if format == DOCUMENT_FORMAT:
         return _encode_as_document(log.header, entries)
-    if format in FOREIGN:
-        return FOREIGN[format].encode(log.header, entries)
+    if format in FORMATS:
+        return FORMATS[format].encode(log.header, entries)
     header, place = (
         log.header,
         BranchLocation(log.active if branch is None else branch, log.numbers),
@@ -201,7 +200,7 @@ def read_session_file(data: bytes, format: str) -> SessionRecords:
         session = _decode_lines(data)
     else:
         imported = (
-            _decode_document(data) if format == DOCUMENT_FORMAT else FOREIGN[format].decode(data)
+            _decode_document(data) if format == DOCUMENT_FORMAT else FORMATS[format].decode(data)
         )
         # Our own ids are unique; those of other programs may not be.
         header = (

@@ -53,7 +53,7 @@ from steno.render.notices import IgnoredFieldCounter, simplify_change
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
-_logger: Final = logging.getLogger("steno.cli")
+_logger: Final = logging.getLogger("steno.app")
 _CHANGED_ELSEWHERE: Final = (
     "another program has gone on with it meanwhile, and what it said is kept; "
     "/resume goes on behind it, /fork beside it"
@@ -141,8 +141,8 @@ class SessionState:
             asyncio.get_running_loop().call_soon(self._deliver_held_events)
 
     def _deliver_held_events(self) -> None:
-        untold, self._held_events = self._held_events, []
-        for event in untold:
+        held, self._held_events = self._held_events, []
+        for event in held:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
@@ -168,7 +168,7 @@ class SessionState:
             return
         try:
             self._listener(event)
-        except Exception as exc:  # noqa: BLE001 - whoever works goes on, whatever a face makes of it
+        except Exception as exc:  # noqa: BLE001 - the run continues whatever error its listener raises
             self._report_listener_failure(event, exc)
 
     def _report_listener_failure(self, event: SessionEvent, exc: Exception) -> None:
@@ -193,7 +193,7 @@ class SessionState:
     def check_open(self) -> None:
         """Refuse an operation on a closed session. Raises StenoError."""
         if self.is_closed:
-            raise StenoError("it is closed", code="session_closed", place="desk")
+            raise StenoError("it is closed", code="session_closed", place="session")
 
     def check_idle(self) -> None:
         """Refuse an operation while something runs. Raises StenoError."""

@@ -21,7 +21,7 @@ from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.messages.content import RecognitionMode
 from steno.providers import CATALOG, Vendor
 from steno.records.entry import Mode
-from steno.tools.shell.sandbox import SandboxSetting as Sandbox
+from steno.tools.shell.sandbox import SandboxSetting
 from steno.values import RedactedRepr
 
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -74,7 +74,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     """Folders beside the working folder, as their real absolute paths."""
     system_prompt: str | None = None
     append_system_prompt: str | None = None
-    sandbox: Sandbox = Sandbox.AUTO
+    sandbox: SandboxSetting = SandboxSetting.AUTO
     """Whether commands run inside a sandbox of the operating system."""
     network: bool = False
     """Whether commands in the sandbox may use the network."""
@@ -176,7 +176,7 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "temperature": _allow_always,
     "add_dirs": lambda new, old, project: all(path.is_relative_to(project) for path in new),
     "append_system_prompt": _allow_always,  # a project can say as much in its AGENTS.md
-    "sandbox": _allow_only(Sandbox.REQUIRE),
+    "sandbox": _allow_only(SandboxSetting.REQUIRE),
     "network": _allow_only(False),
     "image_mode": _allow_always,
     "ocr": _allow_always,

@@ -118,7 +118,7 @@ def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
     return tracker.unanswered()
 
 
-# -- what has changed ------------------------------------------------------------------------
+# -- changes ---------------------------------------------------------------------------------
 
 
 def _session_workspace(folder: str | None) -> Workspace | None:
@@ -210,7 +210,7 @@ async def _refuse_to_open(
     raise ToolFailed(f"{tool} {subject}: nothing is opened to look at a record")
 
 
-# -- for people ------------------------------------------------------------------------------
+# -- text output -----------------------------------------------------------------------------
 
 
 def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
@@ -251,7 +251,7 @@ def _error_of(tracked: TrackedReference) -> str:
     return "" if tracked.resolution is None else terminal_line(tracked.resolution.error or "")
 
 
-# -- for programs ----------------------------------------------------------------------------
+# -- JSON output -----------------------------------------------------------------------------
 
 
 def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Open a desk as the command line asks for it."""
+"""Open a session as the command line describes it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from steno.cli.arguments import settings_from_options
 
 @asynccontextmanager
 async def open_session_from_options(
-    options: argparse.Namespace, say: Callable[[str], None]
+    options: argparse.Namespace, on_progress: Callable[[str], None]
 ) -> AsyncGenerator[AgentSession]:
-    """Open the desk that a command line asks for, and say meanwhile what is done."""
+    """Open the session of a command line; `on_progress` receives each step."""
     start = SessionStart(
         working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
     )
@@ -33,6 +33,6 @@ async def open_session_from_options(
         approver=AllowingApprover() if options.yes else None,
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
         is_verbose=options.verbose,
-        on_progress=say,
-    ) as desk:
-        yield desk
+        on_progress=on_progress,
+    ) as session:
+        yield session

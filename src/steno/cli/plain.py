@@ -1,4 +1,7 @@
-"""`steno --plain`: work at the terminal line by line."""
+"""`steno --plain`: work at the terminal line by line.
+
+Not part of `open_session`: the full screen loads that, and needs nothing of `steno.ui.plain`.
+"""
 
 from __future__ import annotations
 

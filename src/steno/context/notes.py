@@ -59,11 +59,11 @@ def explain_over_budget(last: Message, tokens: int, *, model: str, most: int | N
 
     `tokens` is about how many tokens it takes, `most` the size of the window, if that is known.
     """
-    is_said = isinstance(last, UserMessage)
-    what = "what you say and point at takes" if is_said else "what tools said last takes"
+    is_prompt = isinstance(last, UserMessage)
+    what = "what you say and point at takes" if is_prompt else "what tools said last takes"
     reads = "less" if most is None else f"{most:,}"
     way_out = (
-        "name fewer lines, or another model" if is_said else "ask for less, or name another model"
+        "name fewer lines, or another model" if is_prompt else "ask for less, or name another model"
     )
     return f"{what} about {tokens:,} tokens, and {model or 'the model'} reads {reads} at once; {way_out}"
 

@@ -2,7 +2,7 @@
 
 Wires, the context builder and file formats report changes as data. `code` is the kind of thing
 that was changed and `reason` the case of it; both are stable. The sentences for people are in
-`steno.render.changes`: no sentence stands here.
+`steno.render.changes`. The exception is `explain_repair`: the log stores its text.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from steno.ports import Capability, Tool, ToolContext, ToolOutput
 from steno.tools.bash import CommandAccess
 from steno.tools.function_tool import FunctionTool, tool
 from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import SandboxSetting as SandboxSetting
+from steno.tools.shell.sandbox import SandboxSetting
 from steno.tools.toolbox import Toolbox
 from steno.tools.workspace import Workspace
 

@@ -70,8 +70,8 @@ def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
     for number, pending in enumerate(listed, 1):
         request = pending.request
         name = pending.call.name
-        is_said = request is None or request.capability == name
-        capability = "" if request is None or is_said else f" · {request.capability}"
+        is_shown = request is None or request.capability == name
+        capability = "" if request is None or is_shown else f" · {request.capability}"
         heading = f"{number} of {len(listed)}: {name}{capability}"
         lines.append(CallLine(heading, LineTone.HEADING))
         lines += describe_call(pending, "" if request is None else request.preview)

@@ -111,19 +111,19 @@ def is_streamed(stream: bool | None, wire: str) -> bool | None:
 def merge_extras(
     members: dict[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> dict[str, Any]:
-    """Add extras to what the encoder says itself; none of that is said twice, or otherwise."""
+    """Add extras to the members that the encoder writes; they replace none of them."""
     note_conflicting_extras(members, extras, losses, at=at)
     return members | {name: extras[name] for name in extras if name not in members}
 
 
 def note_conflicting_extras(
-    said: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
+    members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> None:
-    """Note the extras that contradict what is said anyway."""
+    """Note the extras that contradict the members that are written."""
     names = [
         name
         for name, member in extras.items()
-        if name in said and is_nonempty(member) and member != said[name]
+        if name in members and is_nonempty(member) and member != members[name]
     ]
     if names:
         losses.note(ChangeCode.EXTRAS, "conflicting", at=at, names=tuple(names))
@@ -141,14 +141,14 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at
     }
     form = ours.pop(FORM_KEY, {})
     inner = [*ours.values(), *(found for found in form.values() if isinstance(found, dict))]
-    said = {field: getattr(value, field) for field in value.__struct_fields__}
+    fields = {field: getattr(value, field) for field in value.__struct_fields__}
     names = [
         name
         for found in (members, *inner)
         for name, member in found.items()
         if name not in (FORM_KEY, "tools", *ours)
         and is_nonempty(member)
-        and member != said.get(name)
+        and member != fields.get(name)
     ]
     if names:
         losses.note(ChangeCode.EXTRAS, "other_wire", at=at, value=wire, names=tuple(names))

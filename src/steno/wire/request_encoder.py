@@ -12,7 +12,7 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from typing import Any, Final, NamedTuple, assert_never, final
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
@@ -50,6 +50,8 @@ WHOLE_MESSAGE_KIND: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
 STREAM_EVENT_PREFIX: Final = "event:"
 """The kind of an Opaque block that is an event of a stream begins with this; it is never sent."""
+ANY_NAME: Final = re.compile(r".+", re.DOTALL)
+"""The names that a wire without rules for names allows: all of them."""
 _INVALID_CALL_NAME: Final = "invalid_tool_call"
 """The name of an invalid call whose own name may not be sent."""
 
@@ -59,6 +61,9 @@ _ALWAYS_WRITTEN: Final = object()
 
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 """Errors of the encoder if notes under `$form` are not of the types that steno writes."""
+
+PartJson: TypeAlias = dict[str, Any] | msgspec.Raw
+"""A part of a message, written or as it was received."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -104,6 +109,11 @@ def compact_pieces(pieces: list[bytes]) -> list[bytes]:
     Joining copies a whole conversation, so it happens once in a while and not for every message.
     """
     return [b",".join(pieces)] if len(pieces) > _MAX_PIECES else pieces
+
+
+def to_bytes(message: dict[str, Any] | bytes) -> bytes:
+    """Return a message as JSON, if it is not yet."""
+    return message if isinstance(message, bytes) else encode_json(message)
 
 
 class MessageListWriter(MessageWriter):
@@ -304,6 +314,11 @@ class AnonymousCalls:
 
 
 # -- blocks ----------------------------------------------------------------------------------
+
+
+def expand_content(content: str | list[PartJson]) -> list[PartJson]:
+    """Return content as a list."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def reference_text(block: FileReference | Resource, losses: ChangeCollector, *, at: str) -> str:

@@ -76,13 +76,13 @@ class CommandDispatcher:
     def __init__(
         self,
         state: SessionState,
-        work: ActiveRun,
+        active_run: ActiveRun,
         branches: LocalBranchTree,
         session_list: LocalSessionList,
     ) -> None:
         """Take the parts of a session that commands use."""
         self._state = state
-        self._active_run = work
+        self._active_run = active_run
         self._branches = branches
         self._session_list = session_list
         self._handlers: Mapping[str, Callable[[str], Awaitable[CommandReply]]] = {

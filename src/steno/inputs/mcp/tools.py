@@ -192,11 +192,11 @@ class McpTool:
         """Return the server, the arguments and the claims of the server."""
         arguments = msgspec.json.format(call.arguments, indent=2)
         lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
-        said = [
+        claims = [
             words for name, value, words in _HINT_TEXTS if self._listed.hints.get(name) is value
         ]
-        if said:
-            lines.append(f"The server says that {', and that '.join(said)}. Nobody checked that.")
+        if claims:
+            lines.append(f"The server says that {', and that '.join(claims)}. Nobody checked that.")
         return "\n".join(lines)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
@@ -266,13 +266,13 @@ def build_call_output(
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
         reader.add(number, sanitise_json(block))
     if rest := called.content[MAX_BLOCKS:]:
-        said = f"{len(rest):,} more blocks, which are too many to be shown"
-        reader.keep(MAX_BLOCKS, {"type": "more", "content": sanitise_json(rest)}, said)
+        text = f"{len(rest):,} more blocks, which are too many to be shown"
+        reader.keep(MAX_BLOCKS, {"type": "more", "content": sanitise_json(rest)}, text)
     if called.structured is not None:
         reader.add_structured(sanitise_json(called.structured))
     if not reader.content:
-        said = "The server reports an error and does not say which." if called.is_error else "done"
-        reader.content.append(Text(said))
+        text = "The server reports an error and does not say which." if called.is_error else "done"
+        reader.content.append(Text(text))
     return ToolOutput(
         content=tuple(reader.content),
         outcome=Outcome.ERROR if called.is_error else Outcome.OK,
@@ -342,8 +342,8 @@ class _CallOutputBuilder:
         """Take the JSON that stands beside the blocks; a text mostly says the same."""
         self._record("structured", value)
         if not is_repeated_in_texts(value, self._texts):
-            said = encode_json(value).decode()
-            self.content.append(Text(self._truncate("structured", said)))
+            text = encode_json(value).decode()
+            self.content.append(Text(self._truncate("structured", text)))
 
     def keep(self, number: int, block: Any, what: str) -> None:
         """Put a note in the place of a block that cannot be shown, and keep the block."""
@@ -407,7 +407,7 @@ class _CallOutputBuilder:
         mime_type = kind if isinstance(kind, str) else None
         return Resource(server=self._server, uri=uri, mime_type=mime_type, text=text)
 
-    # -- what is long ------------------------------------------------------------------------
+    # -- truncation ---------------------------------------------------------------------------
 
     def _truncate(self, number: int | str, text: str) -> str:
         """Return the part of a text that is shown: less, the more came before it."""

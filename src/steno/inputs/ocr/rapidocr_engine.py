@@ -97,8 +97,8 @@ class RapidOcrEngine:
         return rapidocr.RapidOCR(
             params={
                 "Global.log_level": "critical",
-                # Sizes are the business of `_bounded`. Left to itself it would enlarge the shorter
-                # edge to 736 pixels, which takes six times as long and tears short lines apart;
+                # `_limit_size` sets the size. By default rapidocr would enlarge the shorter edge
+                # to 736 pixels, which takes six times as long and tears short lines apart;
                 # with its padding on top, one pixel would take 5 GB.
                 "Global.use_preprocess_img": False,
                 "Global.use_vertical_padding": False,

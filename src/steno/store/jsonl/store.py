@@ -14,8 +14,8 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -46,11 +46,11 @@ from steno.store.base import (
     check_fork,
     check_replacement,
     duplicate_session,
+    missing_blob,
     missing_entry,
     missing_session,
     validate_records,
 )
-from steno.store.jsonl.blobs import BlobFolder
 from steno.store.jsonl.session_file import (
     BackwardReader,
     ForeignFile,
@@ -63,6 +63,7 @@ from steno.store.jsonl.session_file import (
 )
 
 _SUFFIX: Final = ".jsonl"
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_CACHED_ENTRIES: Final = 250_000
 """How many entries, over all sessions, are in the cached indexes; some 75 MB."""
@@ -94,7 +95,7 @@ class JsonlStore(Store):
                 ) from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
-        self._blobs: Final = BlobFolder(self._folder, timeout_s=timeout_s)
+        self._blobs: Final = _BlobFolder(self._folder, timeout_s=timeout_s)
         self._is_closed = False
         self.reset_cache()
         _stores.add(self)
@@ -419,6 +420,101 @@ def _warn_of_torn_tail(index: SessionFileIndex, name: str, end: int, size: int) 
     if end < size and index.reported_tail != (end, size):
         index.reported_tail = end, size
         _logger.warning("%s: left out a record at its end that was not written whole", name)
+
+
+# -- blobs -----------------------------------------------------------------------------------
+
+
+@final
+class _BlobFolder:
+    """The blobs in the folder of a store, each in a file that is named by the digest of its bytes.
+
+    The time of a file is when its blob was last stored.
+    """
+
+    def __init__(self, folder: Path, *, timeout_s: float) -> None:
+        """Set the folder of the store; the folder of the blobs is created with the first one."""
+        self._drafts = folder
+        self._timeout_s = timeout_s
+        self._folder = folder / "blobs"
+
+    def put(self, data: bytes) -> str:
+        """Store bytes; a damaged file of the same digest is replaced."""
+        digest = sha256(data).hexdigest()
+        path = self._path(digest)
+        with translate_os_errors(f"blob {digest}"):
+            if self._touch(path, data):
+                return digest
+            make_folder(path.parent)
+            with open_draft(self._drafts) as draft:
+                draft.stream.write(data)
+                draft.sync()
+                draft.publish(path)
+        return digest
+
+    def _touch(self, path: Path, data: bytes) -> bool:
+        """Update the time of a blob; False if it is missing or damaged."""
+        try:
+            # Locked, so that no other process removes it now.
+            with open_locked(path, to_write=False, deadline=self._deadline()) as file:
+                if path.read_bytes() != data:
+                    return False
+                os.utime(file)
+                sync_folder(path.parent)
+                return True
+        except Missing:
+            return False
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a digest. Raises Missing, Damaged."""
+        with translate_os_errors(f"blob {digest}"):
+            try:
+                data = self._path(digest).read_bytes()
+            except FileNotFoundError as exc:
+                raise missing_blob() from exc
+        if sha256(data).hexdigest() != digest:
+            raise Damaged(
+                "its bytes are not those of its name; put them again",
+                code="blob_damaged",
+                place=f"blob {digest}",
+            )
+        return data
+
+    def list(self) -> Iterator[Blob]:
+        """Return digest, size and time of every blob."""
+        with translate_os_errors("blobs"):
+            for path in self._files():
+                with suppress(FileNotFoundError):  # it was removed meanwhile
+                    status = path.stat()
+                    stored_at = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield Blob(path.name, status.st_size, stored_at)
+
+    def _files(self) -> Iterator[Path]:
+        """Return the files whose path is that of a blob."""
+        # Not `glob`, which takes a folder that cannot be read for an empty one.
+        for folder in self._folder.iterdir() if self._folder.exists() else ():
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if _DIGEST.fullmatch(path.name) and path == self._path(path.name):
+                    yield path
+
+    def remove(self, digest: str, *, put_before: datetime | None = None) -> None:
+        """Remove a blob, if there is one and it was not stored again after `put_before`."""
+        with translate_os_errors(f"blob {digest}"), suppress(Missing):
+            path = self._path(digest)
+            with open_locked(path, to_write=True, deadline=self._deadline()) as file:
+                put_at = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
+                if put_before is None or put_at <= put_before:
+                    path.unlink()
+                    sync_folder(path.parent)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout_s
+
+    def _path(self, digest: str) -> Path:
+        """Return the path of a blob. Raises Missing for text that is no digest."""
+        if not _DIGEST.fullmatch(digest):
+            raise missing_blob()
+        return self._folder / digest[:2] / digest
 
 
 # -- forks -----------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ transaction is open between pages, and none is left behind by a reader that stop
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from hashlib import sha256 as digest_of_bytes
 from typing import Final, final
 
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ from steno.store.base import (
     missing_session,
     split_words,
 )
-from steno.store.postgres import statements as sql
+from steno.store.postgres import sql
 from steno.store.postgres.connections import (
     ConnectionPool,
     PostgresConnection,
@@ -46,7 +46,6 @@ from steno.store.postgres.connections import (
     ResultRow,
     parse_server_address,
 )
-from steno.store.postgres.layout import prepare_connection
 from steno.store.postgres.rows import (
     RECORD_COLUMN_TYPES,
     AppendTarget,
@@ -84,7 +83,7 @@ class PostgresStore(Store):
         """Connect. Raises InvalidValue, Unavailable, UnsupportedVersion."""
         found = parse_server_address(address)
         self._place = found.place
-        make_tables = partial(prepare_connection, schema=found.schema, place=found.place)
+        make_tables = partial(sql.prepare_connection, schema=found.schema, place=found.place)
         self._connections = ConnectionPool(found, make_tables)
         self._connections.read(lambda connection: None)
 
@@ -289,7 +288,7 @@ class PostgresStore(Store):
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes and return their SHA-256."""
-        digest, now = digest_of_bytes(data).hexdigest(), utc_now()
+        digest, now = hashlib.sha256(data).hexdigest(), utc_now()
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
             if connection.count(sql.TOUCH_BLOB, [now, encode_name(digest)]):
@@ -312,7 +311,7 @@ class PostgresStore(Store):
         while part := self._rows(sql.PART, [*found[0], len(parts)]):
             parts.append(part[0][0])
         data = b"".join(parts)
-        if digest_of_bytes(data).hexdigest() != sha256:
+        if hashlib.sha256(data).hexdigest() != sha256:
             raise Damaged(
                 "its bytes are not those that were put there",
                 code="blob_damaged",

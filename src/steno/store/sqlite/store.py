@@ -2,7 +2,12 @@
 
 One file for all sessions and blobs, with a write-ahead log beside it while it is in use. `layout`
 describes the tables and why an append is cheap, `database` connections and threads, `rows` how
-records are stored, `search_index` the search.
+records are stored.
+
+The search index is an FTS5 table that each search updates first. It holds the words of an entry as
+`split_words` finds them, each once and separated by blanks, so FTS5 does not decide what a word
+is: its ASCII tokenizer leaves all other characters alone. Rows have the keys of their records. A
+redaction removes the words from the index as well; FTS5 has erased them only after `optimize`.
 
 Records never change, so a long read needs no transaction: it knows where it will end and reads a
 batch at a time, and never blocks a writer, a checkpoint or an erasure.
@@ -10,11 +15,11 @@ batch at a time, and never blocks a writer, a checkpoint or an erasure.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from hashlib import sha256 as sha256_of
 from pathlib import Path
 from typing import Final, final
 
@@ -40,7 +45,6 @@ from steno.store.base import (
     missing_entry,
     split_words,
 )
-from steno.store.sqlite import search_index
 from steno.store.sqlite.database import Durability, SqliteDatabase
 from steno.store.sqlite.layout import SESSION_SHIFT
 from steno.store.sqlite.rows import (
@@ -73,6 +77,26 @@ from steno.store.sqlite.rows import (
 
 _BATCH_SIZE: Final = 64
 """How many records are read at once."""
+_INDEX_BATCH_SIZE: Final = 500
+"""How many records are indexed at once, while other writers wait."""
+_MAX_QUERY_WORDS: Final = 50
+"""How many words a query has; the entries found are checked for the others."""
+
+_CREATE_INDEX: Final = """
+CREATE VIRTUAL TABLE IF NOT EXISTS found
+USING fts5(words, detail = none, columnsize = 0, tokenize = 'ascii')
+"""
+_SELECT_UNINDEXED: Final = """
+SELECT key, indexed FROM session
+WHERE (SELECT max(record.key) FROM record WHERE record.key < (session.key + 1) << :shift)
+      > (session.key << :shift) + indexed
+ORDER BY key
+"""
+_SELECT_MATCHES: Final = """
+SELECT record.key FROM found CROSS JOIN record ON record.key = found.rowid
+WHERE found MATCH ?
+ORDER BY record.time DESC NULLS LAST, record.key
+"""
 
 
 @final
@@ -148,7 +172,7 @@ class SqliteStore(Store):
         """Remove a session. If a quarter of the file is free then, it is rewritten."""
         with self._database.erase_transaction() as db:
             extent = find_range(db, session)
-            search_index.remove_records(db, extent.base, extent.last)
+            _unindex_records(db, extent.base, extent.last)
             delete_session(db, extent)
             (free,) = db.execute("PRAGMA freelist_count").fetchone()
             (pages,) = db.execute("PRAGMA page_count").fetchone()
@@ -276,12 +300,12 @@ class SqliteStore(Store):
         with self._database.erase_transaction() as db:
             extent = find_range(db, session)
             key, entry = overwrite_record(db, extent, record), record.entry
-            search_index.remove_records(db, key, key)
+            _unindex_records(db, key, key)
             (indexed,) = db.execute(
                 "SELECT indexed FROM session WHERE key = ?", (extent.session,)
             ).fetchone()
             if record.seq <= indexed and entry is not None:
-                search_index.add_entries(db, [(key, entry)])
+                _index_entries(db, [(key, entry)])
         self.compact()
 
     # -- search ------------------------------------------------------------------------------
@@ -307,16 +331,16 @@ class SqliteStore(Store):
         """Update the search index, a batch at a time; False if there can be none."""
         while True:
             with self._database.read_transaction() as db:
-                if not search_index.can_index(db):
+                if not _can_index(db):
                     return False
-                if not search_index.find_unindexed(db):
+                if not _find_unindexed(db):
                     return True
             with self._database.write_transaction() as db:
                 _index_batch(db)
 
     def _search_index(self, wanted: frozenset[str], limit: int) -> list[SearchHit]:
         with self._database.read_transaction() as db:
-            keys = search_index.find_matches(db, wanted)
+            keys = _find_matches(db, wanted)
         hits: list[SearchHit] = []
         for key in keys:
             with self._database.read_transaction() as db:
@@ -333,7 +357,7 @@ class SqliteStore(Store):
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes and return their SHA-256."""
-        digest = sha256_of(data)
+        digest = hashlib.sha256(data)
         with self._database.write_transaction() as db:
             db.execute(
                 """
@@ -362,7 +386,7 @@ class SqliteStore(Store):
         if row is None:
             raise missing_blob()
         data = row[0]
-        if not isinstance(data, bytes) or sha256_of(data).hexdigest() != sha256:
+        if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha256:
             raise Damaged("a blob is not what its digest says", code="blob_damaged", place="store")
         return data
 
@@ -388,19 +412,77 @@ class SqliteStore(Store):
             )
 
 
+# -- the search index --------------------------------------------------------------------------
+
+
+def _unindex_records(db: sqlite3.Connection, first: int, last: int) -> None:
+    """Erase the records between two keys from the index.
+
+    Raises Unavailable if this SQLite has no FTS5.
+    """
+    if not _index_exists(db):
+        return
+    if not _can_index(db):
+        raise Unavailable(
+            "the search index cannot be changed; use a SQLite with FTS5",
+            code="fts5_missing",
+            place="store",
+        )
+    deleted = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
+    if deleted.rowcount:
+        db.execute("INSERT INTO found (found) VALUES ('optimize')")
+
+
+def _index_exists(db: sqlite3.Connection) -> bool:
+    row = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'found'").fetchone()
+    return row is not None
+
+
+def _can_index(db: sqlite3.Connection) -> bool:
+    """Tell whether this SQLite has FTS5."""
+    row = db.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
+    return row is not None
+
+
+def _index_entries(db: sqlite3.Connection, rows: Iterable[tuple[int, Entry]]) -> None:
+    """Add entries to the index."""
+    db.execute(_CREATE_INDEX)
+    words = [
+        (key, " ".join(sorted(set(split_words(searchable_text(entry)))))) for key, entry in rows
+    ]
+    db.executemany("INSERT INTO found (rowid, words) VALUES (?, ?)", words)
+
+
+def _find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """Return the sessions with records that are not in the index, and the last `seq` that is."""
+    return db.execute(_SELECT_UNINDEXED, {"shift": SESSION_SHIFT}).fetchall()
+
+
 def _index_batch(db: sqlite3.Connection) -> None:
     """Add the next records to the search index."""
-    room = search_index.BATCH_SIZE
-    for session, indexed in search_index.find_unindexed(db):
+    room = _INDEX_BATCH_SIZE
+    for session, indexed in _find_unindexed(db):
         rows = read_rows(db, session, indexed, room)
         if not rows:
             raise lost_record(f"record {indexed + 1}")
         found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in rows]
-        search_index.add_entries(db, [(key, entry) for key, entry in found if entry is not None])
+        _index_entries(db, [(key, entry) for key, entry in found if entry is not None])
         db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1].seq, session))
         room -= len(rows)
         if room <= 0:
             break
+
+
+def _find_matches(db: sqlite3.Connection, words: Collection[str]) -> list[int]:
+    """Return the keys of the records that may hold all words, the newest first."""
+    if not _index_exists(db):
+        return []
+    longest = sorted(words, key=len, reverse=True)[:_MAX_QUERY_WORDS]
+    query = " ".join([f'"{word}"' for word in longest])
+    return [key for (key,) in db.execute(_SELECT_MATCHES, (query,))]
+
+
+# -- blobs ---------------------------------------------------------------------------------------
 
 
 def _digest_bytes(sha256: str) -> bytes:

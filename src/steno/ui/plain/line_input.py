@@ -100,7 +100,7 @@ class ReadlineEditor:
         self._draft = text
 
     async def read_line(self, prompt: str) -> str | None:
-        """Return a line; None at the end of the input. Raises Interrupted for Ctrl+C."""
+        """Return a line; None at the end of the input. Raises LineInterrupted for Ctrl+C."""
         done: asyncio.Future[str | None] = self._loop.create_future()
 
         def settle(line: str | None) -> None:

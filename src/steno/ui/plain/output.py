@@ -519,8 +519,8 @@ class EventWriter:
     def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
         """Write the parts of an answer that were not streamed."""
         for item in items_from_answer(entry, message):
-            was_told = self._has_streamed_answer and item.form is TextForm.MARKDOWN
-            if item.kind is ItemKind.ANSWER and not was_told:
+            was_streamed = self._has_streamed_answer and item.form is TextForm.MARKDOWN
+            if item.kind is ItemKind.ANSWER and not was_streamed:
                 self._writer.write("Answer", item.body)
 
     def _reference_name(self, payload: object) -> str:

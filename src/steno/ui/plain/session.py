@@ -284,7 +284,7 @@ class _PlainSession:
         return line
 
     async def _next_line(self, is_wanted: Callable[[], bool]) -> str | None:
-        """Return the next line; None at the end of the input. Raises Stale."""
+        """Return the next line; None at the end of the input. Raises StaleQuestion."""
         with self._lines.reading(self._wake.set):
             while True:
                 self._wake.clear()

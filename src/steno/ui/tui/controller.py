@@ -216,8 +216,8 @@ class SessionController:
 
     async def _run_command(self, text: str, typed: TypedCommand) -> None:
         # Without anything to fix, the text would only be in the way of the next prompt.
-        can_mend = bool(typed.argument) or typed.name not in COMMAND_NAMES
-        with self._reporting_errors(PromptInput(text) if can_mend else _NO_PROMPT):
+        is_editable = bool(typed.argument) or typed.name not in COMMAND_NAMES
+        with self._reporting_errors(PromptInput(text) if is_editable else _NO_PROMPT):
             match typed:
                 case TypedCommand("quit", _):
                     self.leave()

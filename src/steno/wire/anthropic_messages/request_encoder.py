@@ -64,13 +64,16 @@ from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     MessageWriter,
+    PartJson,
     RequestTarget,
     call_name,
     compact_pieces,
     encode_json,
+    expand_content,
     is_sendable,
     raw_arguments,
     reference_text,
+    to_bytes,
     wire_id,
 )
 from steno.wire.request_encoder import Encoder as BaseEncoder
@@ -81,7 +84,6 @@ from steno.wire.tools_and_settings import (
     write_tools,
 )
 
-PartJson = dict[str, Any] | msgspec.Raw
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _FORCED_CHOICES: Final = frozenset({"any", "tool"})
 
@@ -245,7 +247,7 @@ class AnthropicMessageWriter(MessageWriter):
         """Return everything written; more may follow."""
         self._written = compact_pieces(self._written)
         newest = self._trim_trailing_blanks(self._latest)
-        return b",".join([*self._written, *([] if newest is None else [_to_bytes(newest)])])
+        return b",".join([*self._written, *([] if newest is None else [to_bytes(newest)])])
 
     def write_system(self, messages: list[SystemMessage]) -> str | list[PartJson] | None:
         """Return the system prompt of these messages."""
@@ -324,14 +326,14 @@ class AnthropicMessageWriter(MessageWriter):
         if not content and isinstance(content, list):
             self.losses.note(ChangeCode.BLANK, "empty_message")
         elif joins and isinstance(latest, dict) and latest["role"] == role:
-            latest["content"] = [*_expand_content(latest["content"]), *_expand_content(content)]
+            latest["content"] = [*expand_content(latest["content"]), *expand_content(content)]
             latest |= extras
         else:
             self._append({"role": role, **extras, "content": content})
 
     def _append(self, message: dict[str, Any] | bytes) -> None:
         if self._latest is not None:
-            self._written.append(_to_bytes(self._latest))
+            self._written.append(to_bytes(self._latest))
         self._latest = message
 
     def _trim_trailing_blanks(
@@ -347,7 +349,7 @@ class AnthropicMessageWriter(MessageWriter):
             or self._keeps_trailing_blanks
         ):
             return message
-        parts = _expand_content(message["content"])
+        parts = expand_content(message["content"])
         last = parts[-1]
         if not isinstance(last, dict) or last["type"] != "text":
             return message
@@ -364,10 +366,6 @@ class AnthropicMessageWriter(MessageWriter):
 def _is_system_prompt(message: Message) -> bool:
     """Return whether a message at the start belongs to the system prompt."""
     return isinstance(message, SystemMessage) and not get_form(message, NAME).get(IN_MESSAGES)
-
-
-def _to_bytes(message: dict[str, Any] | bytes) -> bytes:
-    return message if isinstance(message, bytes) else encode_json(message)
 
 
 # -- blocks ----------------------------------------------------------------------------------------
@@ -541,8 +539,3 @@ def _collapse_content(parts: list[PartJson], form: dict[str, Any]) -> str | list
         if isinstance(only, dict) and only.keys() == {"type", "text"}:
             return str(only["text"])
     return parts
-
-
-def _expand_content(content: str | list[PartJson]) -> list[PartJson]:
-    """Return content as a list."""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content

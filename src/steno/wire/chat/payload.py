@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from msgspec import Raw
@@ -13,8 +12,6 @@ from steno.wire.tolerant import TolerantStruct
 NAME: Final = "chat"
 PROVIDER: Final = "steno"
 """The provider of this protocol, which is our own."""
-ANY_NAME: Final = re.compile(r".+", re.DOTALL)
-"""Any name is legal."""
 
 
 class Function(TolerantStruct):

@@ -19,13 +19,15 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.chat.payload import ANY_NAME, NAME, PROVIDER
+from steno.wire.chat.payload import NAME, PROVIDER
 from steno.wire.extras import merge_extras, pop_form, pop_object, select_extras
 from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
+    ANY_NAME,
     WHOLE_MESSAGE_KIND,
     MessageListWriter,
     MessageWriter,
+    PartJson,
     RequestTarget,
     call_name,
     encode_json,
@@ -45,7 +47,6 @@ _EMPTY_CONTENT: Final[dict[str, dict[str, Any]]] = {
     "empty": {"content": ""},
 }
 """Empty content, by the form in which it was read."""
-PartJson = dict[str, Any] | Raw
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:

@@ -52,6 +52,7 @@ from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     AnonymousCalls,
     MessageWriter,
+    PartJson,
     RequestTarget,
     call_name,
     compact_pieces,
@@ -64,7 +65,6 @@ from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_members
 from steno.wire.tools_and_settings import drop_none, note_unenforced_schema
 
-PartJson: TypeAlias = dict[str, Any] | Raw
 Form: TypeAlias = dict[str, Any]
 _CALLING_CONFIG: Final = "functionCallingConfig"
 _NESTED_OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING_CONFIG)

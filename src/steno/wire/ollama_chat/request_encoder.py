@@ -9,7 +9,6 @@ sent all the same, since newer servers know more of them, and reported.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, assert_never, final
 
@@ -42,6 +41,7 @@ from steno.wire.extras import FORM_KEY, merge_extras, pop_form, pop_object, sele
 from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
 from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
+    ANY_NAME,
     WHOLE_MESSAGE_KIND,
     AnonymousCalls,
     MessageListWriter,
@@ -57,8 +57,6 @@ from steno.wire.request_encoder import (
 from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tools_and_settings import drop_none, wrap_function, write_function, write_tools
 
-ANY_NAME: Final = re.compile(r".+", re.DOTALL)
-"""The server takes every name."""
 _TEXT_SEPARATOR: Final = "\n\n"
 """Between the texts of a user or a tool; those of a model are pieces of one text."""
 _ANNOTATION_KEYWORDS: Final = frozenset({"$schema", "$id", "$comment", "title"})

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, assert_never, final
 
 import msgspec
-from msgspec import Raw
 
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.change import ChangeCode
@@ -39,13 +38,16 @@ from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     MessageWriter,
+    PartJson,
     RequestTarget,
     call_name,
     compact_pieces,
     encode_json,
+    expand_content,
     image_url,
     is_sendable,
     reference_text,
+    to_bytes,
     wire_id,
 )
 from steno.wire.request_encoder import Encoder as BaseEncoder
@@ -59,8 +61,6 @@ from steno.wire.tools_and_settings import (
     write_tool_choice,
     write_tools,
 )
-
-PartJson = dict[str, Any] | Raw
 
 
 def encode_request(
@@ -183,7 +183,7 @@ class CompletionMessageWriter(MessageWriter):
         self._written = compact_pieces(self._written)
         waiting = [{"role": "user", "content": self._images}] if self._images else []
         newest = [] if self._latest is None else [self._latest]
-        return b",".join([*self._written, *map(_to_bytes, [*newest, *waiting])])
+        return b",".join([*self._written, *map(to_bytes, [*newest, *waiting])])
 
     def _write(self, message: dict[str, Any] | bytes | None) -> None:
         if message is None:
@@ -198,7 +198,7 @@ class CompletionMessageWriter(MessageWriter):
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
         if self._latest is not None:
-            self._written.append(_to_bytes(self._latest))
+            self._written.append(to_bytes(self._latest))
         self._latest = message
 
     def _write_system(self, message: SystemMessage) -> dict[str, Any]:
@@ -429,10 +429,6 @@ def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if name not in absent}
 
 
-def _to_bytes(message: dict[str, Any] | bytes) -> bytes:
-    return message if isinstance(message, bytes) else encode_json(message)
-
-
 # -- adjacent messages -----------------------------------------------------------------------------
 
 
@@ -455,13 +451,9 @@ def _merge_adjacent(
     if all(isinstance(content, str) for content in contents):
         merged["content"] = "\n\n".join(contents) if contents else None
     else:
-        merged["content"] = [part for content in contents for part in _expand_content(content)]
+        merged["content"] = [part for content in contents for part in expand_content(content)]
     calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
     if thinking is not None:
         thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]
         merged |= {thinking: "\n\n".join(thoughts)} if thoughts else {}
     return merged | ({"tool_calls": calls} if calls else {})
-
-
-def _expand_content(content: str | list[PartJson]) -> list[PartJson]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -271,7 +271,7 @@ class Prompt(Widget):
         yield self._sign
         yield self._editor
 
-    # -- for the owner -------------------------------------------------------------------------
+    # -- public methods ------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -437,7 +437,7 @@ class Prompt(Widget):
         if not self._is_setting_text:
             self._update_popup()
 
-    # -- how it is done ------------------------------------------------------------------------
+    # -- editing -------------------------------------------------------------------------------
 
     def _submit(self) -> None:
         """Send the text, unless it is a shell command that was not typed."""

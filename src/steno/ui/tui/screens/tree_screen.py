@@ -177,7 +177,7 @@ class TreeView(ScrollView, can_focus=True):
             self.lines.unfold(line)
         self._lay_out_tree(place)
 
-    # -- moving ------------------------------------------------------------------------------
+    # -- cursor ------------------------------------------------------------------------------
 
     def validate_cursor(self, cursor: int) -> int:
         """Stay inside the tree."""
@@ -223,7 +223,7 @@ class TreeView(ScrollView, can_focus=True):
         """Move the cursor to the clicked line."""
         self.cursor = event.y + self.scroll_offset.y
 
-    # -- drawing -----------------------------------------------------------------------------
+    # -- lines -------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
@@ -414,7 +414,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             self._show_message("")
         return row
 
-    # -- going elsewhere ---------------------------------------------------------------------
+    # -- navigation --------------------------------------------------------------------------
 
     def action_go(self) -> None:
         """Continue from the row under the cursor: in its branch, or in a new one."""
@@ -502,7 +502,7 @@ class TreeScreen(ModalScreen[TreeResult]):
 
         self.app.push_screen(screen, done)
 
-    # -- looking -----------------------------------------------------------------------------
+    # -- labels and search -------------------------------------------------------------------
 
     def action_label(self) -> None:
         """Label the entry under the cursor."""
@@ -552,6 +552,8 @@ class TreeScreen(ModalScreen[TreeResult]):
         view.search_words = wanted
         view.go_to(place)
 
+    # -- view --------------------------------------------------------------------------------
+
     def action_all(self) -> None:
         """Show every entry, or fold them again."""
         self._view.fold_or_show_all()
@@ -572,7 +574,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         self._shows_keys = not self._shows_keys
         self.query_one(KeyHints).update(_ALL_TREE_KEYS if self._shows_keys else _TREE_KEYS)
 
-    # -- comparing ---------------------------------------------------------------------------
+    # -- comparison --------------------------------------------------------------------------
 
     def action_compare(self) -> None:
         """Compare the only two branches, or this one with another that is chosen next."""

@@ -174,7 +174,7 @@ class ItemLayout:
         for index in [*self._drawings.keys()]:
             self._drawings[index].is_stale = True
 
-    # -- where things are ------------------------------------------------------------------
+    # -- positions -------------------------------------------------------------------------
 
     @property
     def height(self) -> int:
