@@ -32,7 +32,9 @@ from tests.cli.program import COMMAND, ProgramOutput, copy_to_store, run_steno
 from tests.cli.running_program import PATIENCE_S, start_on_terminal
 
 PUPPET = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"
-WITHOUT_AIOHTTP = "import sys; sys.modules['aiohttp'] = None; from steno.cli.main import main; main()"
+WITHOUT_AIOHTTP = (
+    "import sys; sys.modules['aiohttp'] = None; from steno.cli.main import main; main()"
+)
 
 
 @pytest.fixture(autouse=True)
