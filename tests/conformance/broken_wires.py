@@ -261,7 +261,7 @@ class DropsUnknownBlocks(Decoder):
 
 
 class SaysThatItIsAlive(Decoder):
-    """Returns an event for every chunk, even without content."""
+    """Returns text for every keep-alive, which has no content."""
 
     def feed(self, data: bytes) -> Iterator[Event]:
         yield from (TextDelta(0, "…") for _ in range(data.count(b": keep")))

@@ -31,7 +31,7 @@ def require(is_so: bool, rule: str) -> None:
 
 
 def expect_json(found: Any, wanted: Any, what: str) -> None:
-    """Raise CaseFailure, with the first place where two JSON values differ, unless they are equal."""
+    """Raise CaseFailure, with the first difference, unless two JSON values are equal."""
     pointer = _json_difference(found, wanted)
     if pointer is not None:
         raise CaseFailure(f"{what}: differs at {pointer or 'its root'}")

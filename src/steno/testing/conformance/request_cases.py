@@ -126,7 +126,7 @@ def same_request_same_bytes(server: ScriptedServer) -> None:
 
 
 def prefix_stable(server: ScriptedServer) -> None:
-    """A longer conversation begins with the same bytes as the shorter one, which caches depend on."""
+    """A longer conversation begins with the bytes of the shorter one; caches depend on it."""
     messages = _conversation()
     bodies = [
         server.wire.encode_request(_request(messages[:count])).body
@@ -155,7 +155,7 @@ def kept_encoder(server: ScriptedServer) -> None:
 
 
 def _branching_requests(server: ScriptedServer) -> list[Request]:
-    """Return the requests of a conversation that changes models, rewinds and continues on a branch."""
+    """Return the requests of a conversation that changes models, rewinds and branches."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me see.")],

@@ -37,7 +37,7 @@ ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
 
 
 def crash(harness: StoreHarness) -> None:
-    """A process that is killed at any instant leaves a session that opens, is intact and accepts entries."""
+    """A process that is killed at any instant leaves an intact session that accepts entries."""
     run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
 
 

@@ -31,7 +31,7 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
 
 
 def expect_raises(kind: type[StenoError], what: str, act: Callable[[], object]) -> None:
-    """Raise CaseFailure unless `act` raises an exception of this kind; an iterator is read to its end."""
+    """Raise CaseFailure unless `act`, read to its end if an iterator, raises this kind."""
     try:
         found = act()
         if isinstance(found, Iterator):
@@ -72,7 +72,7 @@ def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) 
 
 
 def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
-    """Raise CaseFailure unless the chain of a session holds, and it has as many entries as it should."""
+    """Raise CaseFailure unless a session is intact and has this number of entries."""
     found = store.verify(session)
     require(found.is_intact, f"the chain must hold: {found.bad}")
     if entries is not None:
