@@ -106,6 +106,17 @@ def test_entries_are_those_of_the_log(home: Path) -> None:
     assert entries == [json.loads(encode_entry(entry)) for entry in log]
 
 
+def test_an_entry_that_the_agent_wrote_is_printed_as_stored_with_its_code(home: Path) -> None:
+    with scripted_model(home, [Call("bash", {"command": "echo out"})], "Denied."):
+        printed = run_steno("-p", "x", "--output-format", "stream-json")
+    entries = [event["entry"] for event in events_of(printed) if event["type"] == "entry"]
+    codes = [row["payload"]["details"]["code"] for row in entries if "details" in row["payload"]]
+    assert codes == ["no_approver"]
+    lines = run_steno("sessions", "show", "last", "--json").out.splitlines()
+    shown = [json.loads(line) for line in lines]
+    assert shown[-len(entries) :] == entries
+
+
 def test_calls_are_told_with_what_they_would_do(home: Path) -> None:
     events = {event["type"]: event for event in events_of(everything(home))}
     call = {"id": "call_1", "name": "bash", "arguments": '{"command": "echo out"}'}

@@ -25,7 +25,7 @@ from steno.app.sessions import UnreadableSessions, find_session, readable_header
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, parse_time
 from steno.cli.store_options import open_existing_store, report_unreadable
 from steno.formats import audit as audit_format
-from steno.log.queries import EntryKind, EntryQuery, select_entries, without_result_code
+from steno.log.queries import EntryKind, EntryQuery, select_entries
 from steno.messages.content import Opaque
 from steno.messages.message import Message
 from steno.records.entry import Entry, Payload
@@ -138,8 +138,7 @@ def _run_audit(options: argparse.Namespace) -> int:
     if kind is not None and query.kind is None:
         entries = tuple([entry for entry in entries if entry_type(entry) == kind])
     if options.json:
-        shown = [without_result_code(entry) for entry in entries]
-        print_json_object(audit_format.encode(log.header, shown).data)
+        print_json_object(audit_format.encode(log.header, entries).data)
     elif entries:
         _print_entries(entries, log)
     else:

@@ -55,7 +55,7 @@ from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missi
 from steno.formats import detect_format
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
-from steno.log.queries import tools_of, total_usage, without_result_code
+from steno.log.queries import tools_of, total_usage
 from steno.messages.message import Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
@@ -296,7 +296,7 @@ def show_session(options: argparse.Namespace) -> int:
             path = [_restore_result(store, entry) for entry in path]
     if options.json:
         for entry in path:
-            print_json_object(encode_entry(without_result_code(entry)))
+            print_json_object(encode_entry(entry))
         return ExitStatus.OK
     printer = StdoutPrinter()
     branch = log.active if options.branch is None else options.branch

@@ -11,8 +11,6 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
@@ -380,11 +378,3 @@ def result_code(result: ToolResultMessage) -> str | None:
 def is_agent_result(result: ToolResultMessage) -> bool:
     """Return whether no tool made this result. Older versions wrote such results without a code."""
     return result.is_error and not result.tool_name and result.started_at is None
-
-
-def without_result_code(entry: Entry) -> Entry:
-    """Return an entry as commands print it as JSON: without the code of a result."""
-    result = entry.payload
-    if not isinstance(result, ToolResultMessage) or result_code(result) is None:
-        return entry
-    return replace(entry, payload=replace(result, details=None))

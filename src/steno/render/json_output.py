@@ -24,7 +24,6 @@ from steno.agent import (
     TurnStarted,
 )
 from steno.codec import encode_entry
-from steno.log.queries import without_result_code
 from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
@@ -91,7 +90,7 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
         case ThinkingDelta():
             return {"type": "thinking", "text": event.text}
         case EntryRecorded(entry):
-            return {"type": "entry", "entry": msgspec.Raw(encode_entry(without_result_code(entry)))}
+            return {"type": "entry", "entry": msgspec.Raw(encode_entry(entry))}
         case ApprovalRequested(question):
             return {
                 "type": "asked",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from steno.agent.replay.recorded_run import with_recorded_wording
 from steno.agent.replay.verify import replay
 from steno.agent.results import ResultCode
-from steno.log.queries import result_code, without_result_code
+from steno.log.queries import result_code
 from steno.messages.content import Text
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Failure, Outcome
@@ -34,6 +34,14 @@ def reworded(entry: Entry) -> Entry:
     if isinstance(payload, Approval) and payload.reason is not None:
         return replace(entry, payload=replace(payload, reason=OTHER + payload.reason))
     return entry
+
+
+def without_result_code(entry: Entry) -> Entry:
+    """Return an entry as a version without codes would have recorded it."""
+    payload = entry.payload
+    if not isinstance(payload, ToolResultMessage) or result_code(payload) is None:
+        return entry
+    return replace(entry, payload=replace(payload, details=None))
 
 
 def without_codes_and_denials_reworded(entry: Entry) -> Entry:
