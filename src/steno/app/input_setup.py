@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.errors import suggest_name
 from steno.app.mcp_servers import ConfiguredServers, find_servers
 from steno.app.optional_parts import build_http_transport
 from steno.app.permissions import MCP_TOOL_PREFIX
@@ -25,6 +24,7 @@ from steno.inputs.references import InputResolver
 from steno.ports import Transport
 from steno.providers.model_discovery import ModelSelection
 from steno.render.terminal_text import terminal_line
+from steno.suggest import suggest_name
 from steno.tools import Workspace
 
 _MAX_FETCHED_BYTES: Final = 25_000_000

@@ -24,13 +24,14 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 from steno.agent.events import CallEnded, Notice, NoticeCode
 from steno.agent.permissions.rules import PermissionRule, find_covering_rules
 from steno.agent.results import ResultCode
-from steno.app.errors import suggest_name, text_without_place
+from steno.app.errors import text_without_place
 from steno.app.folders import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
 from steno.log.queries import result_code
 from steno.messages.call import ToolCall
 from steno.ports import GrantScope, Tool
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
+from steno.suggest import suggest_name
 from steno.values import is_utf8_text
 
 BUILTIN_TOOL_NAMES: Final = (

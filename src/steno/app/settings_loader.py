@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.errors import UsageError, suggest_name
+from steno.app.errors import UsageError
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.app.permissions import check_rule_tool
 from steno.app.settings import (
@@ -34,11 +34,12 @@ from steno.app.settings import (
 )
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
-from steno.providers import Vendor, read_vendors
-from steno.providers.vendor import Capabilities
+from steno.providers import read_vendors
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line
+from steno.schema.msgspec_errors import explain_validation_problem, read_validation_error
 from steno.store.locate import read_address
+from steno.suggest import suggest_name
 from steno.tools.workspace import Workspace
 from steno.values import replace_lone_surrogates
 
@@ -51,12 +52,6 @@ _FILE_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromke
 _FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
 """Options that have another name than the setting, since each holds one element."""
 _USER_FILE_ONLY: Final = "only your own file may hold that"
-_PROVIDER_FIELDS: Final = (
-    "like",
-    *[name for name in Vendor.__struct_fields__ if name not in ("name", "hint")],
-    *Capabilities.__struct_fields__,
-)
-"""The fields of a provider."""
 _PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
 """Every provider has one of these."""
 _BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
@@ -226,7 +221,7 @@ class _SettingsBuilder:
         match name:
             case "providers":
                 table = _convert_value(value, dict[str, Any], place)
-                with _inside_place(place, fields=_PROVIDER_FIELDS):
+                with _inside_place(place):
                     return read_vendors(table, known=self.settings.providers)
             case "models":
                 rows = _convert_value(value, dict[str, Any], place)
@@ -384,12 +379,13 @@ def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True)
     try:
         return msgspec.convert(value, kind, strict=is_strict)
     except msgspec.ValidationError as exc:
-        message, _, inner = str(exc).partition(" - at `$")
-        problem = _explain_validation_error(message, getattr(kind, "__struct_fields__", ()))
-        if message.startswith("Invalid enum value"):
-            problem = _ValidationProblem("not_a_choice", f"must be {' or '.join(kind)}")
-        inner_place = f"{place}{inner.removesuffix('`')}"
-        raise InvalidValue(problem.text, code=problem.code, place=inner_place) from None
+        problem = read_validation_error(exc)
+        text = (
+            f"must be {' or '.join(kind)}"
+            if problem.code == "not_a_choice"
+            else explain_validation_problem(problem, getattr(kind, "__struct_fields__", ()))
+        )
+        raise InvalidValue(text, code=problem.code, place=f"{place}{problem.path}") from None
 
 
 @contextmanager
@@ -402,76 +398,10 @@ def _at_place(place: str) -> Generator[None]:
 
 
 @contextmanager
-def _inside_place(place: str, *, fields: Iterable[str]) -> Generator[None]:
-    """Name the table of a value in errors about it, and put messages of msgspec in our words."""
+def _inside_place(place: str) -> Generator[None]:
+    """Name the table of a value in errors about it."""
     try:
         yield
     except InvalidValue as exc:
-        code, text = _explain_validation_error(exc.message, fields, code=exc.code)
         inner_place = f"{place}.{exc.place}" if exc.place else place
-        raise InvalidValue(text, code=code, place=inner_place) from None
-
-
-# -- messages of msgspec ----------------------------------------------------------------------
-
-
-_TYPE_NAMES: Final = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "null": "nothing",
-    "datetime": "a time",
-    "date": "a date",
-    "time": "a time",
-}
-_OR_NULL: Final = " | null"
-_BOUNDS: Final = {">=": "{} or more", "<=": "{} or less", ">": "above {}", "<": "below {}"}
-_EXPLANATIONS: Final[tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
-    (
-        "wrong_type",
-        re.compile(r"Expected `([^`]+)`, got `([^`]+)`"),
-        lambda found: f"must be {_type_name(found[1])}, not {_type_name(found[2])}",
-    ),
-    ("empty", re.compile(r"Expected `str` of length >= 1"), lambda _: "must not be empty"),
-    (
-        "name_malformed",
-        re.compile(r"Expected `str` matching regex .*", re.DOTALL),
-        lambda _: "must be letters, digits and _, and begin with no digit",
-    ),
-    (
-        "out_of_range",
-        re.compile(r"Expected `[^`]+` (>=|<=|>|<) ([\d.]+)"),
-        lambda found: f"must be {_BOUNDS[found[1]].format(found[2].removesuffix('.0'))}",
-    ),
-)
-"""A code, the message of msgspec, and the same in words for a settings file."""
-_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `([^`]*)`")
-
-
-class _ValidationProblem(NamedTuple):
-    code: str
-    text: str
-
-
-def _explain_validation_error(
-    message: str, fields: Iterable[str] = (), *, code: str = "invalid_setting"
-) -> _ValidationProblem:
-    """Return a message of msgspec in our words; `fields` are those that a table may have."""
-    for known_code, pattern, explain in _EXPLANATIONS:
-        if pattern.search(message) is not None:
-            code, message = known_code, pattern.sub(explain, message)
-    unknown = _UNKNOWN_FIELD.search(message)
-    if unknown is None:
-        return _ValidationProblem(code, message)
-    hint = f"there is no field {terminal_line(unknown[1])}; {suggest_name(unknown[1], fields)}"
-    start, end = unknown.span()
-    return _ValidationProblem("field_unknown", f"{message[:start]}{hint}{message[end:]}")
-
-
-def _type_name(name: str) -> str:
-    """Return the name of a type in plain words; that it may be null does not matter."""
-    names = name.removesuffix(_OR_NULL).split(" | ")
-    return " or ".join([_TYPE_NAMES.get(one, one) for one in names])
+        raise InvalidValue(exc.message, code=exc.code, place=inner_place) from None

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final, NoReturn, Protocol, final
 
-from steno.app.errors import closest_name, suggest_name
 from steno.ids import utc_now
 from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.suggest import closest_name, suggest_name
 
 _MAX_SHOWN_LENGTH: Final = 40
 _SETTING_OPTIONS: Final = (

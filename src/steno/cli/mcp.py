@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.errors import UsageError, suggest_name
+from steno.app.errors import UsageError
 from steno.app.folders import working_folder
 from steno.app.mcp_servers import (
     ConfiguredServers,
@@ -50,6 +50,7 @@ from steno.render.table_output import Column, StdoutPrinter, print_json_object, 
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.render.wait_indicator import WaitIndicator
 from steno.schema.convert import parse_text_arguments
+from steno.suggest import suggest_name
 from steno.values import replace_lone_surrogates
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from steno.app.errors import UsageError, suggest_name
+from steno.app.errors import UsageError
 from steno.app.model_limits import apply_settings_to_models
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import ExitStatus, Subparsers
@@ -30,6 +30,7 @@ from steno.providers.models import Model
 from steno.providers.vendor import Vendor
 from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line
+from steno.suggest import suggest_name
 
 _MODEL_COLUMNS: Final = (
     Column("model", "cyan", may_shrink=True),

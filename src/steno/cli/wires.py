@@ -31,7 +31,7 @@ from steno import (
     check_order,
     repair,
 )
-from steno.app.errors import UsageError, closest_name
+from steno.app.errors import UsageError
 from steno.app.recorded_traffic import (
     STREAM_PREFIXES,
     advice_for_convert,
@@ -50,6 +50,7 @@ from steno.render.changes import describe_change
 from steno.render.output import is_shared_target, print_json, report_write_errors, write_file
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
+from steno.suggest import closest_name
 from steno.wire import (
     WIRES,
     EncodedRequest,

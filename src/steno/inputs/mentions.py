@@ -16,7 +16,6 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 from unicodedata import category
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from steno.errors import InvalidMessage, InvalidValue, ToolFailed
 from steno.inputs.path_lookup import is_glob
 from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.ports import ReferenceBlock
+from steno.suggest import closest_name
 from steno.tools.safe_open import quote_path
 from steno.tools.workspace import Workspace
 
@@ -234,8 +234,8 @@ class _MentionCollector:
 
     def _take_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
-            near = get_close_matches(server, self._servers, n=1)
-            advice = f"do you mean {quote_path(near[0])}? Or" if near else "configure it, or"
+            near = closest_name(server, self._servers)
+            advice = f"do you mean {quote_path(near)}? Or" if near else "configure it, or"
             raise InvalidValue(
                 f"there is no such server; {advice} write \\@ if none is meant",
                 code="server_not_found",

@@ -11,12 +11,12 @@ import os
 import posixpath
 import re
 from collections.abc import Awaitable, Iterable
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from steno.errors import InvalidValue, ToolFailed
+from steno.suggest import closest_name
 from steno.tools.path_patterns import (
     IgnoreRules,
     asks_for_hidden_names,
@@ -241,16 +241,10 @@ def _nearest_path(workspace: Workspace, name: str) -> str | None:
             known = [
                 _base_name(each) for each in (*inside.folders, *inside.files)[:_MAX_COMPARED_NAMES]
             ]
-            found = step if step in known else _closest_name(step, known)
+            found = step if step in known else closest_name(step, known)
             if found is None:
                 break
             near = folder = posixpath.join(folder, found)
     except ToolFailed:
         pass
     return near
-
-
-def _closest_name(name: str, known: list[str]) -> str | None:
-    by_case = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), by_case, n=1)
-    return by_case[near[0]] if near else None

@@ -27,14 +27,13 @@ from msgspec.structs import asdict, replace
 from steno.errors import InvalidValue
 from steno.providers.endpoint import find_endpoint
 from steno.providers.vendor import Auth, Capabilities, Vendor
+from steno.schema.msgspec_errors import explain_validation_problem, read_validation_error
 from steno.wire.openai_chat import DIALECTS, Dialect
 
 T = TypeVar("T")
 
 _TOOLS_AND_THINKING: Final = Capabilities(tools=True, thinking=True)
 _THINKING_ONLY: Final = Capabilities(thinking=True)
-_VALIDATION_ERROR: Final = re.compile(r"^(?P<rule>.*?)(?: - at `\$(?P<place>.*)`)?$", re.DOTALL)
-"""The text of an error of msgspec, which has no field for the place."""
 
 CATALOG: Final = {
     vendor.name: vendor
@@ -260,6 +259,9 @@ class _CapabilitiesRow(Struct, forbid_unknown_fields=True, kw_only=True):
     strict: bool | UnsetType = UNSET
 
 
+_FIELD_NAMES: Final = (*_VendorRow.__struct_fields__, *_CapabilitiesRow.__struct_fields__)
+
+
 def read_vendors(
     table: Mapping[str, Any], *, known: Mapping[str, Vendor] = CATALOG
 ) -> dict[str, Vendor]:
@@ -342,16 +344,16 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
     try:
         return msgspec.convert(value, kind, dec_hook=_compile_pattern)
     except msgspec.ValidationError as exc:
-        found = _VALIDATION_ERROR.fullmatch(str(exc))
-        assert found is not None
-        raise InvalidValue(found["rule"], place=f"{place}{found['place'] or ''}") from None
+        problem = read_validation_error(exc)
+        text = explain_validation_problem(problem, _FIELD_NAMES)
+        raise InvalidValue(text, code=problem.code, place=f"{place}{problem.path}") from None
 
 
 def _compile_pattern(kind: type, value: object) -> object:
     """Convert the pattern of call ids; msgspec knows all other types."""
     if not isinstance(value, str):
-        raise ValueError("Expected `str`")
+        raise ValueError("must be text")
     try:
         return re.compile(value)
     except re.error:
-        raise ValueError("Not a regular expression") from None
+        raise ValueError("not a regular expression") from None

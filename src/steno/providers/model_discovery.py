@@ -28,7 +28,8 @@ from steno.providers.http_provider import HttpProvider, connect
 from steno.providers.models import Model
 from steno.providers.offline_assistant import OfflineProvider
 from steno.providers.retry import Retries
-from steno.providers.vendor import Vendor, describe_unknown_vendor, find_key, suggest_vendor
+from steno.providers.vendor import Vendor, describe_unknown_vendor, find_key
+from steno.suggest import closest_name
 from steno.transport.http import HttpTransport
 from steno.transport.proxy import is_loopback
 from steno.values import RedactedRepr
@@ -345,7 +346,7 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
     vendor, slash, model = text.partition("/")
     if vendor not in vendors:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
-        if (vendor and slash) or suggest_vendor(vendor, known):
+        if (vendor and slash) or closest_name(vendor, known):
             raise InvalidValue(
                 describe_unknown_vendor(vendor, known, _ADD_VENDOR_HINT),
                 code="provider_unknown",

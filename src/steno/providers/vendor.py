@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, ClassVar, Final, final
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from steno.errors import InvalidValue
+from steno.suggest import closest_name
 from steno.values import RedactedRepr
 from steno.wire import Wire
 from steno.wire.openai_chat import DIALECTS, Dialect
@@ -175,18 +175,13 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
         )
 
 
-def suggest_vendor(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like another; None if none is."""
-    return next(iter(get_close_matches(name.lower(), list(known), n=1)), None)
-
-
 def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str:
     """Return an explanation for an unknown vendor: the closest name, or all names and a remedy.
 
     The unknown name is not part of it: the caller knows where it was written.
     """
     names = list(known)
-    near = suggest_vendor(name, names)
+    near = closest_name(name, names)
     if near is not None:
         return f"there is no vendor of this name; do you mean {near}?"
     return f"there is no vendor of this name; there are {', '.join(names)}; {remedy}"

@@ -16,10 +16,12 @@ import msgspec
 
 from steno.errors import InvalidArguments, Problem
 from steno.json_object import copy_json, freeze_json, json_pointer
+from steno.schema.msgspec_errors import ValidationProblem, read_validation_error
 from steno.schema.validate import validate_value
 
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
-_SAFE_RULE_PREFIXES: Final = ("Expected ", "Object missing ", "Invalid ")
+_UNSAFE_CODES: Final = frozenset({"invalid_value", "field_unknown"})
+"""Problems whose message may quote the value."""
 
 
 def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
@@ -94,21 +96,21 @@ def _may_share_containers(type: Any) -> bool:
 
 
 def _problem_from_msgspec(exc: msgspec.ValidationError, at: tuple[str, ...]) -> Problem:
-    """Turn msgspec's "Expected `int`, got `str` - at `$.a[0]`" into a pointer and a rule."""
-    message, _, path = str(exc).partition(" - at `$")
-    steps = _PATH_STEP.findall(path.removesuffix("`"))
+    """Return an error of msgspec as a JSON pointer and a rule."""
+    problem = read_validation_error(exc)
+    steps = _PATH_STEP.findall(problem.path)
     # msgspec writes `[...]` for "the value of some key": the pointer stops there.
     found = tuple(takewhile(bool, [name or index for name, index in steps]))
-    return Problem(json_pointer((*at, *found)), _rule_from_msgspec(message))
+    return Problem(json_pointer((*at, *found)), _rule_from_msgspec(problem))
 
 
-def _rule_from_msgspec(message: str) -> str:
+def _rule_from_msgspec(problem: ValidationProblem) -> str:
     """Pass on msgspec's text about types and rules, and nothing that may quote the value."""
-    if message.startswith(("Invalid enum value", "Invalid value")):
+    if problem.code == "not_a_choice":
         return "not one of the allowed values"
-    return (
-        message if message.startswith(_SAFE_RULE_PREFIXES) else "refused by the type it was read as"
-    )
+    if problem.code in _UNSAFE_CODES:
+        return "refused by the type it was read as"
+    return problem.message
 
 
 def _rule_from_pydantic(error: Any) -> str:

@@ -18,7 +18,6 @@ from steno.app.commands.mcp import run_mcp
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.errors import suggest_name
 from steno.app.models import change_mode, change_model
 from steno.app.session import CommandReply
 from steno.app.session_list import LocalSessionList
@@ -32,6 +31,7 @@ from steno.records.entry import Compaction, Entry, Mode
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.terminal_text import terminal_line
+from steno.suggest import suggest_name
 
 CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[CommandReply]]]] = (
     MappingProxyType(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
-from steno.app.errors import suggest_name
 from steno.app.mcp_servers import (
     MCP_FILE_NAME,
     NOT_TRUSTED,
@@ -27,6 +26,7 @@ from steno.render.markdown_escape import escape_markdown, inline_code, markdown_
 from steno.render.quantities import format_count
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
+from steno.suggest import suggest_name
 
 _LIST_TIMEOUT_S: Final = 5.0
 """The time limit of a list; a slower server keeps running."""
