@@ -12,13 +12,11 @@ import pytest
 
 from steno.agent import EndReason, RunResult
 from steno.app.compose import environment_target
-from steno.app.permissions import BUILTIN_TOOL_NAMES
 from steno.app.settings import Settings
 from steno.messages.usage import Usage
 from steno.providers.model_discovery import find_model
 from steno.render.text_output import TextReporter
 from steno.store import MemoryStore, open_store
-from steno.tools import Toolbox, Workspace
 from tests.app.project_setup import (
     OFFLINE,
     events_of,
@@ -52,11 +50,6 @@ def strange_settings(project: Path, text: str) -> Path:
 
 
 # -- rules -----------------------------------------------------------------------------------------
-
-
-def test_the_names_of_the_tools_are_those_of_the_toolbox(project: Path) -> None:
-    tools = Toolbox(Workspace([project])).tools
-    assert tuple(tool.definition.name for tool in tools) == BUILTIN_TOOL_NAMES
 
 
 def test_a_rule_of_a_file_that_allows_no_tool_is_told_of(home: Path) -> None:

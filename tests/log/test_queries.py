@@ -48,7 +48,6 @@ from steno.messages.usage import StopReason
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
-    BranchSwitch,
     Compaction,
     Control,
     Entry,
@@ -63,8 +62,8 @@ from steno.records.entry import (
     Repair,
     Resolution,
     ResolutionStatus,
-    Rewind,
 )
+from tests import every_payload
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
 CALL = ToolCall(id="c1", name="read", arguments='{"path":"a.py"}')
@@ -76,28 +75,7 @@ def entry(payload: Any, **more: Any) -> Entry:
     return Entry(id=more.pop("id", "e1"), payload=payload, **more)
 
 
-PAYLOADS: dict[type, Any] = {
-    type(payload): payload
-    for payload in (
-        ChatMessage.system("Mend."),
-        ChatMessage.user("Broken?"),
-        ChatMessage.assistant("I look."),
-        ToolResult.success("c1", "fine"),
-        ModeChange(old=Mode.PLAN, new=Mode.ACT),
-        BranchSwitch(old="main", new="idea"),
-        Rewind(left="e1"),
-        ModelChange(old="", new="m"),
-        Label(target="e1", text="here"),
-        Compaction(through="e1", summary="much"),
-        Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
-        Resolution(target="e1", block=0, status=ResolutionStatus.PENDING),
-        Feedback(target="e1", text="better"),
-        Repair(code="x", explanation="y"),
-        Redacted(kind="user", sha256="0" * 64),
-        Redaction(target="e1", actor="ann", reason="law"),
-        OPAQUE,
-    )
-}
+PAYLOADS = {type(payload): payload for payload in every_payload.PAYLOADS}
 
 
 # -- kinds and types ---------------------------------------------------------------------------

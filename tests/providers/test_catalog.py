@@ -50,10 +50,9 @@ def test_what_leaves_the_machine_is_encrypted_and_needs_a_key(vendor: Vendor) ->
 
 
 @EVERY_VENDOR
-def test_every_chat_vendor_has_a_dialect_of_its_own_name(vendor: Vendor) -> None:
+def test_the_dialect_of_every_chat_vendor_has_its_name(vendor: Vendor) -> None:
     assert vendor.title
     if vendor.wire == "openai_chat":
-        assert vendor.provider_name in DIALECTS
         assert vendor.chat_dialect.provider == vendor.provider_name
 
 

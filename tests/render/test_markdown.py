@@ -15,7 +15,7 @@ from steno.messages.content import Image, ImageUrl, Text
 from steno.records.stored_record import Header
 from steno.render.markdown import MAX_IMAGE_BYTES
 from steno.render.transcript_document import BranchLocation
-from steno.render.transcripts import WRITE_ONLY
+from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from tests.every_payload import PAYLOADS
 from tests.render.transcript_samples import (
     DIFF,
@@ -163,9 +163,11 @@ def test_nothing_said_is_a_file_of_its_own() -> None:
     assert exported == (b"# Session none\n\n- session: `none`\n- entries: `0`", ())
 
 
-def test_papers_are_no_formats_that_are_read() -> None:
+def test_formats_for_people_are_no_formats_that_are_read() -> None:
     assert not WRITE_ONLY.keys() & FORMATS.keys()
-    assert [paper.extension for paper in WRITE_ONLY.values()] == [".md", ".html"]
+    suffixes = [suffix for format in WRITE_ONLY.values() for suffix in format.suffixes]
+    assert list(TRANSCRIPT_BY_SUFFIX) == suffixes
+    assert all(suffix.startswith(".") for suffix in suffixes)
 
 
 def test_text_of_several_blocks_is_told_block_by_block() -> None:

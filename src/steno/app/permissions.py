@@ -32,13 +32,9 @@ from steno.messages.call import ToolCall
 from steno.ports import GrantScope, Tool
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
 from steno.suggest import suggest_name
+from steno.tools.toolbox import BUILTIN_TOOL_NAMES
 from steno.values import is_utf8_text
 
-BUILTIN_TOOL_NAMES: Final = (
-    *("read", "write", "edit", "glob", "grep"),
-    *("bash", "bash_output", "bash_kill"),
-)
-"""The built-in tools."""
 MCP_TOOL_PREFIX: Final = "mcp__"
 """The prefix of the names of tools that MCP servers bring."""
 GRANTS_FILE_NAME: Final = "grants.toml"

@@ -127,13 +127,17 @@ def _shorten(text: object) -> str:
 # -- options ---------------------------------------------------------------------------------
 
 
+STORE_ADDRESSES: Final = "sqlite:FILE, jsonl:FOLDER or postgresql://..."
+"""The addresses of stores, as help shows them."""
+
+
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Add `--store`, which names the store that a command uses."""
     parser.add_argument(
         "--store",
         default=argparse.SUPPRESS,  # so that it may stand before or behind the command
         metavar="ADDRESS",
-        help="sqlite:FILE, jsonl:FOLDER or postgresql://...; else what the environment variable "
+        help=f"{STORE_ADDRESSES}; else what the environment variable "
         "STENO_STORE says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
     )
 

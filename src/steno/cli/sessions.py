@@ -74,7 +74,7 @@ from steno.render.table_output import (
 )
 from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
 from steno.render.transcript_document import describe_usage
-from steno.render.transcripts import WRITE_ONLY
+from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import SearchHit, SessionOverview, Store
 from steno.store.base import derive_title
 
@@ -82,7 +82,7 @@ _JSON_LINES_HELP: Final = "print JSON, one object a line (`jq -s` makes an array
 _SESSION_HELP: Final = "an id, the beginning of one, or last (the one written to last)"
 _ENTRY_HELP: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
 _FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
-_WRITE_ONLY_HELP: Final = "or, for people and never read back, markdown, html"
+_WRITE_ONLY_HELP: Final = f"or, for people and never read back, {', '.join(WRITE_ONLY)}"
 _SESSION_COLUMNS: Final = (
     Column("session", "cyan"),
     Column("title", may_shrink=True),
@@ -104,11 +104,12 @@ _TITLE_TYPE: Final = "title"
 _FORMAT_BY_SUFFIX: Final = {
     ".json": DOCUMENT_FORMAT,
     ".jsonl": LINES_FORMAT,
-    ".md": "markdown",
-    ".html": "html",
-    ".htm": "html",
+    **TRANSCRIPT_BY_SUFFIX,
 }
 """The format of a file by its suffix, where no option names one."""
+_SUFFIXES_HELP: Final = ", ".join(
+    [".json", ".jsonl", *[format.suffixes[0] for format in WRITE_ONLY.values()]]
+)
 _INDENT: Final = "    "
 _MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
 """How much of a detail is printed, such as a tool result."""
@@ -581,7 +582,7 @@ def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=SESSION_FORMATS,
         metavar="F",
-        help=f"{_FORMATS_HELP}, {_WRITE_ONLY_HELP}; else what FILE ends in says (.json, .jsonl, .md, .html), "
+        help=f"{_FORMATS_HELP}, {_WRITE_ONLY_HELP}; else what FILE ends in says ({_SUFFIXES_HELP}), "
         "or steno",
     )
     parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")

@@ -17,7 +17,7 @@ from steno.app.sessions import (
     readable_headers,
     readable_summaries,
 )
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.arguments import STORE_ADDRESSES, ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import (
     open_existing_store,
     parse_store_address,
@@ -47,7 +47,7 @@ def add_commands(commands: Subparsers) -> None:
         "not, and is named.",
         epilog="example: steno store convert sqlite:work.db postgresql://host/db",
     )
-    convert.add_argument("source", metavar="SOURCE", help="sqlite:FILE, jsonl:FOLDER, postgresql:")
+    convert.add_argument("source", metavar="SOURCE", help=STORE_ADDRESSES)
     convert.add_argument("target", metavar="TARGET", help="likewise")
     convert.add_argument(
         "--session",

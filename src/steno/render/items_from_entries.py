@@ -14,7 +14,13 @@ from steno.agent.permissions.grants import GRANT_REVOKED
 from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
-from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from steno.messages.message import (
+    AssistantMessage,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.records.entry import (
@@ -217,15 +223,17 @@ def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
     )
 
 
-def reference_label(block: object) -> str:
+def reference_label(block: UserBlock) -> str:
     """Return the name of a reference."""
     match block:
         case FileReference() | Image() | Resource():
             return describe_reference(block)
         case Opaque():
             return describe_opaque(block)
-        case _:
+        case Text():  # no reference: a forged entry may point at any block
             return "something else"
+        case _:
+            assert_never(block)
 
 
 def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocation, ...]:

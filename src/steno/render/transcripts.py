@@ -17,7 +17,8 @@ class TranscriptFormat(NamedTuple):
     """A format in which people read a conversation; no program reads it back."""
 
     name: str
-    extension: str
+    suffixes: tuple[str, ...]
+    """The suffixes of its files; the first is the one that steno gives."""
     encode: Callable[[Header, Sequence[Entry], BranchLocation], ExportedFile]
     """Write the entries of one branch, in their order."""
 
@@ -26,9 +27,14 @@ WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
     {
         format.name: format
         for format in (
-            TranscriptFormat("markdown", ".md", markdown.encode),
-            TranscriptFormat("html", ".html", html.encode),
+            TranscriptFormat("markdown", (".md", ".markdown"), markdown.encode),
+            TranscriptFormat("html", (".html", ".htm"), html.encode),
         )
     }
 )
 """The formats by name."""
+
+TRANSCRIPT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
+    {suffix: format.name for format in WRITE_ONLY.values() for suffix in format.suffixes}
+)
+"""The name of the format by the suffix of a file."""

@@ -1,4 +1,4 @@
-"""The commands that the desk itself does, and that there is none that nobody does."""
+"""The table of slash commands: every command runs, and its choices are those of its function."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from steno.app.commands.table import COMMANDS
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.entry import Mode
 from steno.records.stored_record import MAIN_BRANCH
+from steno.render.transcripts import WRITE_ONLY
 from tests.app.project_setup import make_project
 from tests.app.session_setup import open_user_session, run
 
@@ -121,3 +122,8 @@ def test_commands_change_what_is_at_hand(project: Path) -> None:
             assert list(session.branches.names()) == ["aside", MAIN_BRANCH]
 
     run(main())
+
+
+def test_export_offers_every_format_for_people() -> None:
+    [export] = [command for command in COMMANDS if command.name == "export"]
+    assert set(export.choices) == {*WRITE_ONLY, "json"}

@@ -26,20 +26,20 @@ from steno.render.items import TextForm
 from steno.render.output import OutputError, write_file
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
-from steno.render.transcripts import WRITE_ONLY
+from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import Store
 from steno.store.base import derive_title
 
 _JSON_FORMAT: Final = "json"
-_SUFFIX_BY_FORMAT: Final = {name: paper.extension for name, paper in WRITE_ONLY.items()} | {
-    _JSON_FORMAT: ".json"
+_SUFFIX_BY_FORMAT: Final = {
+    **{name: format.suffixes[0] for name, format in WRITE_ONLY.items()},
+    _JSON_FORMAT: ".json",
 }
 """The suffix of each format."""
-_FORMAT_BY_SUFFIX: Final = {suffix: word for word, suffix in _SUFFIX_BY_FORMAT.items()} | {
-    ".markdown": "markdown",
-    ".htm": "html",
-}
+_FORMAT_BY_SUFFIX: Final = {**TRANSCRIPT_BY_SUFFIX, ".json": _JSON_FORMAT}
 """The format of each suffix."""
+*_FIRST_SUFFIXES, _LAST_SUFFIX = _SUFFIX_BY_FORMAT.values()
+_SUFFIXES: Final = f"{', '.join(_FIRST_SUFFIXES)} or {_LAST_SUFFIX}"
 _DEFAULT_FORMAT: Final = "markdown"
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
 _MAX_STEM_LENGTH: Final = 50
@@ -73,7 +73,7 @@ def _parse_export_argument(argument: str) -> _ExportRequest:
     found = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if found is None:
         raise InvalidValue(
-            "a file ends in .md, .html or .json; or name the format first: /export markdown FILE",
+            f"a file ends in {_SUFFIXES}; or name the format first: /export markdown FILE",
             code="unknown_format",
             place="export",
         )

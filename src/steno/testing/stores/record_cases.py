@@ -60,7 +60,7 @@ from steno.testing.stores.sample_session import (
 )
 from steno.testing.stores.store_harness import StoreHarness
 
-_EVERY_PAYLOAD: Final[tuple[Payload, ...]] = (
+_SAMPLE_PAYLOADS: Final[tuple[Payload, ...]] = (
     ModeChange(old=Mode.PLAN, new=Mode.ACT),
     ModelChange(old="", new="model-2"),
     Label(target="a", text="here"),
@@ -96,7 +96,7 @@ def every_payload(harness: StoreHarness) -> None:
     """Every payload is read back equal, with decision and audit."""
     with harness.open() as store:
         conversation = store.new()
-        for payload in _EVERY_PAYLOAD:
+        for payload in _SAMPLE_PAYLOADS:
             conversation.append(payload, decision="as it is", audit={"by": "kit", "n": 1.50})
         entries = conversation.entries()
         before = read_session(store, conversation.id)
@@ -105,7 +105,7 @@ def every_payload(harness: StoreHarness) -> None:
         found = store.open(conversation.id).entries()
         for one, other in zip(found, entries, strict=True):
             expect(one, other, f"an entry with {type(other.payload).__name__}")
-        expect_intact(store, conversation.id, entries=len(_EVERY_PAYLOAD))
+        expect_intact(store, conversation.id, entries=len(_SAMPLE_PAYLOADS))
 
 
 def unknown_entry_kept(harness: StoreHarness) -> None:

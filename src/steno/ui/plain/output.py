@@ -37,7 +37,7 @@ from steno.errors import Unresolved
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Text
 from steno.messages.event import TextDelta, ThinkingDelta
-from steno.messages.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry, Resolution
 from steno.render.describe import summarize_call
@@ -417,7 +417,7 @@ class EventWriter:
         self._queued: list[str] = []
         self._has_reported_failure = False
         """Whether this run has reported an unresolved reference already."""
-        self._references: dict[str, Message] = {}
+        self._references: dict[str, UserMessage] = {}
         """Messages that point at something, by their entry."""
 
     def write_event(self, event: SessionEvent) -> None:

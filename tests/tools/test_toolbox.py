@@ -1,0 +1,13 @@
+"""The built-in tools of a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steno.tools import Toolbox, Workspace
+from steno.tools.toolbox import BUILTIN_TOOL_NAMES
+
+
+def test_permission_rules_know_the_name_of_every_built_in_tool(tmp_path: Path) -> None:
+    tools = Toolbox(Workspace([tmp_path])).tools
+    assert tuple(tool.definition.name for tool in tools) == BUILTIN_TOOL_NAMES
