@@ -14,7 +14,7 @@ from steno import Usage
 from steno.app.session import BranchChanged, SessionEvent, SessionListener, SessionStatus
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
-from steno.ui.tui.app import create_app
+from steno.ui.tui.start import create_app
 
 
 class _SessionDouble:

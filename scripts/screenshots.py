@@ -19,9 +19,9 @@ from typing import Final
 from steno.app.input_setup import McpOptions
 from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
-from steno.app.sessions import SessionStart
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
-from steno.ui.tui.app import create_app
+from steno.ui.tui.start import create_app
 from tests.app.scripted_vendor import Call, Thought, Turn, run_vendor
 from tests.ui.tui.app.screen_user import ScreenUser
 

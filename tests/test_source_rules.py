@@ -60,15 +60,15 @@ MODULES = {path: parse(path) for path in FILES}
 
 LOADED_LATE = {
     "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
-    "cli/lazy_parts.py": {
+    "cli/command_table.py": {
         *(f"steno.cli.{name}" for name in ("run", "models", "doctor", "sessions", "approvals")),
         *(f"steno.cli.{name}" for name in ("explain", "inputs", "audit", "store", "usage")),
         *(f"steno.cli.{name}" for name in ("replay", "feedback", "permissions", "mcp", "config")),
-        *(f"steno.cli.{name}" for name in ("ocr", "wires", "headless", "plain", "open_session")),
-        *("steno.ui.tui.app", "steno.ui.tui.themes", "steno.app.settings_loader"),
+        *(f"steno.cli.{name}" for name in ("ocr", "decode", "headless", "plain", "open_session")),
+        *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
-    "ui/tui/app.py": {"steno.ui.tui.controller"},
+    "ui/tui/start.py": {"steno.ui.tui.controller"},
     "ui/tui/transcript/deferred.py": {
         *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),
     },

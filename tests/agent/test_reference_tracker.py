@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation, Text
 from steno.agent import EndReason
-from steno.agent.references import ReferenceTracker, TrackedReference
+from steno.agent.resolve_references import ReferenceTracker, TrackedReference
 from steno.messages.content import FileReference
 from steno.messages.message import AssistantMessage, ToolResultMessage
 from steno.messages.outcome import Outcome

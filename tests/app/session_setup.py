@@ -14,7 +14,7 @@ from steno.agent import RunEnded
 from steno.app.input_setup import McpOptions
 from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession, PendingCall, PromptInput, SessionEvent
-from steno.app.sessions import SessionStart
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision

@@ -19,7 +19,7 @@ from steno.app.session import (
     SessionEvent,
     ShellEnded,
 )
-from steno.app.sessions import SessionStart
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.errors import StenoError
 from steno.messages.event import TextDelta

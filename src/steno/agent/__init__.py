@@ -33,8 +33,8 @@ from steno.agent.permissions.gate import (
 )
 from steno.agent.permissions.rules import AgentRole, PermissionRule, Permissions
 from steno.agent.run_config import Limits
-from steno.agent.runner import Runner
 from steno.agent.steering import SteeringPolicy
+from steno.agent.tool_runner import Runner
 from steno.context import ModelTarget
 from steno.ports import (
     ApprovalDecision,

@@ -18,11 +18,11 @@ from steno.agent.loop import AgentRun
 from steno.agent.permissions.gate import Gate, PermissionGate
 from steno.agent.permissions.rules import Permissions
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
-from steno.agent.references import ReferenceResolver
+from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.run_config import Limits, RunConfig
-from steno.agent.runner import Runner, ToolRunner
 from steno.agent.steering import SteeringMessage, SteeringPolicy, SteeringQueue
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
+from steno.agent.tool_runner import Runner, ToolRunner
 from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
 from steno.errors import InvalidMessage, InvalidValue, StenoError
 from steno.log.conversation import Conversation

@@ -32,8 +32,8 @@ from steno.agent.results import (
     build_failure_result,
     build_fault_result,
 )
-from steno.agent.runner import BoundedText, CallContext, ToolRunner, is_cancelled
 from steno.agent.telemetry.spans import Telemetry
+from steno.agent.tool_runner import BoundedText, CallContext, ToolRunner, is_cancelled
 from steno.errors import InvalidValue, OutOfOrder, ToolFailed
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall

@@ -1,6 +1,6 @@
 """The loop: send a request, record the response, run its calls, and repeat until the model is done.
 
-    references  files, images and resources of messages       (steno.agent.references)
+    references  files, images and resources of messages       (steno.agent.resolve_references)
     request     the part of the log that the model sees        (steno.context)
     response    recorded before any of its calls runs
     results     of its calls: checked, decided, run, recorded before the next request
@@ -33,7 +33,7 @@ from steno.agent.events import (
     TurnStarted,
 )
 from steno.agent.recorder import RunRecorder
-from steno.agent.references import ImageSupport, is_image_refusal
+from steno.agent.resolve_references import ImageSupport, is_image_refusal
 from steno.agent.run_config import RunConfig
 from steno.agent.steering import InputRecorder, SteeringQueue
 from steno.agent.telemetry.spans import TelemetrySpan

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Final, NamedTuple, final
 
 from steno.agent.dispatch import Dispatcher
-from steno.agent.references import ReferenceResolver
+from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.telemetry.spans import Telemetry
 from steno.context import ContextBuilder, CountTokens, ModelTarget
 from steno.errors import InvalidValue

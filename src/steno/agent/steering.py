@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, final
 
 from steno.agent.recorder import RunRecorder
-from steno.agent.references import ensure_rewind_target, has_references
+from steno.agent.resolve_references import ensure_rewind_target, has_references
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, final
 
 from steno.agent import CallEnded, EntryRecorded, LoopEvent, Notice, NoticeCode, RunEnded
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
-from steno.agent.runner import BoundedText
+from steno.agent.tool_runner import BoundedText
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.folders import display_folder

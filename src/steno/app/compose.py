@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions, Runner
 from steno.agent.permissions.gate import PermissionGate
-from steno.agent.runner import ToolRunner
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
+from steno.agent.tool_runner import ToolRunner
 from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.input_setup import (
     InputSetup,
@@ -30,7 +30,7 @@ from steno.app.permissions import GrantsFile, KeyFileSigner
 from steno.app.prompt import PromptEnvironment, build_system_prompt, read_instructions
 from steno.app.prompt_input import PreparedPrompt
 from steno.app.select_model import choose_model
-from steno.app.sessions import (
+from steno.app.session_lookup import (
     SessionStart,
     apply_start,
     begin_session,

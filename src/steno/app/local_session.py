@@ -34,8 +34,8 @@ from steno.app.session import (
     Suggestion,
 )
 from steno.app.session_list import LocalSessionList
+from steno.app.session_lookup import SessionStart, apply_start, open_session
 from steno.app.session_state import SessionConfig, SessionState
-from steno.app.sessions import SessionStart, apply_start, open_session
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import LogError, ToolFailed
 from steno.log.conversation import Conversation

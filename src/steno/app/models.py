@@ -14,8 +14,8 @@ from steno.app.reports.explain import list_context_changes
 from steno.app.select_model import name_model_in_errors
 from steno.app.session import CommandReply, Suggestion
 from steno.app.session_log import SessionLog
+from steno.app.session_lookup import set_mode
 from steno.app.session_state import SessionState, explain_conflicts
-from steno.app.sessions import set_mode
 from steno.app.settings import Settings
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidRequest

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar, final
 
 from steno.agent import Agent, LoopEvent, RunResult, SteeringPolicy
 from steno.agent.recorder import OnEvent
-from steno.agent.runner import ToolRunner
+from steno.agent.tool_runner import ToolRunner
 from steno.app.compose import AgentEnvironment
 from steno.errors import StenoError
 from steno.log.conversation import Conversation

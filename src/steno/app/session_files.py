@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steno.app.errors import UsageError, text_without_place
 from steno.app.session_log import SessionLog
-from steno.app.sessions import UNREADABLE_ERRORS
+from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
 from steno.errors import Damaged, InvalidDocument, Missing
 from steno.formats import FORMATS, ExportedFile, ImportedSession, build_records

@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Final, final
 
 from steno.app.session import SessionSummary
-from steno.app.session_state import ResumableSession, SessionState
-from steno.app.sessions import (
+from steno.app.session_lookup import (
     UnreadableSessions,
     find_by_title,
     find_session,
@@ -22,6 +21,7 @@ from steno.app.sessions import (
     search_entries,
     session_folder,
 )
+from steno.app.session_state import ResumableSession, SessionState
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
 from steno.render.terminal_text import terminal_line
 from steno.store import SessionOverview

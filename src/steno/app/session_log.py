@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, final
 
-from steno.app.sessions import count_entries, explain_damage, pick_one
+from steno.app.session_lookup import count_entries, explain_damage, pick_one
 from steno.errors import Damaged, Missing
 from steno.log.queries import labels_of, tools_by_call
 from steno.messages.message import Message

@@ -38,7 +38,7 @@ from steno.app.session import (
     SessionListener,
     SessionStatus,
 )
-from steno.app.sessions import begin_session, set_mode
+from steno.app.session_lookup import begin_session, set_mode
 from steno.app.settings_loader import LoadedSettings
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Conflict, Missing, StenoError

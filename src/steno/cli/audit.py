@@ -21,7 +21,7 @@ from steno.app.reports.audit import (
     verify_session,
 )
 from steno.app.session_log import SessionLog
-from steno.app.sessions import UnreadableSessions, find_session, readable_headers
+from steno.app.session_lookup import UnreadableSessions, find_session, readable_headers
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, parse_time
 from steno.cli.store_options import open_existing_store, report_unreadable
 from steno.formats import audit as audit_format

@@ -21,7 +21,7 @@ from steno.app.mcp_servers import MCP_FILE_NAME, find_servers, server_status
 from steno.app.permissions import GrantsFile
 from steno.app.prompt import read_instructions
 from steno.app.select_model import choose_model
-from steno.app.sessions import open_store_quietly
+from steno.app.session_lookup import open_store_quietly
 from steno.app.settings import OcrEngineSetting
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option

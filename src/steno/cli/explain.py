@@ -20,7 +20,7 @@ from steno.app.reports.explain import (
     viewing_target,
 )
 from steno.app.session_log import SessionLog
-from steno.app.sessions import find_session
+from steno.app.session_lookup import find_session
 from steno.app.settings_loader import load_settings_leniently
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, positive_int
 from steno.cli.store_options import open_existing_store

@@ -6,7 +6,7 @@ import argparse
 
 from steno.app.folders import user_name
 from steno.app.session_log import SessionLog
-from steno.app.sessions import find_session
+from steno.app.session_lookup import find_session
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store
 from steno.errors import InvalidValue

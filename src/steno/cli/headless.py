@@ -33,7 +33,7 @@ from steno.app.folders import working_folder
 from steno.app.input_setup import InputSetup, McpOptions
 from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import PreparedPrompt, RawPrompt, prepare_prompt, prepare_retry
-from steno.app.sessions import SessionStart
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, settings_from_options
 from steno.cli.console_approver import NO_TERMINAL, ConsoleApprover, has_terminal

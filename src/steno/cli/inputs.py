@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.agent.references import ReferenceTracker, TrackedReference
+from steno.agent.resolve_references import ReferenceTracker, TrackedReference
 from steno.app.session_log import SessionLog
-from steno.app.sessions import LAST_SESSION, find_session, session_folder
+from steno.app.session_lookup import LAST_SESSION, find_session, session_folder
 from steno.app.settings_loader import load_settings_leniently
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store

@@ -19,7 +19,7 @@ from typing import Final
 from steno import StenoError, __version__
 from steno.app.errors import UsageError
 from steno.cli.arguments import CommandParser, ExitStatus
-from steno.cli.lazy_parts import COMMANDS, AddCommands
+from steno.cli.command_table import COMMANDS, AddCommands
 from steno.errors import MissingExtra
 from steno.render.output import OutputError, report_write_errors
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width

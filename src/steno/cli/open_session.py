@@ -11,7 +11,7 @@ from steno.app.folders import working_folder
 from steno.app.input_setup import McpOptions
 from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
-from steno.app.sessions import SessionStart
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import settings_from_options
 

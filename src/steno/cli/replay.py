@@ -24,7 +24,7 @@ from steno.app.compose import open_environment
 from steno.app.folders import working_folder
 from steno.app.select_model import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.sessions import explain_damage, find_session
+from steno.app.session_lookup import explain_damage, find_session
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store

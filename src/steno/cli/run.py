@@ -1,7 +1,7 @@
 """`steno` and `steno -p PROMPT`: the options, and the choice between terminal and single prompt.
 
 The full screen is painted before anything else is loaded, so this module imports nothing heavy:
-`lazy_parts` loads the one interface that is needed, and that loads the session after its first frame.
+`command_table` loads the one interface that is needed, and that loads the session after its first frame.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from steno.app.folders import config_folder, home_folder
 from steno.cli.arguments import Subparsers, add_store_option, parse_number, positive_int
-from steno.cli.lazy_parts import (
+from steno.cli.command_table import (
     load_full_screen,
     load_headless,
     load_plain_mode,

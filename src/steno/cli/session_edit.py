@@ -8,7 +8,7 @@ from typing import Final
 
 from steno.app.folders import user_name
 from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.sessions import explain_damage, find_session
+from steno.app.session_lookup import explain_damage, find_session
 from steno.cli.arguments import ExitStatus
 from steno.cli.store_options import open_existing_store
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError

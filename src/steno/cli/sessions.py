@@ -33,7 +33,7 @@ from steno.app.session_files import (
     with_free_id,
 )
 from steno.app.session_log import SessionLog, describe_log_entry
-from steno.app.sessions import (
+from steno.app.session_lookup import (
     FOLDER_KEY,
     UnreadableSessions,
     find_by_title,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from steno.app.errors import UsageError
-from steno.app.sessions import (
+from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
     UnreadableSessions,
     find_session,

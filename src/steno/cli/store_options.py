@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from steno.app.errors import UsageError
 from steno.app.folders import settings_files, working_folder
-from steno.app.sessions import UnreadableSessions, open_store_quietly
+from steno.app.session_lookup import UnreadableSessions, open_store_quietly
 from steno.cli.arguments import ExitStatus
-from steno.cli.lazy_parts import read_store_setting
+from steno.cli.command_table import read_store_setting
 from steno.errors import InvalidValue, Missing
 from steno.store import MemoryStore, Store
 from steno.store.locate import STORE_VARIABLE, StoreAddress, default_address, read_address

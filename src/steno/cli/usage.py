@@ -22,7 +22,7 @@ from steno.app.reports.usage import (
     usage_as_json,
     usage_row,
 )
-from steno.app.sessions import (
+from steno.app.session_lookup import (
     UnreadableSessions,
     find_session,
     readable_headers,

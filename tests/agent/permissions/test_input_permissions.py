@@ -19,7 +19,7 @@ from steno.agent import (
     Permissions,
 )
 from steno.agent.recorder import RunRecorder, ignore_event
-from steno.agent.references import build_input_authorizer
+from steno.agent.resolve_references import build_input_authorizer
 from steno.agent.results import ResultCode
 from steno.errors import ToolFailed, Unresolved
 from steno.inputs.references import InputResolver

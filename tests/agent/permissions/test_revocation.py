@@ -12,8 +12,8 @@ from steno.agent import CallbackApprover, Gate
 from steno.agent.permissions.grants import Revocations, SessionGrants
 from steno.agent.permissions.rules import PermissionRule
 from steno.agent.recorder import RunRecorder, ignore_event, rewind_branch
-from steno.agent.references import build_input_authorizer
 from steno.agent.replay.verify import replay
+from steno.agent.resolve_references import build_input_authorizer
 from steno.errors import Unavailable
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
 from steno.records.entry import Entry, Redacted, Repair, Rewind

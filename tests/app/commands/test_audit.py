@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.dispatch import SESSION_COMMANDS
 from steno.app.session_state import CommandContext
 from steno.records.entry import ApprovalStatus
 from steno.store import MemoryStore, Store
@@ -25,7 +25,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 async def ask(context: CommandContext) -> str:
-    return (await CONTEXT_COMMANDS["audit"](context, "")).text
+    return (await SESSION_COMMANDS["audit"](context, "")).text
 
 
 def rows(text: str) -> list[list[str]]:

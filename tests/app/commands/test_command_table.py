@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.dispatch import SESSION_COMMANDS
 from steno.app.commands.table import COMMANDS
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.entry import Mode
@@ -41,7 +41,7 @@ def test_every_command_is_known_before_anything_was_said(project: Path, name: st
 
 
 def test_no_command_is_answered_that_help_does_not_list() -> None:
-    assert {*CONTEXT_COMMANDS} <= {command.name for command in COMMANDS}
+    assert {*SESSION_COMMANDS} <= {command.name for command in COMMANDS}
 
 
 def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.dispatch import SESSION_COMMANDS
 from steno.app.session import CommandReply
 from steno.app.session_state import CommandContext
 from steno.messages.outcome import Outcome
@@ -54,7 +54,7 @@ def shown(
     folder: Path, argument: str = "", *, begin: Callable[[Store], Conversation] | None = None
 ) -> CommandReply:
     async def ask(context: CommandContext) -> CommandReply:
-        return await CONTEXT_COMMANDS["diff"](context, argument)
+        return await SESSION_COMMANDS["diff"](context, argument)
 
     return with_context(folder, ask, begin=begin)
 

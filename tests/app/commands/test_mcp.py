@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steno import Missing
-from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.dispatch import SESSION_COMMANDS
 from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed
 from tests.app.command_setup import with_context
@@ -26,7 +26,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def told(project: Path, argument: str = "") -> str:
     async def ask(context: CommandContext) -> str:
-        return (await CONTEXT_COMMANDS["mcp"](context, argument)).text
+        return (await SESSION_COMMANDS["mcp"](context, argument)).text
 
     return with_context(project, ask)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, Usage
-from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.dispatch import SESSION_COMMANDS
 from steno.app.session_state import CommandContext
 from steno.records.entry import Compaction
 from steno.store import Store
@@ -26,7 +26,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 async def ask(context: CommandContext) -> str:
-    return (await CONTEXT_COMMANDS["usage"](context, "")).text
+    return (await SESSION_COMMANDS["usage"](context, "")).text
 
 
 def say(conversation: Conversation, read: int, written: int) -> None:

@@ -96,7 +96,7 @@ def test_nothing_is_loaded_before_the_first_paint_that_it_does_without(tmp_path:
 
 
 def test_whatever_is_loaded_before_the_first_paint_is_noticed(tmp_path: Path) -> None:
-    seen = _watch(tmp_path, last="steno.ui.tui.app", later=("argparse",), patience_s=0)
+    seen = _watch(tmp_path, last="steno.ui.tui.start", later=("argparse",), patience_s=0)
     assert seen == {"early": ["argparse"], "painted": False}
 
 

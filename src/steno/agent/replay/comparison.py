@@ -22,7 +22,7 @@ from steno.agent.agent import Agent
 from steno.agent.events import EndReason, RunResult
 from steno.agent.permissions.gate import GateDecision, PermissionGate
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
-from steno.agent.runner import CallContext, ToolRunner
+from steno.agent.tool_runner import CallContext, ToolRunner
 from steno.errors import InvalidValue
 from steno.log.conversation import Conversation
 from steno.log.queries import Price, cost_by_model, current_model, total_usage

@@ -24,7 +24,7 @@ from steno.agent.replay.recorded_run import (
     with_recorded_wording,
 )
 from steno.agent.results import ResultCode
-from steno.agent.runner import CallContext
+from steno.agent.tool_runner import CallContext
 from steno.assemble import Assembler, events_from_message
 from steno.errors import CutShort, LogError, Missing, ProviderError
 from steno.log.chain import entry_digest
@@ -372,7 +372,7 @@ def _denial_code(result: ToolResultMessage) -> ResultCode:
 
 @final
 class RecordedRunner:
-    """Returns the recorded results (`steno.agent.runner.ToolRunner`)."""
+    """Returns the recorded results (`steno.agent.tool_runner.ToolRunner`)."""
 
     def __init__(self, state: ReplayState) -> None:
         """Take the state of the replay."""

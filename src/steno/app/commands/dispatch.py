@@ -33,7 +33,7 @@ from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.terminal_text import terminal_line
 from steno.suggest import suggest_name
 
-CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[CommandReply]]]] = (
+SESSION_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[CommandReply]]]] = (
     MappingProxyType(
         {
             "audit": run_audit,
@@ -45,7 +45,7 @@ CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[C
     )
 )
 """Commands that only read the context. They take the argument, and raise StenoError."""
-_TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
+TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
 
 
 def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
@@ -103,9 +103,9 @@ class CommandDispatcher:
         """Run a command. Raises StenoError, Missing for an unknown one."""
         if name in self._handlers:
             return await self._handlers[name](argument.strip())
-        if name in CONTEXT_COMMANDS:
-            return await CONTEXT_COMMANDS[name](self._state.command_context, argument.strip())
-        if name in _TERMINAL_COMMANDS:
+        if name in SESSION_COMMANDS:
+            return await SESSION_COMMANDS[name](self._state.command_context, argument.strip())
+        if name in TERMINAL_COMMANDS:
             raise _terminal_only(name)
         near = suggest_name(name, [command.name for command in COMMANDS])
         raise Missing(f"there is no such command; {near}", code="no_such_command", place=f"/{name}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from steno.app.session_log import SessionLog, describe_log_entry
-from steno.app.sessions import UNREADABLE_ERRORS
+from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.log.chain import Verification
 from steno.log.queries import entry_decision, entry_kinds, tools_of
 from steno.messages.call import original_tool_name

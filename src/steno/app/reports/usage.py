@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from steno.app.sessions import UnreadableSessions
+from steno.app.session_lookup import UnreadableSessions
 from steno.log.queries import Price, cost_of
 from steno.log.tree import EntryNode
 from steno.messages.message import AssistantMessage

@@ -1,47 +1,390 @@
-"""Start the full screen.
+"""The app of the full screen: widgets and keys.
 
-The session controller and everything that it imports load after the first paint. The import is
-inside a function, so that import-linter reads it and the first paint does not wait for it.
+It paints before a session is opened and before the controller is imported. So nothing here depends
+on a session, and nothing heavy is imported.
 """
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
 
-from steno.ui.tui.terminal_app import Controller, SessionOpener, TerminalApp
+from textual import events, on
+from textual.actions import SkipAction
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from steno.render.items import ItemKind, TranscriptItem
+from steno.ui.prompt_history import PromptHistory
+from steno.ui.tui.prompt.prompt import Prompt
+from steno.ui.tui.status import StatusLine
+from steno.ui.tui.terminal_driver import TerminalDriver
+from steno.ui.tui.themes import THEMES, NoColorFilter
+from steno.ui.tui.transcript.view import Transcript
+
+SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
+"""Opens a session (`steno.app.session`), and reports its progress."""
+_PROMPT_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
+_CONVERSATION_ACTIONS: Final = frozenset(
+    {
+        *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "decide"),
+        *("scroll_page", "select", "help", "walk", "leave_block"),
+    }
+)
+"""Actions that need the transcript on top of the screen stack."""
+_PROMPT_ACTIONS: Final = frozenset({"leave_if_blank", "scroll_page"})
+_TRANSCRIPT_ACTIONS: Final = frozenset({"walk", "leave_block"})
+"""Actions that need the focus on the transcript."""
+_ITEM_KEYS: Final = frozenset({"y", "e"})
+"""Keys for the selected item, not for the prompt."""
+_ITEM_KEY_HINTS: Final = "Enter folds · y copies · e says it again · Esc back"
+_DOUBLE_PRESS_S: Final = 2.0
+"""Within how many seconds Ctrl+C has to come twice to leave."""
 
 
-def run_terminal(
-    open_session: SessionOpener, *, theme: str, history: Path | None, first: str = ""
-) -> int:
-    """Run the full screen until the user leaves; return the exit status.
+class Controller(Protocol):
+    """Handles the keys once a session is open."""
 
-    `first` is sent as soon as the session is open. Raises the error that kept it from opening.
+    async def run(self, early: Sequence[Prompt.Submitted]) -> None:
+        """Run what was typed early, and work until the user leaves."""
+        ...
+
+    def submit(self, sent: Prompt.Submitted) -> None:
+        """Run what was typed."""
+        ...
+
+    def open_help(self) -> None:
+        """Show the help."""
+        ...
+
+    def complete(self, typed: str) -> None:
+        """Request suggestions."""
+        ...
+
+    def interrupt(self) -> bool:
+        """Interrupt whatever runs; return whether anything did."""
+        ...
+
+    def change_mode(self) -> None:
+        """Go from plan to act, or back."""
+        ...
+
+    def open_tree(self) -> None:
+        """Show the branches."""
+        ...
+
+    def focus_approvals(self) -> None:
+        """Focus the approval panel."""
+        ...
+
+    def edit_item(self, item: TranscriptItem) -> None:
+        """Load a user message into the prompt, in a new branch before it."""
+        ...
+
+    def leave(self) -> None:
+        """Stop working, in order."""
+        ...
+
+
+@final
+class TerminalApp(App[int]):
+    """A transcript, a prompt and a status line."""
+
+    TITLE: str | None = "steno"
+    ENABLE_COMMAND_PALETTE: ClassVar[bool] = False
+    CSS: ClassVar[str] = """
+    Screen { layout: vertical; }
+    #transcript { height: 1fr; min-height: 4; }
     """
-    app = create_app(open_session, theme=theme, history=history)
-    if first:
-        app.send_first(first)
-    app.run()
-    if app.failure is not None:
-        raise app.failure
-    return app.status
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave_block", "back", show=False, priority=True),
+        Binding("escape", "interrupt", "interrupt", show=False),
+        Binding("shift+tab", "change_mode", "plan/act", priority=True),
+        Binding("ctrl+c", "stop", "stop", priority=True),
+        Binding("ctrl+d", "leave_if_blank", "leave", priority=True),
+        Binding("ctrl+q", "leave", "leave", priority=True),
+        Binding("ctrl+o", "fold", "fold", priority=True),
+        Binding("ctrl+t", "tree", "tree", priority=True),
+        Binding("ctrl+g", "decide", "decide", priority=True),
+        Binding("pageup", "scroll_page(-1)", "scroll", priority=True),
+        Binding("pagedown", "scroll_page(1)", "scroll", priority=True),
+        Binding("alt+up", "select(-1)", "select", priority=True),
+        Binding("alt+down", "select(1)", "select", priority=True),
+        Binding("up", "walk(-1)", "select", show=False, priority=True),
+        Binding("down", "walk(1)", "select", show=False, priority=True),
+        Binding("f1", "help", "help"),
+    ]
+
+    def __init__(
+        self,
+        open_session: SessionOpener,
+        load_controller: ControllerLoader,
+        *,
+        theme: str = "steno-dark",
+        history: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the opener of the session, the loader of the controller, and settings of the screen."""
+        super().__init__(driver_class=TerminalDriver)
+        # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
+        for own in THEMES:
+            self.register_theme(own)
+        self.set_reactive(App.theme, theme)
+        self.stylesheet.set_variables(self.get_css_variables())
+        if self.no_color:
+            self._filters = [NoColorFilter()]  # Textual has no other way to set them
+        self.clock = clock
+        """Seconds that pass."""
+        self._open_session = open_session
+        self._load_controller = load_controller
+        self._prompt_history = PromptHistory(history)
+        self._controller: Controller | None = None
+        self._early_input: list[Prompt.Submitted] = []
+        self._ctrl_c_at = float("-inf")
+        self.failure: Exception | None = None
+        """The error that kept the session from opening."""
+        self.status: int = 0
+        """The exit status that is due."""
+
+    def compose(self) -> ComposeResult:
+        """Put everything on the screen that is there from the beginning."""
+        yield Transcript(id="transcript")
+        yield Prompt(history=self._prompt_history, id="prompt")
+        yield StatusLine(clock=self.clock, id="status")
+
+    @property
+    def transcript(self) -> Transcript:
+        """The conversation."""
+        return self.screen_stack[0].query_one("#transcript", Transcript)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt."""
+        return self.screen_stack[0].query_one("#prompt", Prompt)
+
+    @property
+    def status_line(self) -> StatusLine:
+        """The status line."""
+        return self.screen_stack[0].query_one("#status", StatusLine)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Offer none: commands are typed in the prompt."""
+        return ()
+
+    def send_first(self, text: str) -> None:
+        """Send a prompt as soon as the session is open."""
+        self._early_input.append(Prompt.Submitted(text, (), ""))
+
+    # -- beginning and end -------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Apply the theme, and start the session after the first paint."""
+        self.prompt.hint = _PROMPT_HINT
+        self.prompt.focus()
+        self.status_line.show_activity("starting")
+        self.call_after_refresh(self._start_session)
+
+    def _start_session(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            loop.add_signal_handler(number, self._stop_on_signal, number)
+        self.run_worker(self._run_session(), name="work", exit_on_error=False)
+
+    async def _run_session(self) -> None:
+        """Open a session and run it; the task that opened it closes it."""
+        try:
+            # In a thread: this import takes as long as everything on the screen.
+            create_controller = await asyncio.to_thread(self._load_controller)
+            async with self._open_session(self._show_activity) as session:
+                controller = self._controller = create_controller(self, session)
+                self.status_line.show_activity(None)
+                await controller.run(self._early_input)
+        except Exception as exc:  # noqa: BLE001 - whoever runs the terminal raises it again
+            self.failure, self.status = exc, 1
+        finally:
+            self._controller = None
+        self.exit(self.status)
+
+    def _show_activity(self, text: str) -> None:
+        """Show what the session waits for; once it is open, that can be interrupted."""
+        self.status_line.show_activity(text, is_interruptible=self._controller is not None)
+
+    def _stop_on_signal(self, number: signal.Signals) -> None:
+        self.status = 128 + number
+        self.action_leave()
+
+    # -- input ----------------------------------------------------------------------------
+
+    @on(Prompt.Submitted)
+    def _submit_prompt(self, message: Prompt.Submitted) -> None:
+        if self._controller is not None:
+            self._controller.submit(message)
+        else:
+            self._early_input.append(message)
+            self.transcript.add_item(
+                TranscriptItem(ItemKind.NOTICE, body="starting; this is said as soon as it can")
+            )
+
+    @on(Prompt.CompletionRequested)
+    def _request_completions(self, message: Prompt.CompletionRequested) -> None:
+        if self._controller is not None:
+            self._controller.complete(message.typed)
+
+    @on(Prompt.Notified)
+    def _show_notice(self, message: Prompt.Notified) -> None:
+        self.transcript.add_item(TranscriptItem(ItemKind.NOTICE, body=message.text))
+
+    @on(Transcript.UnseenChanged)
+    def _show_unseen_count(self, message: Transcript.UnseenChanged) -> None:
+        self.status_line.show_unseen_count(message.count)
+
+    @on(Transcript.EditRequested)
+    def _edit_item(self, message: Transcript.EditRequested) -> None:
+        if self._controller is not None:
+            self._controller.edit_item(message.item)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Send keys that no widget takes to the prompt."""
+        is_typed = isinstance(event, events.Paste) or (
+            isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
+        )
+        # Without the focus of the terminal, nothing here has it; it comes back with the key.
+        is_ours = self.app_focus and len(self.screen_stack) == 1
+        if is_typed and is_ours and self.focused in (None, self.transcript):
+            self._leave_item()
+        await super().on_event(event)
+
+    def _is_item_key(self, event: events.Key) -> bool:
+        return event.key in _ITEM_KEYS and self.transcript.selected is not None
+
+    @property
+    def _is_transcript_focused(self) -> bool:
+        """Whether the transcript has the focus."""
+        return self.screen_stack[0].focused is self.transcript
+
+    def _leave_item(self) -> None:
+        self.transcript.deselect()
+        self.prompt.focus_at_once()
+
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _show_keys(self) -> None:
+        """Show the keys of a selected item."""
+        is_selected = self._is_transcript_focused and self.transcript.selected is not None
+        self.status_line.show_keys(_ITEM_KEY_HINTS if is_selected else None)
+
+    def on_approval_panel_dismissed(self) -> None:
+        """Focus the prompt; bound by name, because the panel is imported later."""
+        self.prompt.focus()
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave keys to other screens, and to the focused widget."""
+        if action in _PROMPT_ACTIONS and not self.prompt.has_focus_within:
+            return False
+        if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:
+            return False
+        return len(self.screen_stack) == 1 or action not in _CONVERSATION_ACTIONS
+
+    def action_interrupt(self) -> None:
+        """Interrupt whatever runs; if nothing does, clear the prompt."""
+        is_stopped = self._controller is not None and self._controller.interrupt()
+        if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
+            self.prompt.clear()
+        self.prompt.focus()
+
+    def action_stop(self) -> None:
+        """Copy the selection, clear the prompt, interrupt, or leave on the second time."""
+        if self.screen.get_selected_text():
+            self.screen.action_copy_text()
+            self.screen.clear_selection()
+        elif len(self.screen_stack) == 1 and not self.prompt.is_blank:
+            self.prompt.clear()
+        elif self._controller is None or not self._controller.interrupt():
+            if self.clock() - self._ctrl_c_at < _DOUBLE_PRESS_S:
+                self.action_leave()
+            self._ctrl_c_at = self.clock()
+            self.status_line.show_message("Ctrl+C again leaves")
+
+    def action_leave(self) -> None:
+        """Leave; a run is interrupted first, and recorded."""
+        if self._controller is not None:
+            self._controller.leave()
+        else:
+            self.exit(self.status)
+
+    def action_leave_if_blank(self) -> None:
+        """Leave, unless something was typed."""
+        if self.prompt.is_blank:
+            self.action_leave()
+        else:
+            self.prompt.action_delete_right()
+
+    def action_change_mode(self) -> None:
+        """Go from plan to act, or back."""
+        if self._controller is not None:
+            self._controller.change_mode()
+
+    def action_tree(self) -> None:
+        """Show the branches."""
+        if self._controller is not None:
+            self._controller.open_tree()
+
+    def action_decide(self) -> None:
+        """Focus the approval panel."""
+        if self._controller is not None:
+            self._controller.focus_approvals()
+
+    def action_help(self) -> None:
+        """Show the help."""
+        if self._controller is not None:
+            self._controller.open_help()
+
+    def action_fold(self) -> None:
+        """Unfold everything, or fold it again."""
+        can_fold: Sequence[TranscriptItem] = [one for one in self.transcript.items if one.can_fold]
+        is_any_folded = any(one.is_folded for one in can_fold)
+        self.transcript.fold_all(None, not is_any_folded)
+
+    def action_scroll_page(self, pages: int) -> None:
+        """Scroll the conversation, wherever the cursor is."""
+        if pages < 0:
+            self.transcript.scroll_page_up(animate=False)
+        else:
+            self.transcript.scroll_page_down(animate=False)
+
+    def action_select(self, step: int) -> None:
+        """Select another item."""
+        self.transcript.focus()
+        self.action_walk(step)
+
+    def action_walk(self, step: int) -> None:
+        """Select another item while one is selected."""
+        self.transcript.select(step)
+        self._show_keys()
+
+    def action_leave_block(self) -> None:
+        """Return to the prompt from the selected item."""
+        if self.transcript.selected is None:
+            raise SkipAction
+        self._leave_item()
+
+    def action_focus_next(self) -> None:
+        """Focus the approval panel from the prompt, and the prompt from elsewhere."""
+        if len(self.screen_stack) > 1:
+            super().action_focus_next()
+        elif self.prompt.has_focus_within:
+            self.action_decide()
+        else:
+            self.prompt.focus()
 
 
-def create_app(
-    open_session: SessionOpener,
-    *,
-    theme: str = "steno-dark",
-    history: Path | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> TerminalApp:
-    """Return the app with the controller that works on a session."""
-    return TerminalApp(open_session, _load_controller, theme=theme, history=history, clock=clock)
-
-
-def _load_controller() -> Callable[[TerminalApp, Any], Controller]:
-    from steno.ui.tui.controller import SessionController  # noqa: PLC0415 - see above
-
-    return SessionController
+ControllerLoader: TypeAlias = Callable[[], Callable[[TerminalApp, Any], Controller]]
+"""Imports the class of the controller, which is built from the app and the session."""

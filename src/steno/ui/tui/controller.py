@@ -1,6 +1,6 @@
 """Connects a session to the full screen: typed text becomes requests, events become items.
 
-Imported after the first paint; `terminal_app` is the screen itself.
+Imported after the first paint; `app` is the screen itself.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
+from steno.ui.tui.app import TerminalApp
 from steno.ui.tui.prompt.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from steno.ui.tui.screens.dialogs import PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
-from steno.ui.tui.terminal_app import TerminalApp
 from steno.ui.tui.themes import all_theme_names, theme_named
 from steno.ui.tui.transcript_state import TranscriptState
 

@@ -14,11 +14,11 @@ from textual.widgets import Input, TextArea
 from steno.app.input_setup import McpOptions
 from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
-from steno.app.sessions import SessionStart
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.tui.app import create_app
-from steno.ui.tui.terminal_app import SessionOpener, TerminalApp
+from steno.ui.tui.app import SessionOpener, TerminalApp
+from steno.ui.tui.start import create_app
 from tests.ui.idle_clock import LONG_ENOUGH_S, PATIENCE_S, ManualClock, settle, wait_until
 
 SIZE: Final = (100, 30)

@@ -16,8 +16,8 @@ from steno.app.session import AgentSession, PendingCallsChanged, PromptInput
 from steno.errors import Missing
 from steno.records.entry import Mode
 from steno.render.items import ItemKind
-from steno.ui.tui.app import run_terminal
-from steno.ui.tui.terminal_app import TerminalApp
+from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.start import run_terminal
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.agent_actions import begin_run, end_run
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen

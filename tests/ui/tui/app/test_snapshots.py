@@ -27,7 +27,7 @@ from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.ports import ApprovalRequest, Capability
-from steno.ui.tui.app import create_app
+from steno.ui.tui.start import create_app
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, opens_session
 from tests.ui.tui.tree_app import alternating_messages, branch_off

@@ -1,4 +1,4 @@
-"""The parts of the command line that are loaded only when they are needed.
+"""The table of commands, each loaded only when it is needed.
 
 Each function here imports one part, so that `steno --version` and `steno sessions list` start
 fast and import-linter still sees every dependency.
@@ -117,7 +117,7 @@ def _load_ocr() -> AddCommands:
 
 
 def _load_wires() -> AddCommands:
-    from steno.cli.wires import add_commands
+    from steno.cli.decode import add_commands
 
     return add_commands
 
@@ -159,7 +159,7 @@ class FullScreen(NamedTuple):
 
 def load_full_screen() -> FullScreen:
     """Load the full-screen terminal."""
-    from steno.ui.tui.app import run_terminal
+    from steno.ui.tui.start import run_terminal
     from steno.ui.tui.themes import default_theme, theme_named
 
     return FullScreen(run_terminal, theme_named, default_theme)

@@ -1,0 +1,47 @@
+"""Start the full screen.
+
+The session controller and everything that it imports load after the first paint. The import is
+inside a function, so that import-linter reads it and the first paint does not wait for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from steno.ui.tui.app import Controller, SessionOpener, TerminalApp
+
+
+def run_terminal(
+    open_session: SessionOpener, *, theme: str, history: Path | None, first: str = ""
+) -> int:
+    """Run the full screen until the user leaves; return the exit status.
+
+    `first` is sent as soon as the session is open. Raises the error that kept it from opening.
+    """
+    app = create_app(open_session, theme=theme, history=history)
+    if first:
+        app.send_first(first)
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+    return app.status
+
+
+def create_app(
+    open_session: SessionOpener,
+    *,
+    theme: str = "steno-dark",
+    history: Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> TerminalApp:
+    """Return the app with the controller that works on a session."""
+    return TerminalApp(open_session, _load_controller, theme=theme, history=history, clock=clock)
+
+
+def _load_controller() -> Callable[[TerminalApp, Any], Controller]:
+    from steno.ui.tui.controller import SessionController  # noqa: PLC0415 - see above
+
+    return SessionController
