@@ -62,7 +62,10 @@ LOADED_LATE = {
     "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
     "cli/command_table.py": {
         *(f"steno.cli.{name}" for name in ("run", "models", "doctor", "sessions", "approvals")),
-        *(f"steno.cli.{name}" for name in ("explain", "inputs", "audit", "store", "usage")),
+        *(
+            f"steno.cli.{name}"
+            for name in ("explain", "inputs", "audit", "verify", "store", "usage")
+        ),
         *(f"steno.cli.{name}" for name in ("replay", "feedback", "permissions", "mcp", "config")),
         *(f"steno.cli.{name}" for name in ("ocr", "decode", "headless", "plain", "open_session")),
         *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),

@@ -1,22 +1,18 @@
-"""`steno audit` and `steno verify`."""
+"""`steno audit`."""
 
 from __future__ import annotations
 
 import json
 import re
 from hashlib import sha256
-from pathlib import Path
-from zlib import crc32
 
 import pytest
 
 from steno import ChatMessage, ToolCall
-from steno.codec import decode_entry
 from steno.formats import FORMATS
 from steno.messages.content import OWN_FORMAT, Opaque
 from steno.messages.outcome import Outcome
 from steno.records.entry import Approval, ApprovalStatus, Repair
-from steno.records.stored_record import Header, Record
 from steno.store import open_store
 from tests.cli.program import on_terminal, run_steno, sample_session, store_sample_session
 
@@ -214,110 +210,3 @@ def test_on_a_terminal_nothing_of_a_decision_is_cut(address: str) -> None:
     assert "    pytest -q tests · for the session: bash(pytest *)\n" in told
     assert "    src/a.py\n" in told
     assert "    grant_revoked: bash(pytest *) is no longer allowed for this session\n" in told
-
-
-# -- verify --------------------------------------------------------------------------------------
-
-
-def tamper(folder: Path, name: str, old: bytes, new: bytes) -> None:
-    """Change a word in a session file, and the checksum of its line with it."""
-    (file,) = [path for path in folder.rglob("*") if name in path.name]
-    lines = file.read_bytes().split(b"\n")
-    for number, line in enumerate(lines):
-        if old in line:
-            checked = line.split(b",", 1)[1].replace(old, new)
-            lines[number] = b'{"crc":"%08x",' % crc32(checked) + checked
-    file.write_bytes(b"\n".join(lines))
-
-
-def test_an_intact_session_is_told_with_its_heads(address: str) -> None:
-    conversation = store_sample_session(address)
-    told = run_steno("verify", "talk")
-    heads = {name: conversation.digest(id or "") for name, id in conversation.branches.items()}
-    assert (told.status, told.err) == (0, "")
-    assert told.out.splitlines() == [
-        "intact  talk  12 entries",
-        f"  {heads['main']}  main",
-        f"  {heads['other']}  other",
-    ]
-    found = json.loads(run_steno("verify", "talk", "--json").out)
-    assert (found["intact"], found["entries"], found["heads"]) == (True, 12, heads)
-
-
-def test_a_digest_that_was_kept_elsewhere_is_found_again(address: str) -> None:
-    conversation = store_sample_session(address)
-    second = conversation.digest(conversation.entries()[1].id)
-    for given in (second, second.upper()):
-        told = run_steno("verify", "talk", "--head", given)
-        assert told.status == 0
-        assert "the digest is that of record 2" in told.out
-    told = run_steno("verify", "talk", "--head", "0" * 64)
-    problem = "it is another session, or its past was rewritten"
-    assert told.status == 1
-    assert told.err == f"steno: session talk: the chain does not hold this digest: {problem}\n"
-    assert run_steno("verify", "talk", "--head", second[:12]).status == 2
-
-
-def test_the_first_bad_record_is_named(tmp_path: Path) -> None:
-    address = f"jsonl:{tmp_path / 'kept'}"
-    conversation = store_sample_session(address)
-    tamper(tmp_path / "kept", "talk", b"Is it broken?", b"Is it mended?")
-    told = run_steno("verify", "talk", "--store", address)
-    entry = conversation.entries()[1].id
-    problem = "its digest does not fit: it, or what came before it, was changed"
-    assert told == (1, "", f"steno: session talk: record 2 (entry {entry}): {problem}\n")
-    again = run_steno("verify", "talk", "--json", "--store", address)
-    assert again.status == 1
-    found = json.loads(again.out)
-    assert not found["intact"]
-    assert found["bad"] == {"seq": 2, "entry_id": entry, "problem": problem}
-
-
-def test_all_sessions_are_checked_and_the_bad_ones_named(tmp_path: Path) -> None:
-    address = f"jsonl:{tmp_path / 'kept'}"
-    with open_store(address) as store:
-        sample_session(store, id="one")
-        sample_session(store, id="two")
-        sample_session(store, id="three")
-    tamper(tmp_path / "kept", "two", b"Is it broken?", b"Is it mended?")
-    (file,) = [path for path in (tmp_path / "kept").rglob("*") if "three" in path.name]
-    lines = file.read_bytes().split(b"\n")
-    file.write_bytes(b"\n".join([*lines[:4], b"rubbish", *lines[5:]]))
-    told = run_steno("verify", "--all", "--store", address)
-    assert told.status == 1
-    assert told.out == "intact  one  12 entries\n"
-    three, two = told.err.splitlines()
-    assert three.startswith("steno: session three: ")
-    assert two.startswith("steno: session two: record 2 ")
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["talk", "--all"], ["--all", "--head", "0" * 64], ["talk", "--head", "x"]]
-)
-def test_what_to_verify_has_to_be_clear(arguments: list[str]) -> None:
-    told = run_steno("verify", *arguments)
-    assert told.status == 2
-    assert "usage: steno verify" in told.err
-
-
-def test_in_a_store_without_sessions_all_is_well(home: Path) -> None:
-    assert run_steno("verify", "--all") == (0, "", "")
-    assert list(home.iterdir()) == []
-
-
-def test_entries_of_a_newer_version_are_said_not_to_be_checked(address: str) -> None:
-    newer = decode_entry('{"v":3,"id":"n1","what":"is this"}')
-    record = Record(seq=1, branch="main", entry=newer, digest="ab" * 32)
-    with open_store(address) as store:
-        store.add_session(Header(id="newer"), [record])
-    told = run_steno("verify", "newer")
-    assert told.status == 3
-    assert told.err == "steno: session newer: only a newer steno can check all of it\n"
-    assert run_steno("verify", "newer", "--allow-newer").status == 0
-
-
-def test_an_error_is_no_way_to_a_terminal(address: str) -> None:
-    told = run_steno("sessions", "show", "\x1b]0;owned\x07id")
-    assert told.status == 1
-    assert "\x1b" not in told.err
-    assert "\x07" not in told.err

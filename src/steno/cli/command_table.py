@@ -68,6 +68,12 @@ def _load_audit() -> AddCommands:
     return add_commands
 
 
+def _load_verify() -> AddCommands:
+    from steno.cli.verify import add_commands
+
+    return add_commands
+
+
 def _load_store() -> AddCommands:
     from steno.cli.store import add_commands
 
@@ -131,7 +137,7 @@ COMMANDS: Final = {
     "explain": _load_explain,
     "inputs": _load_inputs,
     "audit": _load_audit,
-    "verify": _load_audit,
+    "verify": _load_verify,
     "store": _load_store,
     "usage": _load_usage,
     "replay": _load_replay,
