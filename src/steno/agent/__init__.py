@@ -32,6 +32,7 @@ from steno.agent.permissions.gate import (
     decide_later,
 )
 from steno.agent.permissions.rules import AgentRole, PermissionRule, Permissions
+from steno.agent.results import ResultCode
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
 from steno.agent.tool_runner import Runner
@@ -72,6 +73,7 @@ __all__ = [
     "NoticeCode",
     "PermissionRule",
     "Permissions",
+    "ResultCode",
     "RunEnded",
     "RunResult",
     "Runner",

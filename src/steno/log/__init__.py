@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         cost_of,
         entry_decision,
         labels_of,
+        result_code,
         select_entries,
         total_usage,
     )
@@ -29,6 +30,7 @@ __all__ = [
     "cost_of",
     "entry_decision",
     "labels_of",
+    "result_code",
     "select_entries",
     "total_usage",
 ]
@@ -43,6 +45,7 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
             "cost_of",
             "entry_decision",
             "labels_of",
+            "result_code",
             "select_entries",
             "total_usage",
         ),
