@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import functools
 import io
 import re
 import subprocess
@@ -14,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RUNNABLE = [page for page in PAGES if page.name != "CONTRIBUTING.md"]  # it shows how a test looks
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))[1:]  # the demo has a test of its own
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL
@@ -61,6 +64,26 @@ def test_links_between_documents_lead_somewhere(page: Path) -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CLASS_NAME = re.compile(r"`((?:[A-Z][a-z0-9]+)+)(?:\([^`]*\))?`")
+FOREIGN_CLASSES = {"CancelledError", "Path", *dir(builtins)}
+CLASS_DEFINITION = re.compile(r"^\s*class (\w+)|^(\w+)(?:: TypeAlias)? = ", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.stem)
+def test_classes_that_guides_name_exist(page: Path) -> None:
+    """A rename must not leave an old name in the prose of a guide: code blocks run, prose does not."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    assert set(CLASS_NAME.findall(text)) <= known_classes() | FOREIGN_CLASSES
+
+
+@functools.cache
+def known_classes() -> set[str]:
+    sources = (ROOT / "src").rglob("*.py")
+    defined = (CLASS_DEFINITION.findall(path.read_text(encoding="utf-8")) for path in sources)
+    return {name for names in defined for pair in names for name in pair if name}
 
 
 def layers_of(page: Path) -> list[list[str]]:
