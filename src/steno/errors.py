@@ -85,6 +85,14 @@ class StenoError(Exception):
         if code is not None:
             self.code = code
 
+    def text_unless_at(self, *places: str) -> str:
+        """Return the text without its place if that is one of these: the caller names it."""
+        return self._with_facts(self.message) if self.place in places else str(self)
+
+    def _with_facts(self, text: str) -> str:
+        """Return a text with the facts that follow the message of such an error."""
+        return text
+
 
 class InvalidValue(StenoError, ValueError):
     """A value breaks a rule of the vocabulary; nothing was created.
@@ -228,14 +236,16 @@ class ProviderError(StenoError):
         """How long the provider asks to wait, if it gave a time."""
 
     def __str__(self) -> str:
-        text = super().__str__()
+        return self._with_facts(super().__str__())
+
+    def _with_facts(self, text: str) -> str:
         kind = self.provider_code or self.provider_type
-        notes = [
+        facts = [
             *([f"status {self.status}"] if self.status is not None else []),
             *([kind] if kind else []),
             *([f"request {self.request_id}"] if self.request_id else []),
         ]
-        return f"{text} ({', '.join(notes)})" if notes else text
+        return f"{text} ({', '.join(facts)})" if facts else text
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         return type(self), self.args, self.__dict__

@@ -24,7 +24,6 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 from steno.agent.events import CallEnded, Notice, NoticeCode
 from steno.agent.permissions.rules import PermissionRule, find_covering_rules
 from steno.agent.results import ResultCode
-from steno.app.errors import text_without_place
 from steno.app.folders import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
 from steno.log.queries import result_code
@@ -63,7 +62,7 @@ def read_rule(text: str) -> PermissionRule:
         rule = PermissionRule.parse(text)
         check_rule_tool(rule)
     except InvalidValue as exc:
-        text = text_without_place(exc, "rule")
+        text = exc.text_unless_at("rule")
         raise InvalidValue(text, code=exc.code, place="rule") from None
     return rule
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from steno.app.errors import UsageError, text_without_place
+from steno.app.errors import UsageError
 from steno.app.settings import variable_name
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, NotFound, StenoError
@@ -54,7 +54,7 @@ def name_model_in_errors(name: str, origin: str) -> Generator[None]:
         if name:
             # An error about the name, or about the vendor where only a vendor was named.
             text, place = (
-                text_without_place(exc, *_ERROR_PLACES, name),
+                exc.text_unless_at(*_ERROR_PLACES, name),
                 f"{origin} {terminal_line(name)}",
             )
         if isinstance(exc, NotFound):

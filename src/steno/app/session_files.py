@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.errors import UsageError, text_without_place
+from steno.app.errors import UsageError
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
@@ -226,7 +226,7 @@ def _decode_lines(data: bytes) -> SessionRecords:
         try:
             content = decode_line(line)
         except (Damaged, InvalidDocument) as exc:
-            text = text_without_place(exc, "line")
+            text = exc.text_unless_at("line")
             raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
         if isinstance(content, Header) != (number == 1):
             raise InvalidDocument(

@@ -128,7 +128,7 @@ def summarize_entry(entry: Entry, log: SessionLog) -> str:
     """Return the content of an entry on one line."""
     if isinstance(entry.payload, Message):
         passages = map(block_passage, entry.payload.content)
-        texts = [terminal_line(passage.text) for passage in passages if passage.style != "dim"]
+        texts = [terminal_line(passage.text) for passage in passages if not passage.is_secondary]
         return " ".join(filter(None, texts))
     return terminal_line(describe_log_entry(entry, log))
 

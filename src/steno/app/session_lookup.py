@@ -14,7 +14,6 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.app.errors import text_without_place
 from steno.errors import (
     Conflict,
     Damaged,
@@ -151,7 +150,7 @@ class UnreadableSessions:
         """Add a session with its problem; None stands for one whose id cannot be read."""
         if session is not None:
             self.sessions.append(session)
-        text = terminal_line(text_without_place(problem, f"session {session}"))
+        text = terminal_line(problem.text_unless_at(f"session {session}"))
         place = "" if session is None else f"session {terminal_line(session)}: "
         self.lines.append(place + text)
 
@@ -176,7 +175,7 @@ def explain_damage(session: str) -> Generator[None]:
         yield
     except Damaged as exc:
         name = terminal_line(session)
-        text = text_without_place(exc, f"session {session}", "session")
+        text = exc.text_unless_at(f"session {session}", "session")
         raise Damaged(
             f"{text} (`steno verify {name}` looks at it)", code=exc.code, place=f"session {name}"
         ) from exc
@@ -372,7 +371,7 @@ def _describe_skipped(store: Store, id: str) -> str:
     try:
         store.summary(id)
     except UNREADABLE_ERRORS as exc:
-        why = terminal_line(text_without_place(exc, f"session {id}"))
+        why = terminal_line(exc.text_unless_at(f"session {id}"))
     return (
         f"session {name}: passed over, although it may be the latest of this folder: {why}; "
         f"`steno verify {name}` looks at it"

@@ -174,7 +174,7 @@ class VendorProbe:
             outcome = f"the key is in {variable}, but {exc}" if variable else str(exc)
             return _build_unusable(vendor, "missing_extra", outcome)
         except StenoError as exc:
-            return _build_unusable(vendor, exc.code, _text_without_place(exc, vendor.name))
+            return _build_unusable(vendor, exc.code, exc.text_unless_at(vendor.name))
         choice = choose_model(vendor.provider_name, models)
         if not choice:
             outcome = f"{vendor.base_url} lists no model to talk to"
@@ -224,12 +224,6 @@ def _build_unusable(
     return DiscoveryResult(
         where=vendor.name, title=vendor.title, outcome=outcome, code=code, models=models
     )
-
-
-def _text_without_place(error: StenoError, place: str) -> str:
-    """Return the text of an error, without its place if a reader knows that already."""
-    text = str(error)
-    return text[len(f"{place}: ") :] if error.place == place else text
 
 
 def choose_model(maker: str, models: Sequence[Model]) -> str:

@@ -42,7 +42,12 @@ from steno.records.entry import (
     Resolution,
     Rewind,
 )
-from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
+from steno.render.terminal_text import (
+    display_width,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
 
 AUDIT_ORIGIN_FIELDS: Final = (("by", "actor"), ("from", "origin"))
 """The words for the origin of an entry, and the members of its audit that hold it."""
@@ -132,6 +137,14 @@ def summarize_call(call: AnyToolCall) -> str:
     """Return a call on one line: its tool and its main argument."""
     return truncate_to_width(
         terminal_line(f"{original_tool_name(call)} {_main_argument(call)}"), _MAX_CALL_SUMMARY
+    )
+
+
+def summarize_arguments(call: AnyToolCall) -> str:
+    """Return the main argument of a call on one line, as much of it as `summarize_call` shows."""
+    name_width = display_width(terminal_line(original_tool_name(call)))
+    return truncate_to_width(
+        terminal_line(_main_argument(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
     )
 
 

@@ -54,6 +54,8 @@ class Passage(NamedTuple):
     style: str = ""
     is_detail: bool = False
     """Whether it is a detail, of which less is shown."""
+    is_secondary: bool = False
+    """Whether a summary omits it: thinking, tracebacks, unknown blocks."""
 
 
 def message_passages(message: Message) -> Iterator[Passage]:
@@ -69,7 +71,9 @@ def message_passages(message: Message) -> Iterator[Passage]:
         if failure.message != message.text:
             yield Passage(terminal_text(failure.message), "red")
         if failure.traceback:
-            yield Passage(terminal_text(failure.traceback), "dim", is_detail=True)
+            yield Passage(
+                terminal_text(failure.traceback), "dim", is_detail=True, is_secondary=True
+            )
     if isinstance(message, AssistantMessage) and (stopped := describe_unusual_stop(message)):
         yield Passage(f"[{stopped}]", "yellow")
 
@@ -80,7 +84,7 @@ def block_passage(block: Block) -> Passage:
         case Text():
             return Passage(terminal_text(block.text))
         case Thinking():
-            return Passage(thinking_text(block), "dim", is_detail=True)
+            return Passage(thinking_text(block), "dim", is_detail=True, is_secondary=True)
         case ToolCall() | InvalidToolCall():
             return _call_passage(block)
         case Image(source=ImageBlob(sha256=sha256)):
@@ -91,7 +95,7 @@ def block_passage(block: Block) -> Passage:
             text = f"\n{terminal_text(block.text)}" if block.text else ""
             return Passage(f"[{describe_reference(block)}]{text}", "cyan", is_detail=True)
         case Opaque():
-            return Passage(f"[{describe_opaque(block)}]", "dim")
+            return Passage(f"[{describe_opaque(block)}]", "dim", is_secondary=True)
         case _:
             assert_never(block)
 

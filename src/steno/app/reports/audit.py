@@ -9,10 +9,9 @@ from steno.app.session_log import SessionLog, describe_log_entry
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.log.chain import Verification
 from steno.log.queries import entry_decision, entry_kinds, tools_of
-from steno.messages.call import original_tool_name
 from steno.messages.message import ToolResultMessage
 from steno.records.entry import Approval, Entry
-from steno.render.describe import describe_decider, entry_type, summarize_call
+from steno.render.describe import describe_decider, entry_type, summarize_arguments
 from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
@@ -75,13 +74,9 @@ def audit_details(entry: Entry, log: SessionLog) -> str:
     if not isinstance(payload, Approval):
         return truncate_to_width(terminal_line(describe_log_entry(entry, log)), _MAX_DETAILS_LENGTH)
     call = log.calls.get(payload.call_id)
-    what = (
-        ""
-        if call is None
-        else summarize_call(call).removeprefix(terminal_line(original_tool_name(call)))
-    )
+    arguments = "" if call is None else summarize_arguments(call)
     reason = truncate_to_width(terminal_line(payload.reason or ""), _MAX_REASON_LENGTH)
-    return " · ".join(filter(None, (what.strip(), _describe_grant(entry), reason)))
+    return " · ".join(filter(None, (arguments, _describe_grant(entry), reason)))
 
 
 def _describe_grant(entry: Entry) -> str:
