@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.app.prompt import (
+from steno.app.system_prompt import (
     MAX_INSTRUCTION_BYTES,
     InstructionFile,
-    PromptEnvironment,
+    SystemPromptContext,
     build_system_prompt,
     read_instructions,
 )
 
-SURROUNDINGS = PromptEnvironment(
+SURROUNDINGS = SystemPromptContext(
     folder=Path("/srv/app/src"),
     project=Path("/srv/app"),
     platform="Linux x86_64",
@@ -41,7 +41,7 @@ def test_files_are_read_nearest_first_and_not_above_the_project(project: Path) -
     for folder in (project.parent, project, project / "src", project / "src" / "deep", own):
         (folder / "AGENTS.md").write_text(f"I am {folder.name}.\n")
     found = read_instructions(project / "src" / "deep", project, own)
-    assert found.notes == ()
+    assert found.notices == ()
     assert found.files == (
         (project / "src" / "deep" / "AGENTS.md", "I am deep."),
         (project / "src" / "AGENTS.md", "I am src."),
@@ -96,7 +96,7 @@ def test_what_is_no_file_of_the_project_is_left_out_and_named(project: Path, kin
     (project / "src" / "AGENTS.md").write_text("still read")
     found = read_instructions(project / "src", project)
     assert [text for _, text in found.files] == ["still read"]
-    [note] = found.notes
+    [note] = found.notices
     assert str(file) in note
     assert note.endswith("; it is left out")
 
@@ -121,7 +121,7 @@ def test_a_file_that_is_no_text_is_left_out(project: Path) -> None:
     (project / "AGENTS.md").write_bytes(b"\x7fELF\0\0")
     found = read_instructions(project, project)
     assert found.files == ()
-    assert "AGENTS.md: is not UTF-8 text" in found.notes[0]
+    assert "AGENTS.md: is not UTF-8 text" in found.notices[0]
 
 
 def test_the_nearest_files_get_the_room_first(project: Path) -> None:
@@ -130,16 +130,16 @@ def test_the_nearest_files_get_the_room_first(project: Path) -> None:
     own = project.parent / "own"
     own.mkdir()
     (own / "AGENTS.md").write_text("f" * 60)
-    found = read_instructions(project / "src", project, own, most_bytes=100)
+    found = read_instructions(project / "src", project, own, max_bytes=100)
     cut = "cut: all instructions together may have 100 bytes"
     assert [text for _, text in found.files] == ["n" * 60, "m" * 40 + f"\n[{cut}]", f"[{cut}]"]
-    assert found.notes == (f"{project / 'AGENTS.md'}: {cut}", f"{own / 'AGENTS.md'}: {cut}")
+    assert found.notices == (f"{project / 'AGENTS.md'}: {cut}", f"{own / 'AGENTS.md'}: {cut}")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_a_cut_does_not_split_a_character(project: Path, size: int) -> None:
     (project / "AGENTS.md").write_text("€€", encoding="utf-8")
-    [(_, text)] = read_instructions(project, project, most_bytes=size).files
+    [(_, text)] = read_instructions(project, project, max_bytes=size).files
     assert text.partition("[")[0].strip() == "€" * (size // 3)
 
 
@@ -149,7 +149,7 @@ def test_an_endless_file_is_not_read_to_its_end(project: Path) -> None:
         file.truncate(1 << 33)  # the rest is a hole, which takes no room on disk
     found = read_instructions(project, project)
     assert found.files[0].text.startswith("x" * MAX_INSTRUCTION_BYTES + "\n[cut: ")
-    assert len(found.notes) == 1
+    assert len(found.notices) == 1
 
 
 # -- the prompt ------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def test_the_same_surroundings_give_the_same_prompt() -> None:
     folder = Path("/srv/app")
     early, late = (datetime(2026, 2, 18, hour, tzinfo=UTC) for hour in (1, 23))
     made = [
-        PromptEnvironment.current(folder, folder, now=lambda: early),
-        PromptEnvironment.current(folder, folder, now=lambda: late),
+        SystemPromptContext.current(folder, folder, now=lambda: early),
+        SystemPromptContext.current(folder, folder, now=lambda: late),
     ]
     assert build_system_prompt(made[0]) == build_system_prompt(made[1])
     assert "Date (UTC): 2026-02-18" in build_system_prompt(made[0])
@@ -181,7 +181,7 @@ def test_the_same_surroundings_give_the_same_prompt() -> None:
 
 def test_further_folders_are_named() -> None:
     folder = Path("/srv/app")
-    made = PromptEnvironment.current(folder, folder, add_dirs=[Path("/srv/lib")])
+    made = SystemPromptContext.current(folder, folder, add_dirs=[Path("/srv/lib")])
     assert "You may also work in: /srv/lib\n" in build_system_prompt(made)
 
 
@@ -221,7 +221,7 @@ def test_a_file_cannot_speak_in_the_name_of_another() -> None:
 
 def test_the_name_of_a_folder_cannot_add_a_line() -> None:
     folder = Path('/srv/a\nDate: never">\u2028\udcff')
-    made = PromptEnvironment.current(folder, folder)
+    made = SystemPromptContext.current(folder, folder)
     prompt = build_system_prompt(made, [InstructionFile(folder / "AGENTS.md", "x")])
     assert "Working folder: /srv/a?Date: never????\n" in prompt
     assert ChatMessage.system(prompt).text == prompt

@@ -39,7 +39,7 @@ def found(
 ) -> ConfiguredServers:
     loaded = places.load(user, project)
     everything = find_servers(loaded, environ or {}, files=files)
-    return everything._replace(notes=(*loaded.notes, *everything.notes))
+    return everything._replace(notices=(*loaded.notices, *everything.notices))
 
 
 def test_without_any_there_are_none(places: ConfigFolders) -> None:
@@ -73,7 +73,7 @@ def test_a_file_of_a_project_that_nobody_trusts_starts_nothing_and_learns_nothin
         ("time", True, ""),
     ]
     assert servers.specs[1].args == ("--token=",)
-    [note] = servers.notes
+    [note] = servers.notices
     assert note == (
         f"{file}: servers not started: a, b; if you trust this project, put "
         f'trusted_projects = ["{places.project}"] into {places.user_file}'
@@ -92,7 +92,7 @@ def test_one_s_own_server_counts_before_that_of_a_trusted_project(places: Config
     servers = found(places, places.trusting(USER), project)
     assert [spec.command for spec in servers.specs] == ["mine"]
     counts = f"this server is not used; that of {places.user_file} counts"
-    assert servers.notes == (
+    assert servers.notices == (
         f"{places.project_file}: mcp_servers.time: {counts}",
         f"{file}: time: {counts}",
     )
@@ -103,13 +103,13 @@ def test_one_s_own_settings_can_switch_a_server_of_a_project_off(places: ConfigF
     for user in (USER + "disabled = true\n", "[mcp_servers.time]\ndisabled = true\n"):
         servers = found(places, places.trusting(user))
         assert [spec.is_usable for spec in servers.specs] == [False]
-        assert servers.notes == ()
+        assert servers.notices == ()
 
 
 def test_only_servers_that_somebody_wants_are_said_not_to_be_started(places: ConfigFolders) -> None:
     off = {"command": "c", "disabled": True}
     write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
-    [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notes
+    [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notices
     assert "servers not started: git; " in note
 
 
@@ -134,7 +134,7 @@ def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
         ("only", "first"),
         ("time", "2"),
     ]
-    assert servers.notes == tuple(
+    assert servers.notices == tuple(
         f"{other}: time: this server is not used; that of {second} counts"
         for other in (first, places.user_file)
     )
@@ -149,7 +149,7 @@ def test_a_missing_variable_is_said_of_the_server_that_needs_it(places: ConfigFo
 
 def test_a_secret_that_stands_in_a_file_is_told_of_without_it(places: ConfigFolders) -> None:
     servers = found(places, USER + 'env = { API_KEY = "hushhush" }\n')
-    [note] = servers.notes
+    [note] = servers.notices
     assert note.startswith(f"{places.user_file}: time: env.API_KEY: ")
     assert "hushhush" not in note + repr(servers)
 
@@ -164,7 +164,7 @@ def test_a_server_that_only_other_programs_can_use_does_not_hide_the_rest(
     )
     servers = found(places, places.trusting())
     assert [spec.name for spec in servers.specs] == ["good"]
-    [old, odd] = servers.notes
+    [old, odd] = servers.notices
     assert old.startswith(f"{file}: mcpServers.old.type: sse ")
     assert old.endswith("; old is left out")
     assert odd.endswith("; my server is left out")
@@ -194,7 +194,7 @@ def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
     assert way_out
     servers = found(places, USER)
     assert [spec.name for spec in servers.specs] == ["time"]
-    assert servers.notes == (told,)
+    assert servers.notices == (told,)
 
 
 def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(
@@ -202,13 +202,13 @@ def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(
 ) -> None:
     file = places.project / ".mcp.json"
     file.symlink_to(write(places.home / "other.json", evil={"command": "x"}))
-    [note] = found(places).notes
+    [note] = found(places).notices
     assert "outside" in note
     file.unlink()
     os.mkfifo(file)
     servers = found(places)
     assert servers.specs == ()
-    assert "not a file" in servers.notes[0]
+    assert "not a file" in servers.notices[0]
 
 
 def test_one_s_own_servers_are_not_started_among_the_files_of_a_stranger(
@@ -236,9 +236,9 @@ def test_a_stranger_cannot_fill_the_screen_with_servers_that_make_no_sense(
     write(places.project / ".mcp.json", **odd, **fine, a={"command": "x", "type": []})
     servers = found(places)
     assert not any(spec.is_usable for spec in servers.specs)
-    assert len(servers.notes) == 22
-    assert servers.notes[20].endswith("981 more are left out")
-    assert len(servers.notes[21]) < 1_000
+    assert len(servers.notices) == 22
+    assert servers.notices[20].endswith("981 more are left out")
+    assert len(servers.notices[21]) < 1_000
 
 
 def test_a_named_file_has_to_be_there_and_to_make_sense(

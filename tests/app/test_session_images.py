@@ -93,10 +93,10 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
     resolved(conversation, entry, GREEN)
     pictures = SessionImages(store)
     found_by(pictures, conversation, entry.id, 1)
-    read = pictures._scanned
+    read = pictures._read_position
     conversation.append(ChatMessage.user("more"))
     assert found_by(pictures, conversation, entry.id, 1) == GREEN
-    assert pictures._scanned[0] == read[0] + 1
+    assert pictures._read_position[0] == read[0] + 1
 
 
 def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:

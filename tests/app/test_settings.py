@@ -65,7 +65,7 @@ def places(tmp_path: Path) -> ConfigFolders:
 def test_without_files_everything_is_at_its_default(tmp_path: Path) -> None:
     loaded = load_settings(tmp_path, environ={"HOME": str(tmp_path / "nowhere")})
     assert loaded.settings == DEFAULTS
-    assert (loaded.origins, loaded.notes) == ({}, ())
+    assert (loaded.origins, loaded.notices) == ({}, ())
     assert loaded.settings.max_turns == 50
 
 

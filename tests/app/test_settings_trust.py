@@ -45,7 +45,7 @@ ocr_languages = ["deu"]
 resource_tokens = 500
 """,
     )
-    assert loaded.notes == ()
+    assert loaded.notices == ()
     settings = loaded.settings
     assert {name for name in loaded.origins if len(loaded.origins[name]) == 1} == set(
         ALLOWED_UNTRUSTED
@@ -100,7 +100,7 @@ sandbox = "require"
     after = places.load(user, f"{name} = {text}")
     assert after.settings == before.settings
     assert after.origins == before.origins
-    [note] = after.notes
+    [note] = after.notices
     assert note == (
         f"{places.project_file}: project settings ignored: {name}; if you trust this project, put "
         f'trusted_projects = ["{places.project}"] into {places.user_file}'
@@ -109,7 +109,7 @@ sandbox = "require"
 
 def test_every_setting_is_either_judged_or_ignored(places: ConfigFolders) -> None:
     loaded = places.load("", EVERY_SETTING)
-    [note] = loaded.notes
+    [note] = loaded.notices
     ignored = note.partition("ignored: ")[2].partition(";")[0].split(", ")
     assert set(ignored) == set(SETTING_NAMES) - set(ALLOWED_UNTRUSTED) | {"add_dirs", "network"}
 
@@ -120,7 +120,7 @@ def test_a_link_in_a_project_does_not_make_what_is_outside_a_part_of_it(
     (places.project / "way-out").symlink_to(places.home)
     loaded = places.load("", 'add_dirs = ["way-out"]')
     assert loaded.settings.add_dirs == ()
-    assert "add_dirs" in loaded.notes[0]
+    assert "add_dirs" in loaded.notices[0]
 
 
 def test_a_trusted_project_sets_what_it_likes_but_who_is_trusted(places: ConfigFolders) -> None:
@@ -128,7 +128,7 @@ def test_a_trusted_project_sets_what_it_likes_but_who_is_trusted(places: ConfigF
     assert loaded.settings.model == "lab/large"
     assert loaded.settings.network
     assert loaded.settings.trusted_projects == (places.project,)
-    [note] = loaded.notes
+    [note] = loaded.notices
     assert note.endswith("ignored: trusted_projects; only your own file may hold that")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason, RunResult
-from steno.app.compose import environment_target
+from steno.app.compose import target_for
 from steno.app.settings import Settings
 from steno.messages.usage import Usage
 from steno.providers.model_discovery import find_model
@@ -188,9 +188,9 @@ def test_a_model_that_calls_no_tools_is_said_to(home: Path, format: str) -> None
 
 def test_an_embedded_model_is_not_left_to_talk_without_end() -> None:
     found = asyncio.run(find_model(f"embedded:{PUPPET}"))
-    assert environment_target(found, Settings()).max_tokens == 512
-    assert environment_target(found, Settings(max_tokens=2000)).max_tokens == 2000
-    assert environment_target(asyncio.run(find_model("offline")), Settings()).max_tokens is None
+    assert target_for(found, Settings()).max_tokens == 512
+    assert target_for(found, Settings(max_tokens=2000)).max_tokens == 2000
+    assert target_for(asyncio.run(find_model("offline")), Settings()).max_tokens is None
 
 
 def test_a_prompt_that_an_embedded_model_cannot_read_is_refused_before_it_is_loaded(

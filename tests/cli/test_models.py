@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from steno.app.compose import environment_target
+from steno.app.compose import target_for
 from steno.app.settings_loader import load_settings
 from steno.providers import CATALOG
 from steno.providers.model_discovery import find_model
@@ -161,7 +161,7 @@ def test_the_table_shows_what_a_run_would_ask_for(home: Path) -> None:
     configure(home, '[models."lab/qwen"]\ncontext_tokens = 32000\nvision = false')
     settings = load_settings().settings
     found = asyncio.run(find_model("lab", vendors=settings.providers))
-    target = environment_target(found, settings)
+    target = target_for(found, settings)
     listed = in_json("lab")[0]
     assert found.name == listed["model"]
     assert target.context_tokens == listed["context_tokens"] == 32000
@@ -176,10 +176,10 @@ def test_a_run_knows_how_much_a_model_says_at_once(home: Path, server: str, name
     settings = load_settings().settings
     found = asyncio.run(find_model(name, vendors=settings.providers))
     assert found.name == "own/qwen"
-    target = environment_target(found, settings)
+    target = target_for(found, settings)
     assert target.max_output_tokens == in_json("own")[0]["max_output_tokens"] == 100
     assert target.answer_tokens is None
-    assert environment_target(found, replace(settings, max_tokens=5000)).answer_tokens == 100
+    assert target_for(found, replace(settings, max_tokens=5000)).answer_tokens == 100
 
 
 def test_a_run_asks_for_no_more_than_a_model_says_at_once_and_tells_so(home: Path) -> None:

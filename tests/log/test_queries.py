@@ -34,7 +34,7 @@ from steno.log.queries import (
     content_types,
     cost_by_model,
     entry_kinds,
-    feedback_on,
+    feedback_by_entry,
     labels_of,
     pending_approvals,
     resolutions_of,
@@ -212,7 +212,7 @@ def test_what_a_reference_turned_out_to_be_is_found_by_its_place() -> None:
 def test_remarks_are_told_in_order() -> None:
     remarks = [("e1", "a"), ("e2", "b"), ("e1", "c")]
     entries = [entry(Feedback(target=target, text=text)) for target, text in remarks]
-    assert feedback_on(entries) == {"e1": ("a", "c"), "e2": ("b",)}
+    assert feedback_by_entry(entries) == {"e1": ("a", "c"), "e2": ("b",)}
 
 
 # -- cost --------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from steno.providers.model_discovery import (
     DiscoveryTimeouts,
     ModelName,
     ModelSelection,
-    choose_model,
+    choose_default_model,
     discover_models,
     find_model,
     format_model_name,
@@ -438,7 +438,9 @@ def test_a_server_is_asked_in_one_of_its_protocols_only() -> None:
 def test_of_several_models_the_newest_all_rounder_is_taken(
     vendor: str, ids: list[str], choice: str
 ) -> None:
-    assert choose_model(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+    assert (
+        choose_default_model(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+    )
 
 
 def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
@@ -520,4 +522,7 @@ def test_rows_of_the_user_come_first_then_keys_then_this_machine() -> None:
     ],
 )
 def test_deepseek_is_asked_for_what_its_price_list_has(ids: list[str], choice: str) -> None:
-    assert choose_model("deepseek", [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+    assert (
+        choose_default_model("deepseek", [Model(id=each, raw=JsonObject({})) for each in ids])
+        == choice
+    )

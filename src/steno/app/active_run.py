@@ -66,8 +66,8 @@ _SHELL_LIMITS: Final = CommandLimits(
     max_file_bytes=1 << 60,
 )
 """Effectively no limits: the user can interrupt the command."""
-_STOPPED_MARK: Final = "[stopped]"
-_ONLY_CD: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
+_STOPPED_NOTE: Final = "[stopped]"
+_CD_COMMAND: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0
 """How long a cancelled task may take before it is cancelled again."""
@@ -158,7 +158,7 @@ class ActiveRun:
                 state.check_prompt_size(prepared.text)
                 self._prompt = prompt
                 await self._start(prepared.message, prepared.origin)
-            for text in prepared.notes:
+            for text in prepared.notices:
                 state.emit(Notice(NoticeCode.INPUT, text))
 
     def _steer(self, steered: _SteeredPrompt) -> None:
@@ -172,11 +172,11 @@ class ActiveRun:
             raise InvalidValue(
                 "say what to do, as in: What does this project do?", code="empty_prompt"
             )
-        read = prompt_input.RawPrompt(prompt.text, images=prompt.images)
+        raw_prompt = prompt_input.RawPrompt(prompt.text, images=prompt.images)
         mode = environment.settings.image_mode
         try:
             return await prompt_input.prepare_prompt(
-                read, environment.input_setup, mode, place="image"
+                raw_prompt, environment.input_setup, mode, place="image"
             )
         except OSError as exc:
             raise InvalidValue(
@@ -201,19 +201,19 @@ class ActiveRun:
 
     def _steered_with(self, prompt: UserMessage) -> Sequence[_SteeredPrompt]:
         """Return the prompts that returned with this prompt; empty if that was another one."""
-        back = self._returned
-        if back is None or back.conversation is not self._state.conversation:
+        returned = self._returned
+        if returned is None or returned.conversation is not self._state.conversation:
             return ()
-        return back.steered if back.prompt == prompt else ()
+        return returned.steered if returned.prompt == prompt else ()
 
     def _rewind_cut_off_answer(self) -> None:
         """Rewind an answer that was cut off. Raises Missing if there is none."""
         last = self._last_message()
         payload = None if last is None else last.payload
-        is_broken = (
+        is_cut_off = (
             isinstance(payload, AssistantMessage) and payload.stop_reason in _CUT_OFF_REASONS
         )
-        if last is None or last.parent is None or not is_broken:
+        if last is None or last.parent is None or not is_cut_off:
             raise Missing(
                 "everything that was said has been answered; say something else",
                 code="nothing_to_retry",
@@ -231,11 +231,11 @@ class ActiveRun:
             if not state.is_recorded:
                 return None
             state.is_agent_running = True
-            summing_up = asyncio.create_task(state.agent.compact(on_event=state.emit))
-            self._run = summing_up
+            compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
+            self._run = compaction
             try:
                 with explain_conflicts(state):
-                    return await summing_up
+                    return await compaction
             finally:
                 self._set_idle()
 
@@ -253,8 +253,8 @@ class ActiveRun:
         """
         self._state.is_agent_running = True
         self._state.agent.expect_run()
-        for one in steered:
-            self._steer(one)
+        for prompt in steered:
+            self._steer(prompt)
         self._has_events = False
         self._started = started = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._run_agent(message, origin, started))
@@ -280,7 +280,7 @@ class ActiveRun:
             returned: tuple[PromptInput, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has started already
                 first = [] if self._has_events or self._prompt is None else [self._prompt]
-                returned = (*first, *[one.prompt for one in self._withdraw_pending()])
+                returned = (*first, *[steered.prompt for steered in self._withdraw_pending()])
                 self._set_idle()
             if not started.done():
                 started.set_result(error)
@@ -292,12 +292,12 @@ class ActiveRun:
     def _withdraw_pending(self) -> list[_SteeredPrompt]:
         """Withdraw the prompts of this run that no model has read; return them as typed."""
         withdrawn = self._state.agent.withdraw()
-        back, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
-        for one in self._steered:
-            is_unread = not self._has_events or any(one.message is other for other in withdrawn)
-            (back if is_unread else recorded).append(one)
+        unread, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
+        for steered in self._steered:
+            is_unread = not self._has_events or any(steered.message is other for other in withdrawn)
+            (unread if is_unread else recorded).append(steered)
         self._steered = recorded
-        return back
+        return unread
 
     def _on_event(self, event: LoopEvent) -> None:
         self._has_events = True
@@ -317,7 +317,7 @@ class ActiveRun:
             self._returned = _ReturnedPrompt(self._state.conversation, unsent.message, steered)
         self._set_idle()
         if first or steered:
-            self._state.emit(InputReturned((*first, *[one.prompt for one in steered])))
+            self._state.emit(InputReturned((*first, *[sent.prompt for sent in steered])))
 
     def _set_idle(self) -> None:
         self._state.is_agent_running = False
@@ -356,8 +356,8 @@ class ActiveRun:
                     code="shell_running",
                     place="shell",
                 )
-            is_amidst = state.is_agent_running and not state.agent.is_waiting
-            if state.conversation.outstanding and not is_amidst:
+            is_mid_run = state.is_agent_running and not state.agent.is_waiting
+            if state.conversation.outstanding and not is_mid_run:
                 raise StenoError(
                     "calls of the last turn await their results; /retry first",
                     code="calls_outstanding",
@@ -365,7 +365,7 @@ class ActiveRun:
                 )
             state.is_shell_running = True
             state.emit(ShellStarted(command))
-            if _ONLY_CD.fullmatch(command):
+            if _CD_COMMAND.fullmatch(command):
                 folder = display_folder(str(state.config.folder))
                 notice = (
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
@@ -384,7 +384,7 @@ class ActiveRun:
             except asyncio.CancelledError:  # by `interrupt`: the output so far is recorded
                 result = ShellResult(
                     None,
-                    "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_MARK])),
+                    "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_NOTE])),
                 )
             status = result.status
             with explain_conflicts(state):
@@ -428,20 +428,20 @@ class ActiveRun:
 
     def _return_pending(self) -> None:
         if withdrawn := self._withdraw_pending():
-            self._state.emit(InputReturned(tuple([one.prompt for one in withdrawn])))
+            self._state.emit(InputReturned(tuple([steered.prompt for steered in withdrawn])))
 
     async def close(self) -> None:
         """Cancel everything, and wait for it, but not without end.
 
         Unread prompts are recorded without an answer.
         """
-        under_way = [task for task in (self._run, self._command) if task is not None]
+        tasks = [task for task in (self._run, self._command) if task is not None]
         for _ in range(_MAX_STOP_ATTEMPTS):
-            under_way = [task for task in under_way if not task.done()]
-            for task in under_way:
+            tasks = [task for task in tasks if not task.done()]
+            for task in tasks:
                 task.cancel()
-            if under_way:
-                await asyncio.wait(under_way, timeout=_STOP_TIMEOUT_S)
+            if tasks:
+                await asyncio.wait(tasks, timeout=_STOP_TIMEOUT_S)
 
 
 # -- shell commands ---------------------------------------------------------------------------
@@ -471,10 +471,10 @@ class OutputLimiter:
         """Pass on the next text."""
         if self._remaining <= 0:
             return
-        shown = text[: self._remaining]
+        head = text[: self._remaining]
         self._remaining -= len(text)
         gap = "\n[... there is more, which is not shown while it runs ...]\n"
-        self._emit(shown if self._remaining > 0 else f"{shown}{gap}")
+        self._emit(head if self._remaining > 0 else f"{head}{gap}")
 
 
 async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]) -> ShellResult:
@@ -501,29 +501,31 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]
             is_wrapped=False,
             on_output=on_bytes,
         )
-        ending = await process.wait()
+        command_exit = await process.wait()
     except ToolFailed as exc:
         raise Unavailable(exc.message, code="shell_unavailable", place="shell") from exc
     if rest := decoder.decode(b"", final=True):
         on_output(rest)
     output = process.capture.take().decode("utf-8", "replace")
-    return ShellResult(_exit_status(ending), append_notes(output, _leftover_notes(ending)))
+    return ShellResult(
+        _exit_status(command_exit), append_notes(output, _leftover_notes(command_exit))
+    )
 
 
 def _user_shell() -> str:
     """Return the user's own shell, if it exists."""
-    named = os.environ.get("SHELL", "")
-    return named if named.startswith("/") and shutil.which(named) else _DEFAULT_SHELL
+    shell = os.environ.get("SHELL", "")
+    return shell if shell.startswith("/") and shutil.which(shell) else _DEFAULT_SHELL
 
 
-def _exit_status(ending: CommandExit) -> int | None:
-    return ending.exit_code if ending.cause is ExitCause.DONE else None
+def _exit_status(command_exit: CommandExit) -> int | None:
+    return command_exit.exit_code if command_exit.cause is ExitCause.DONE else None
 
 
-def _leftover_notes(ending: CommandExit) -> list[str]:
-    if not ending.left:
+def _leftover_notes(command_exit: CommandExit) -> list[str]:
+    if not command_exit.left:
         return []
-    left = format_count(
-        ending.left, "process that it left behind was", "processes that it left were"
+    count_text = format_count(
+        command_exit.left, "process that it left behind was", "processes that it left were"
     )
-    return [f"{left} ended with it"]
+    return [f"{count_text} ended with it"]

@@ -24,7 +24,7 @@ class _OpenRequest(NamedTuple):
     """A request that the gate waits for."""
 
     request: ApprovalRequest
-    answer: asyncio.Future[ApprovalDecision]
+    future: asyncio.Future[ApprovalDecision]
 
 
 class _EarlyDecision(NamedTuple):
@@ -37,8 +37,8 @@ class _EarlyDecision(NamedTuple):
 
     def applies_to(self, request: ApprovalRequest) -> bool:
         """Return whether the decision is about exactly this request."""
-        is_as_seen = self.preview is None or self.preview == request.preview
-        return self.call == request.call and (is_as_seen or not self.decision.allowed)
+        is_same_preview = self.preview is None or self.preview == request.preview
+        return self.call == request.call and (is_same_preview or not self.decision.allowed)
 
 
 @final
@@ -58,14 +58,14 @@ class ApprovalQueue:
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Wait for a decision. A cancelled wait withdraws the request."""
         call = request.call
-        answer: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
-        self._open[call.id] = _OpenRequest(request, answer)
-        ahead = self._early.pop(call.id, None)
-        if ahead is not None and ahead.applies_to(request):
-            self._resolve(call.id, ahead.decision)
+        future: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
+        self._open[call.id] = _OpenRequest(request, future)
+        early = self._early.pop(call.id, None)
+        if early is not None and early.applies_to(request):
+            self._resolve(call.id, early.decision)
         self._on_change()
         try:
-            return await answer
+            return await future
         finally:
             self._answered.discard(call.id)
             if self._open.pop(call.id, None) is not None:
@@ -73,9 +73,12 @@ class ApprovalQueue:
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
         """Return the requests, and after them the calls that wait for their turn."""
-        asked = [PendingCall(one.request.call, one.request) for one in self._open.values()]
+        asked = [
+            PendingCall(open_request.request.call, open_request.request)
+            for open_request in self._open.values()
+        ]
         known = self._open.keys() | self._answered
-        decisions = {id: one.decision for id, one in self._early.items()}
+        decisions = {id: early.decision for id, early in self._early.items()}
         waiting_calls = [
             PendingCall(call, None, decisions.get(call.id))
             for call in waiting
@@ -97,32 +100,32 @@ class ApprovalQueue:
 
         Raises Missing if no call of this id awaits a decision, InvalidValue for an invalid rule.
         """
-        one = self._open.get(call_id)
-        if one is None:
-            is_due = bool(self._open or self._answered or call_id in self._early)
-            if not is_due or call_id in self._answered or call_id not in waiting:
+        open_request = self._open.get(call_id)
+        if open_request is None:
+            accepts_decisions = bool(self._open or self._answered or call_id in self._early)
+            if not accepts_decisions or call_id in self._answered or call_id not in waiting:
                 raise Missing(
                     "no call of this id awaits a decision",
                     code="call_not_pending",
                     place="approval",
                 )
             call = waiting[call_id]
-            about, previewed = self._previews.get(call_id, (call, None))
+            previewed_call, preview = self._previews.get(call_id, (call, None))
             self._early[call_id] = _EarlyDecision(
-                call, decision, previewed if about == call else None
+                call, decision, preview if previewed_call == call else None
             )
         else:
             find_granted_rule(
-                decision, one.request
+                decision, open_request.request
             )  # an invalid rule is refused here, while the user is present
             self._resolve(call_id, decision)
         self._on_change()
 
     def _resolve(self, call_id: str, decision: ApprovalDecision) -> None:
-        answer = self._open.pop(call_id).answer
+        future = self._open.pop(call_id).future
         self._answered.add(call_id)
-        if not answer.done():  # else whoever asked was stopped, and has not noticed yet
-            answer.set_result(decision)
+        if not future.done():  # else whoever asked was stopped, and has not noticed yet
+            future.set_result(decision)
 
     def forget(self, call_id: str) -> None:
         """Drop what was decided about a call that has its result: its id may come again."""

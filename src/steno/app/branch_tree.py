@@ -45,7 +45,7 @@ class LocalBranchTree:
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Start a branch after an entry, or after the last one, and switch to it; return its name."""
-        name = self._check_new_name(name)
+        name = self._new_branch_name(name)
         with explain_conflicts(self._state):
             self._state.conversation.fork(name, at=at)
         self._switch_to(name)
@@ -53,7 +53,7 @@ class LocalBranchTree:
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
         """Switch to a new branch just before a user message; return its prompt."""
-        name = self._check_new_name(name)
+        name = self._new_branch_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
@@ -63,7 +63,7 @@ class LocalBranchTree:
                 place="fork",
             )
         prompt = prompt_from_message(
-            _check_images_stored(conversation.restore_blobs(found.payload)), found.audit or {}
+            _require_images(conversation.restore_blobs(found.payload)), found.audit or {}
         )
         with explain_conflicts(self._state):
             if found.parent is not None:
@@ -96,18 +96,18 @@ class LocalBranchTree:
             labelled = self._state.conversation.label(entry, text.strip())
         self._state.emit(EntryRecorded(labelled))
 
-    def _check_new_name(self, name: str) -> str:
+    def _new_branch_name(self, name: str) -> str:
         """Return the name of a branch that can be started now. Raises StenoError, Conflict."""
         self._state.check_idle()
         self._check_recorded()
-        taken, name = self._state.conversation.branches, name.strip()
-        if name in taken:
+        names, name = self._state.conversation.branches, name.strip()
+        if name in names:
             raise Conflict(
                 "there is a branch of this name; choose another",
                 code="branch_exists",
                 place="fork",
             )
-        return name or unused_branch_name("fork", taken)
+        return name or unused_branch_name("fork", names)
 
     def _check_recorded(self) -> None:
         if not self._state.is_recorded:
@@ -120,30 +120,33 @@ class LocalBranchTree:
 
 
 def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
-    shape = TreeLayout(SessionLog(store.header(session), store.records(session)))
+    layout = TreeLayout(SessionLog(store.header(session), store.records(session)))
     return [
-        _build_row(shape, row.rails, row.entry) for row in shape.rows() if row.entry is not None
+        _build_row(layout, row.rails, row.entry) for row in layout.rows() if row.entry is not None
     ]
 
 
-def _build_row(shape: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
-    log = shape.log
+def _build_row(layout: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
+    log = layout.log
     return BranchTreeRow(
         rails=rails,
         entry=entry,
         number=log.numbers[entry.id],
         kind=entry_type(entry),
         gist=summarize_entry(entry, log),
-        labels=tuple(shape.labels.get(entry.id, ())),
-        branches=tuple(shape.heads.get(entry.id, ())),
-        is_active=entry.id in shape.active_path,
-        is_notable=isinstance(entry.payload, UserMessage) or shape.is_remarkable(entry),
+        labels=tuple(layout.labels.get(entry.id, ())),
+        branches=tuple(layout.heads.get(entry.id, ())),
+        is_active=entry.id in layout.active_path,
+        is_notable=isinstance(entry.payload, UserMessage) or layout.is_remarkable(entry),
     )
 
 
-def _check_images_stored(message: UserMessage) -> UserMessage:
+def _require_images(message: UserMessage) -> UserMessage:
     """Return a message that can be sent again. Raises Missing if one of its images is gone."""
-    if any(isinstance(one, Image) and isinstance(one.source, ImageBlob) for one in message.content):
+    if any(
+        isinstance(block, Image) and isinstance(block.source, ImageBlob)
+        for block in message.content
+    ):
         raise Missing(
             "an image of this message is gone; fork behind it, and say it anew",
             code="image_missing",
@@ -160,8 +163,10 @@ def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> Promp
     if isinstance(
         origin, str
     ):  # attachments follow the text that the server has made of the prompt
-        pasted = list(takewhile(lambda one: isinstance(one, Image), reversed(message.content)))
-        return PromptInput(origin, _attached_images(reversed(pasted), origin))
+        attached = list(
+            takewhile(lambda block: isinstance(block, Image), reversed(message.content))
+        )
+        return PromptInput(origin, _attached_images(reversed(attached), origin))
     text = message.text or ""
     return PromptInput(text, _attached_images(message.content, text))
 

@@ -126,10 +126,10 @@ async def complete_path(workspace: Workspace, typed: str) -> list[Suggestion]:
 
 
 def _best_matches(workspace: Workspace, names: Sequence[_PathName], wanted: str) -> list[str]:
-    fitting = list(_rank_matches(names, wanted)) or list(
+    matches = list(_rank_matches(names, wanted)) or list(
         _rank_matches(_list_folder(workspace, wanted), wanted)
     )
-    return [text for *_, text in nsmallest(MAX_SUGGESTIONS, fitting)]
+    return [text for *_, text in nsmallest(MAX_SUGGESTIONS, matches)]
 
 
 # -- listing ----------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def _path_suggestion(text: str) -> Suggestion | None:
     is_folder = text.endswith("/")
     if _NEEDS_NO_QUOTES.fullmatch(text):
         return Suggestion(f"@{text}", expects_more=is_folder)
-    quote = next((each for each in "\"'" if each not in text), None)
+    quote = next((character for character in "\"'" if character not in text), None)
     if quote is None or not text.isprintable():
         return None
     # A folder stays open: more text follows, or the quote.
@@ -276,7 +276,9 @@ async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list
     """Return the resources of the servers whose names start with the text before a colon."""
     name, colon, _ = typed.partition(":")
     matching = [
-        one for one in servers if (one.name == name if colon else one.name.startswith(name))
+        server
+        for server in servers
+        if (server.name == name if colon else server.name.startswith(name))
     ]
     if not typed or not matching:
         return []
@@ -295,10 +297,10 @@ def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | 
     uri = resource.uri.partition("{")[0] if resource.is_template else resource.uri
     if not uri.isprintable() or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
         return None
-    about = truncate_to_width(
+    description = truncate_to_width(
         terminal_line(resource.name or resource.description), _MAX_DESCRIPTION_WIDTH
     )
-    return Suggestion(f"@{server}:{uri}", about, expects_more=resource.is_template)
+    return Suggestion(f"@{server}:{uri}", description, expects_more=resource.is_template)
 
 
 # -- prompts ---------------------------------------------------------------------------------
@@ -320,14 +322,15 @@ async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[S
     lists = await asyncio.gather(*map(_PROMPT_CACHE.get, servers))
     wanted = typed.casefold()
     found = [(prompt.command[1:].casefold(), prompt) for prompts in lists for prompt in prompts]
-    first = [prompt for name, prompt in found if name.startswith(wanted)]
-    second = [p for name, p in found if wanted in name and not name.startswith(wanted)]
-    return [_prompt_suggestion(prompt) for prompt in (*first, *second)]
+    starting = [prompt for name, prompt in found if name.startswith(wanted)]
+    containing = [p for name, p in found if wanted in name and not name.startswith(wanted)]
+    return [_prompt_suggestion(prompt) for prompt in (*starting, *containing)]
 
 
 def _prompt_suggestion(prompt: McpPrompt) -> Suggestion:
-    needs = prompt_arguments(prompt)
-    about = truncate_to_width(
-        " · ".join(filter(None, [needs, terminal_line(prompt.description)])), _MAX_DESCRIPTION_WIDTH
+    arguments = prompt_arguments(prompt)
+    description = truncate_to_width(
+        " · ".join(filter(None, [arguments, terminal_line(prompt.description)])),
+        _MAX_DESCRIPTION_WIDTH,
     )
-    return Suggestion(prompt.command, about, expects_more=bool(prompt.arguments))
+    return Suggestion(prompt.command, description, expects_more=bool(prompt.arguments))

@@ -27,7 +27,6 @@ from steno.app.input_setup import (
 from steno.app.model_limits import build_target, unknown_model
 from steno.app.optional_parts import build_telemetry
 from steno.app.permissions import GrantsFile, KeyFileSigner
-from steno.app.prompt import PromptEnvironment, build_system_prompt, read_instructions
 from steno.app.prompt_input import PreparedPrompt
 from steno.app.select_model import choose_model
 from steno.app.session_lookup import (
@@ -35,11 +34,12 @@ from steno.app.session_lookup import (
     apply_start,
     begin_session,
     open_session,
-    open_store_quietly,
+    open_store_at,
     session_folder,
 )
 from steno.app.settings import Settings
 from steno.app.settings_loader import LoadedSettings
+from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import estimate_tokens, token_counter_for
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
@@ -67,7 +67,7 @@ class PreparedRun(NamedTuple):
     tools: tuple[Tool, ...]
     prompt: PreparedPrompt
     """The prompt of the run."""
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
     """Notices for the user before the run."""
 
     @property
@@ -87,7 +87,7 @@ class AgentEnvironment(NamedTuple):
     input_setup: InputSetup
     gate: Gate
     telemetry: Telemetry
-    setup_notes: tuple[str, ...] = ()
+    setup_notices: tuple[str, ...] = ()
     """Notices for the user, except those about servers."""
 
     @property
@@ -96,14 +96,14 @@ class AgentEnvironment(NamedTuple):
         return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[str, ...]:
         """Notices for the user."""
-        return (*self.setup_notes, *self.input_setup.notes)
+        return (*self.setup_notices, *self.input_setup.notices)
 
     @property
     def target(self) -> ModelTarget:
         """What is asked of the model, and what it can."""
-        return environment_target(self.model_selection, self.settings)
+        return target_for(self.model_selection, self.settings)
 
     @property
     def supports_tools(self) -> bool:
@@ -125,7 +125,7 @@ class AgentEnvironment(NamedTuple):
             tools=self.tools,
             gate=gate or self.gate,
             runner=runner,
-            resolver=self.input_setup.inputs,
+            resolver=self.input_setup.resolver,
             model=self.model_selection.name,
             target=target,
             count=token_counter_for(target.model),
@@ -141,10 +141,10 @@ async def prepare_run(
     loaded: LoadedSettings,
     start: SessionStart,
     *,
-    keeps: bool = True,
+    is_persistent: bool = True,
     mode: str | None = None,
     approver: Approver | None = None,
-    read: _ReadPrompt,
+    read_prompt: _ReadPrompt,
     mcp_options: McpOptions = _DEFAULT_MCP_OPTIONS,
     on_progress: Callable[[str], object] = lambda _: None,
     notify: Callable[[str], object] = lambda _: None,
@@ -152,7 +152,7 @@ async def prepare_run(
     """Build an agent for a session; everything is closed at the end.
 
     A new session begins last: an error before that leaves nothing in the store. Neither does a
-    prompt that `read` refuses, or that does not fit the model.
+    prompt that `read_prompt` refuses, or that does not fit the model.
     """
     settings = loaded.settings
     async with AsyncExitStack() as stack:
@@ -174,22 +174,30 @@ async def prepare_run(
                 notify=notify,
             )
         )
-        system_prompt, notes = read_system_prompt(loaded, start.folder)
-        prompt = await read(environment.input_setup, resumed)
+        system_prompt, notices = read_system_prompt(loaded, start.folder)
+        prompt = await read_prompt(environment.input_setup, resumed)
         check_prompt_fits(
             environment, prompt.text if resumed is not None else system_prompt + prompt.text
         )
         if store is None:
-            store = stack.enter_context(open_settings_store(settings) if keeps else MemoryStore())
+            store = stack.enter_context(
+                open_settings_store(settings) if is_persistent else MemoryStore()
+            )
         conversation = resumed  # it is false where it is empty
         if conversation is None:
             conversation = begin_session(store, start.folder, system_prompt, settings.mode)
         apply_start(conversation, start, mode)
         agent = environment.agent_for(conversation, runner=Runner(store))
-        notes += (*environment.notes, *prompt.notes, *environment_notes(environment, start.folder))
+        notices += (
+            *environment.notices,
+            *prompt.notices,
+            *environment_notices(environment, start.folder),
+        )
         if resumed is not None:
-            notes += tuple(session_notes(store, resumed, start.folder))
-        yield PreparedRun(agent, store, model, environment.target, environment.tools, prompt, notes)
+            notices += tuple(session_notices(store, resumed, start.folder))
+        yield PreparedRun(
+            agent, store, model, environment.target, environment.tools, prompt, notices
+        )
 
 
 @asynccontextmanager
@@ -212,7 +220,7 @@ async def open_environment(
     servers = server_setup.servers
     async with (
         servers,
-        open_environment_beside(loaded, model, folder, approver, server_setup) as environment,
+        open_environment_with_servers(loaded, model, folder, approver, server_setup) as environment,
     ):
         if not servers.names or not environment.supports_tools:
             yield environment
@@ -220,13 +228,13 @@ async def open_environment(
         on_progress(f"starting {', '.join(servers.names)}")
         yield environment.with_mcp_tools(
             await list_mcp_tools(
-                servers, prepare_image=environment.input_setup.inputs.prepare_image
+                servers, prepare_image=environment.input_setup.resolver.prepare_image
             )
         )
 
 
 @asynccontextmanager
-async def open_environment_beside(
+async def open_environment_with_servers(
     loaded: LoadedSettings,
     model: ModelSelection,
     folder: Path,
@@ -244,7 +252,7 @@ async def open_environment_beside(
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
-                prepare_image=input_setup.inputs.prepare_image,
+                prepare_image=input_setup.resolver.prepare_image,
                 sandbox=settings.sandbox,
                 access=CommandAccess(network=settings.network, environment=settings.env),
             )
@@ -257,7 +265,7 @@ async def open_environment_beside(
         )
 
 
-def environment_target(model: ModelSelection, settings: Settings) -> ModelTarget:
+def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
     """Return the target of requests to a model; settings of the user count more than its server."""
     reported = unknown_model(model.model) if model.known is None else model.known
     return build_target(model.name, model.vendor, reported, settings)
@@ -269,7 +277,7 @@ def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
     if not is_new and not address.exists:
         return MemoryStore()
     try:
-        return open_store_quietly(address)
+        return open_store_at(address)
     except Unavailable as exc:
         raise Unavailable(
             f"{exc.message}; --no-session does without a store", code=exc.code, place=exc.place
@@ -278,13 +286,13 @@ def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
 
 def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
     """Refuse a prompt that is too long for an embedded model, before that is loaded. Raises InvalidValue."""
-    model, room = environment.model_selection, environment.target.context_tokens
-    if model.vendor != EMBEDDED or room is None:
+    model, limit = environment.model_selection, environment.target.context_tokens
+    if model.vendor != EMBEDDED or limit is None:
         return
     tokens = estimate_tokens(text)
-    if tokens > room:
+    if tokens > limit:
         raise InvalidValue(
-            f"it takes about {tokens:,} tokens, and {model.name} reads {room:,} at once; "
+            f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
             "say less, name files instead of their content, or choose another by --model",
             code="prompt_too_long",
             place="prompt",
@@ -297,12 +305,12 @@ def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple
     user_folder = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(folder, loaded.project, user_folder)
     prompt = build_system_prompt(
-        PromptEnvironment.current(folder, loaded.project, add_dirs=settings.add_dirs),
+        SystemPromptContext.current(folder, loaded.project, add_dirs=settings.add_dirs),
         instructions.files,
         replacement=settings.system_prompt,
         appended=settings.append_system_prompt,
     )
-    return prompt, instructions.notes
+    return prompt, instructions.notices
 
 
 def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[str, ...]]:
@@ -326,7 +334,7 @@ def _open_telemetry(settings: Settings) -> Telemetry:
 # -- notices -----------------------------------------------------------------------------------
 
 
-def environment_notes(environment: AgentEnvironment, folder: Path) -> Iterator[str]:
+def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator[str]:
     """Yield notices about the model and the folder that may surprise the user."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
@@ -340,8 +348,10 @@ def environment_notes(environment: AgentEnvironment, folder: Path) -> Iterator[s
         target.context_tokens is not None
         and (target.answer_tokens or 0) > target.context_tokens // 2
     ):
-        reads = f"{model.name} reads {target.context_tokens:,} tokens at once, its answer included"
-        yield f"max_tokens: {reads}; half of that is kept free for the answer"
+        window_text = (
+            f"{model.name} reads {target.context_tokens:,} tokens at once, its answer included"
+        )
+        yield f"max_tokens: {window_text}; half of that is kept free for the answer"
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
         yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"
@@ -354,8 +364,8 @@ def _setup_advice(model: ModelSelection) -> str:
     return "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
 
 
-def session_notes(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
+def session_notices(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
     """Yield a notice if a resumed session began in another folder."""
-    begun_in = session_folder(store.header(conversation.id))
-    if begun_in is not None and begun_in != str(folder):
-        yield f"session: it was begun in {begun_in}, and goes on in {folder}"
+    start_folder = session_folder(store.header(conversation.id))
+    if start_folder is not None and start_folder != str(folder):
+        yield f"session: it was begun in {start_folder}, and goes on in {folder}"

@@ -59,17 +59,17 @@ def _is_shared(folder: Path) -> bool:
 
 def config_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the folder of the user's settings; None where no home is known."""
-    named = environ.get("XDG_CONFIG_HOME", "")
-    if named.startswith("/"):  # the XDG specification ignores relative paths
-        return Path(named) / "steno"
+    path = environ.get("XDG_CONFIG_HOME", "")
+    if path.startswith("/"):  # the XDG specification ignores relative paths
+        return Path(path) / "steno"
     home = home_folder(environ)
     return None if home is None else home / ".config" / "steno"
 
 
 def home_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the home folder of the user, if it is known."""
-    if named := environ.get("HOME", ""):
-        return Path(named)
+    if path := environ.get("HOME", ""):
+        return Path(path)
     if "HOME" not in environ:  # an empty HOME means none
         with suppress(RuntimeError):
             return Path.home()

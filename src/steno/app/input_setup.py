@@ -45,7 +45,7 @@ class ServerSetup(NamedTuple):
     """The servers of a session; the caller closes them."""
 
     servers: McpServers
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
     """Notices about their configuration."""
 
 
@@ -53,7 +53,7 @@ class InputSetup(NamedTuple):
     """The resolver of references, and the tools of servers."""
 
     workspace: Workspace
-    inputs: InputResolver
+    resolver: InputResolver
     server_setup: ServerSetup
     settings: Settings
     mcp_tools: McpTools = _NO_TOOLS
@@ -65,11 +65,11 @@ class InputSetup(NamedTuple):
         return self.server_setup.servers
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[str, ...]:
         """Notices about servers, their tools, and rules that match none of them."""
         specs, tools = self.servers.specs.values(), self.mcp_tools.tools
-        rule_notes = _unmatched_rule_notes(self.settings, specs, tools)
-        return (*self.server_setup.notes, *self.mcp_tools.notes, *rule_notes)
+        rule_notices = _unmatched_rule_notices(self.settings, specs, tools)
+        return (*self.server_setup.notices, *self.mcp_tools.notes, *rule_notices)
 
 
 def set_up_servers(
@@ -88,23 +88,23 @@ def set_up_servers(
         if spec.problem and spec.is_trusted
     ]
     servers = McpServers(configured.specs, folder=Workspace(folder).root, notify=notify)
-    return ServerSetup(servers, (*configured.notes, *problems))
+    return ServerSetup(servers, (*configured.notices, *problems))
 
 
 def build_input_setup(
     loaded: LoadedSettings, model: ModelSelection, workspace: Workspace, server_setup: ServerSetup
 ) -> InputSetup:
     """Build the resolver of references in a workspace; no request is sent to a server yet."""
-    inputs = _build_inputs(loaded.settings, model, workspace, server_setup.servers)
-    return InputSetup(workspace, inputs, server_setup, loaded.settings)
+    resolver = _build_resolver(loaded.settings, model, workspace, server_setup.servers)
+    return InputSetup(workspace, resolver, server_setup, loaded.settings)
 
 
-def _unmatched_rule_notes(
+def _unmatched_rule_notices(
     settings: Settings, specs: Iterable[McpServerSpec], tools: Sequence[McpTool]
 ) -> Iterator[str]:
     """Yield a note on each rule about an unknown server or tool: it protects and allows nothing."""
     known = {mcp_server_name(spec.name): spec.name for spec in specs}
-    listed = {tool.server for tool in tools}
+    listed_servers = {tool.server for tool in tools}
     for rule in (*settings.allow, *settings.deny):
         server = "__".join(rule.tool.split("__")[:2])
         if not server.startswith(MCP_TOOL_PREFIX) or "*" in server:
@@ -117,12 +117,12 @@ def _unmatched_rule_notes(
             )
             yield f"rule {rule}: there is no such MCP server; {advice}"
             continue
-        is_about_tools = rule.tool != server and known[server] in listed
+        is_about_tools = rule.tool != server and known[server] in listed_servers
         if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
             yield f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
 
 
-def _build_inputs(
+def _build_resolver(
     settings: Settings, model: ModelSelection, workspace: Workspace, servers: McpServers
 ) -> InputResolver:
     vendor = settings.providers.get(model.vendor)
@@ -159,17 +159,17 @@ def read_named_image(path: str, workspace: Workspace, *, place: str) -> str | by
     """
     name = terminal_line(path)
     try:
-        real = Path(path).expanduser().resolve(strict=True)
+        real_path = Path(path).expanduser().resolve(strict=True)
     except RuntimeError:  # the home of an unknown user
         raise InvalidValue(
             f"{name} is in no home folder there is", code="home_unknown", place=place
         ) from None
-    if any(real.is_relative_to(root) for root in workspace.roots):
-        return workspace.relative_of_real_path(str(real))
-    if not real.is_file():  # a pipe may never have data, and a device may never end
+    if any(real_path.is_relative_to(root) for root in workspace.roots):
+        return workspace.relative_of_real_path(str(real_path))
+    if not real_path.is_file():  # a pipe may never have data, and a device may never end
         raise InvalidValue(f"{name} is no file", code="not_a_file", place=place)
-    with real.open("rb") as opened_file:
-        return validate_image(opened_file.read(MAX_IMAGE_FILE_BYTES + 1), name, place=place)
+    with real_path.open("rb") as file:
+        return validate_image(file.read(MAX_IMAGE_FILE_BYTES + 1), name, place=place)
 
 
 def validate_image(data: bytes, name: str, *, place: str) -> bytes:

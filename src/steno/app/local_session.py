@@ -60,7 +60,7 @@ class SessionImages:
         self._store = store
         self._resolved: dict[tuple[str, int], Image] = {}
         """The resolved references of the branch, by entry and block."""
-        self._scanned: tuple[int, Entry | None] = (0, None)
+        self._read_position: tuple[int, Entry | None] = (0, None)
         """How many entries of the branch were read, and the last of them."""
 
     def find(self, conversation: Conversation, entry: str, block: int) -> ImageReader | None:
@@ -68,8 +68,8 @@ class SessionImages:
         with suppress(LogError):  # drawing an image cannot handle a store that fails
             payload = conversation.entry(entry).payload
             if isinstance(payload, Message) and block < len(payload.content):
-                opened = self._resolved_in(conversation).get((entry, block))
-                source = _stored_source(payload.content[block]) or _stored_source(opened)
+                resolved = self._resolved_in(conversation).get((entry, block))
+                source = _stored_source(payload.content[block]) or _stored_source(resolved)
                 return None if source is None else partial(self._read_source, source)
         return None
 
@@ -82,18 +82,18 @@ class SessionImages:
 
     def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
         """Read the new entries of the branch; all of them on another branch, or after a rewind."""
-        entries, (count, last) = conversation.entries_view(), self._scanned
+        entries, (count, last) = conversation.entries_view(), self._read_position
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._resolved, count = {}, 0
         for number in range(count, len(entries)):
-            found = entries[number].payload
-            if isinstance(found, Resolution):
-                shown = next((one for one in found.content if isinstance(one, Image)), None)
-                if shown is not None:
-                    self._resolved[found.target, found.block] = shown
+            payload = entries[number].payload
+            if isinstance(payload, Resolution):
+                image = next((block for block in payload.content if isinstance(block, Image)), None)
+                if image is not None:
+                    self._resolved[payload.target, payload.block] = image
                 else:
-                    self._resolved.pop((found.target, found.block), None)
-        self._scanned = (len(entries), entries[-1] if entries else None)
+                    self._resolved.pop((payload.target, payload.block), None)
+        self._read_position = (len(entries), entries[-1] if entries else None)
         return self._resolved
 
 
@@ -152,7 +152,7 @@ async def open_local_session(
         else:
             apply_start(stored, start, mode)
             state.resume(state.read_session(stored))
-        state.emit_notes((*skipped, *loaded_settings.notes))
+        state.emit_notices((*skipped, *loaded_settings.notices))
         yield session
     finally:
         await session.close()
@@ -169,7 +169,7 @@ def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new:
 def _open_stored(
     store: Store, start: SessionStart, on_skipped: Callable[[str], object]
 ) -> Conversation:
-    conversation = open_session(store, start, is_shown=False, on_skipped=on_skipped)
+    conversation = open_session(store, start, shows_progress=False, on_skipped=on_skipped)
     conversation.entries_view()  # is read here, and not when it is shown
     return conversation
 
@@ -244,11 +244,11 @@ class LocalSession:
         if not self._state.is_agent_running:
             return {}
         calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
-        decided = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
+        decisions = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
         return {
             call.id: call
             for call in calls
-            if isinstance(call, ToolCall) and _is_undecided(decided[call.id])
+            if isinstance(call, ToolCall) and _is_undecided(decisions[call.id])
         }
 
     # -- requests -------------------------------------------------------------------------

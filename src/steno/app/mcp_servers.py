@@ -37,7 +37,7 @@ _SERVERS_KEY: Final = "mcpServers"
 _MAX_FILE_BYTES: Final = 262_144
 _MAX_NAME_LENGTH: Final = 40
 _MAX_LIST_LENGTH: Final = 400
-_MAX_NOTES: Final = 20
+_MAX_NOTICES: Final = 20
 """Notes about one file, which may come from a stranger."""
 _MAX_DESCRIPTION_LENGTH: Final = 100
 
@@ -50,7 +50,7 @@ class ConfiguredServers(NamedTuple):
 
     specs: tuple[McpServerSpec, ...]
     """In the order of their names; those that cannot be used have a problem."""
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 def find_servers(
@@ -62,16 +62,16 @@ def find_servers(
     The settings come next, and the file of the project last. Raises InvalidValue if one of the
     named files, or that of a trusted project, cannot be read.
     """
-    elsewhere = None if loaded.trusts_project else home_folder(environ) or Path("/")
+    fallback_cwd = None if loaded.trusts_project else home_folder(environ) or Path("/")
     collector = _ServerCollector(environ)
     for file in reversed(files):  # the later one wins, as with all options
         is_inside = loaded.project in Path(os.path.realpath(file)).parents
-        collector.add_named_file(Path(file), elsewhere=None if is_inside else elsewhere)
-    collector.add(loaded.settings.mcp_servers, elsewhere=elsewhere)
+        collector.add_named_file(Path(file), fallback_cwd=None if is_inside else fallback_cwd)
+    collector.add(loaded.settings.mcp_servers, fallback_cwd=fallback_cwd)
     collector.add_project_file(loaded)
     specs = tuple([collector.specs[name] for name in sorted(collector.specs)])
-    spec_notes = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
-    return ConfiguredServers(specs, (*collector.notes, *spec_notes))
+    spec_notices = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
+    return ConfiguredServers(specs, (*collector.notices, *spec_notices))
 
 
 @final
@@ -80,26 +80,28 @@ class _ServerCollector:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.specs: dict[str, McpServerSpec] = {}
-        self.notes: list[str] = []
+        self.notices: list[str] = []
         self._environ = environ
 
-    def add(self, specs: Mapping[str, McpServerSpec], *, elsewhere: Path | None = None) -> None:
-        """Add servers; those without a working directory are started in `elsewhere`, if given."""
-        for name, read in specs.items():
-            spec = read if read.cwd is not None else replace(read, cwd=elsewhere)
-            first = self.specs.setdefault(name, spec)
-            if first is not spec and not first.disabled:
-                self.notes.append(
-                    f"{spec.origin}: {name}: this server is not used; that of {first.origin} counts"
+    def add(self, specs: Mapping[str, McpServerSpec], *, fallback_cwd: Path | None = None) -> None:
+        """Add servers; those without a working directory are started in `fallback_cwd`, if given."""
+        for name, configured in specs.items():
+            spec = (
+                configured if configured.cwd is not None else replace(configured, cwd=fallback_cwd)
+            )
+            existing = self.specs.setdefault(name, spec)
+            if existing is not spec and not existing.disabled:
+                self.notices.append(
+                    f"{spec.origin}: {name}: this server is not used; that of {existing.origin} counts"
                 )
 
-    def add_named_file(self, file: Path, *, elsewhere: Path | None) -> None:
+    def add_named_file(self, file: Path, *, fallback_cwd: Path | None) -> None:
         table = _read_servers_table(file, inside=None)
         if table is None:
             raise InvalidValue("there is no such file", code="file_not_found", place=str(file))
         folder = file.absolute().parent
         specs = _read_specs_from(table, file, environ=self._environ, base=folder)
-        self.add(specs, elsewhere=elsewhere)
+        self.add(specs, fallback_cwd=fallback_cwd)
 
     def add_project_file(self, loaded: LoadedSettings) -> None:
         file = loaded.project / MCP_FILE_NAME
@@ -112,39 +114,39 @@ class _ServerCollector:
                     code=exc.code,
                     place=exc.place,
                 ) from None
-            self.notes.append(str(exc))  # the error of a stranger does not stop the user
+            self.notices.append(str(exc))  # the error of a stranger does not stop the user
             return
         if loaded.trusts_project:
-            self.add(self._read_each(table, file, self._environ))
+            self.add(self._read_valid_specs(table, file, self._environ))
             return
         # No variable is expanded: nothing of the environment gets into the values of a stranger.
-        strangers = self._read_each(table, file, {})
+        untrusted = self._read_valid_specs(table, file, {})
         unused: list[str] = []
-        for name, read in strangers.items():
-            spec = replace(read, problem=NOT_TRUSTED, is_trusted=False, note="")
+        for name, configured in untrusted.items():
+            spec = replace(configured, problem=NOT_TRUSTED, is_trusted=False, note="")
             if self.specs.setdefault(name, spec) is spec and not spec.disabled:
                 unused.append(name)
         if unused:
             names = truncate_to_width(", ".join(sorted(unused)), _MAX_LIST_LENGTH)
             advice = describe_how_to_trust(loaded.project, loaded.user_file)
-            self.notes.append(f"{file}: servers not started: {names}; {advice}")
+            self.notices.append(f"{file}: servers not started: {names}; {advice}")
 
-    def _read_each(
+    def _read_valid_specs(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, McpServerSpec]:
         """Read the servers of a project one by one; those that steno cannot use are left out."""
         specs: dict[str, McpServerSpec] = {}
-        left_out: list[str] = []
+        rejected: list[str] = []
         for name, row in table.items():
             try:
                 specs |= _read_specs_from({name: row}, file, environ=environ, base=file.parent)
             except InvalidValue as exc:
-                left_out.append(
+                rejected.append(
                     f"{exc}; {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)} is left out"
                 )
-        self.notes += left_out[:_MAX_NOTES]
-        if more := len(left_out[_MAX_NOTES:]):
-            self.notes.append(f"{file}: {more:,} more are left out")
+        self.notices += rejected[:_MAX_NOTICES]
+        if extra_count := len(rejected[_MAX_NOTICES:]):
+            self.notices.append(f"{file}: {extra_count:,} more are left out")
         return specs
 
 
@@ -162,7 +164,7 @@ def _read_specs_from(
 
 def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | None:
     """Return the servers that a file names; None if there is no such file."""
-    data = read_plain_file(file, inside=inside, most_bytes=_MAX_FILE_BYTES)
+    data = read_plain_file(file, inside=inside, max_bytes=_MAX_FILE_BYTES)
     if data is None:
         return None
     if len(data) > _MAX_FILE_BYTES:
@@ -218,13 +220,13 @@ def _configured_state(spec: McpServerSpec) -> str:
 
 def describe_server(spec: McpServerSpec) -> dict[str, Any]:
     """Return the public facts of a server: no arguments, variables or headers."""
-    where: dict[str, Any] = {"kind": ""}  # the file only disables it
+    facts: dict[str, Any] = {"kind": ""}  # the file only disables it
     if spec.url:
-        where = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}
+        facts = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}
     elif spec.command:
         command = replace_lone_surrogates(spec.redact_secrets(spec.command))
-        where = {"kind": "stdio", "command": command}
-    return {**where, "state": _configured_state(spec), "from": spec.origin}
+        facts = {"kind": "stdio", "command": command}
+    return {**facts, "state": _configured_state(spec), "from": spec.origin}
 
 
 # -- rows of tables ---------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class McpStartup:
         `silent_wait_s` is not reported; `max_wait_s` is its limit after that.
         """
         self.server_setup: Final = server_setup
-        self._servers, self._notes = drop_ambiguous_servers(server_setup.servers)
+        self._servers, self._notices = drop_ambiguous_servers(server_setup.servers)
         self._prepare_image = prepare_image
         self._on_change = on_change
         self._on_progress = on_progress
@@ -65,18 +65,18 @@ class McpStartup:
     @property
     def tools(self) -> McpTools:
         """The available tools, in the order of the servers' names."""
-        found = [
-            self._tools_by_server[one.name]
-            for one in self._servers
-            if one.name in self._tools_by_server
+        listings = [
+            self._tools_by_server[server.name]
+            for server in self._servers
+            if server.name in self._tools_by_server
         ]
-        return merge_mcp_tools(found, self._notes)
+        return merge_mcp_tools(listings, self._notices)
 
     def start(self) -> None:
         """List servers that were not listed yet, and failed ones that are connected now."""
         for server in self._servers:
-            is_there_after_all = server.name in self._failed and server.is_connected
-            if server.name not in self._tasks or is_there_after_all:
+            is_connected_now = server.name in self._failed and server.is_connected
+            if server.name not in self._tasks or is_connected_now:
                 self._failed.discard(server.name)
                 self._tasks[server.name] = asyncio.create_task(self._list_tools(server))
 
@@ -108,22 +108,24 @@ class McpStartup:
         self.start()
         if late := self._unfinished():
             await asyncio.wait(late.values(), timeout=self._silent_wait_s)
-        if late := self._unfinished(but=self._waited_for):
+        if late := self._unfinished(excluding=self._waited_for):
             self._waited_for |= late.keys()
-            awaited = f"waiting for MCP server{'s' * (len(late) > 1)} {', '.join(late)}"
-            self._on_progress(awaited)
+            text = f"waiting for MCP server{'s' * (len(late) > 1)} {', '.join(late)}"
+            self._on_progress(text)
             limit = f"{self._max_wait_s:g} s at most"
-            self._on_notice(f"{awaited}, {limit}; interrupt it to take back what you said")
+            self._on_notice(f"{text}, {limit}; interrupt it to take back what you said")
             await asyncio.wait(late.values(), timeout=self._max_wait_s)
-        for name in self._unfinished(but=self._reported_late):
+        for name in self._unfinished(excluding=self._reported_late):
             self._reported_late.add(name)
             self._on_notice(
                 f"mcp {name}: it has not answered yet; what you said goes without its tools"
             )
 
-    def _unfinished(self, *, but: Collection[str] = ()) -> dict[str, asyncio.Task[None]]:
+    def _unfinished(self, *, excluding: Collection[str] = ()) -> dict[str, asyncio.Task[None]]:
         return {
-            name: task for name, task in self._tasks.items() if not task.done() and name not in but
+            name: task
+            for name, task in self._tasks.items()
+            if not task.done() and name not in excluding
         }
 
     async def aclose(self) -> None:

@@ -106,10 +106,12 @@ async def change_model(state: SessionState, name: str) -> CommandReply:
         if model.name == state.environment.model_selection.name:
             return CommandReply(f"{inline_code(model.name)} answers already.")
         await state.use_model(model)
-        lines = await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
-    items = [f"- {escape_markdown(line)}" for line in lines[:_MAX_DIFFERENCES]]
-    if len(lines) > len(items):
-        items.append(f"- and {format_count(len(lines) - len(items), 'more', 'more')}")
+        differences = (
+            await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
+        )
+    items = [f"- {escape_markdown(line)}" for line in differences[:_MAX_DIFFERENCES]]
+    if len(differences) > len(items):
+        items.append(f"- and {format_count(len(differences) - len(items), 'more', 'more')}")
     text = f"{inline_code(model.name)} answers from here on."
     if items:
         text += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(items)

@@ -122,7 +122,11 @@ class StoredGrants(NamedTuple):
         unique = tuple(dict.fromkeys(rules))
         if project is None:
             return self._replace(user=unique)
-        others = {folder: those for folder, those in self.projects.items() if folder != project}
+        others = {
+            folder: folder_rules
+            for folder, folder_rules in self.projects.items()
+            if folder != project
+        }
         return self._replace(projects={**others, project: unique} if unique else others)
 
 
@@ -167,10 +171,10 @@ class GrantsFile:
         project = self._project(scope)
         with self._locked_for_writing():
             stored = self.read()
-            left = [text for text in stored.rules_for(project) if text != rule]
-            if len(left) == len(stored.rules_for(project)):
+            remaining = [text for text in stored.rules_for(project) if text != rule]
+            if len(remaining) == len(stored.rules_for(project)):
                 return False
-            self._write(stored.with_rules(project, left))
+            self._write(stored.with_rules(project, remaining))
             return True
 
     def _project(self, scope: GrantScope) -> str | None:
@@ -236,7 +240,7 @@ def revoke_rule(
 ) -> tuple[GrantScope, ...]:
     """Remove a rule from one scope or all; return the scopes that had it."""
     scopes = SCOPE_NAMES if scope is None else (scope,)
-    return tuple([each for each in scopes if grants.revoke(text, each)])
+    return tuple([name for name in scopes if grants.revoke(text, name)])
 
 
 def parse_grants(data: bytes, place: str) -> StoredGrants:
@@ -290,9 +294,11 @@ class _GrantsParser(NamedTuple):
         except InvalidValue as exc:
             self._refuse(rule, str(exc), exc.code)
 
-    def _refuse(self, what: str, problem: str, code: str) -> NoReturn:
+    def _refuse(self, text: str, problem: str, code: str) -> NoReturn:
         lines = self.text.split("\n")
-        number = next((at for at, line in enumerate(lines, start=1) if what in line), None)
+        number = next(
+            (position for position, line in enumerate(lines, start=1) if text in line), None
+        )
         place = self.place if number is None else f"{self.place}, line {number}"
         raise InvalidDocument(f"{problem}; {_REPAIR_ADVICE}", code=code, place=place)
 

@@ -32,13 +32,13 @@ class RawPrompt(NamedTuple):
 
 
 class PreparedPrompt(NamedTuple):
-    """The message of a prompt, and notes about it."""
+    """The message of a prompt, and notices about it."""
 
     message: UserMessage | None
     """None: the last message of the session waits for a response."""
     origin: str | None = None
     """The command that the message stands for, where a server expanded it."""
-    notes: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     """Notices for the user."""
 
     @property
@@ -55,20 +55,20 @@ async def prepare_prompt(
     `place` names the option of the images in errors. Raises OSError, StenoError.
     """
     images = await asyncio.to_thread(_load_images, prompt.images, input_setup.workspace, place)
-    read, servers = input_setup.inputs.prompt, input_setup.servers
+    parse, servers = input_setup.resolver.prompt, input_setup.servers
     command = parse_prompt_command(prompt.text)
     if command is None or command.server not in servers.specs:
         parsed = await asyncio.to_thread(
-            read, prompt.text, appended=prompt.piped, images=images, mode=mode
+            parse, prompt.text, appended=prompt.piped, images=images, mode=mode
         )
-        notes = parsed.notes
+        notices = parsed.notes
         if command is not None:
-            notes += (f"{command.command}: there is no server of this name; left as text",)
-        return PreparedPrompt(parsed.message, notes=notes)
+            notices += (f"{command.command}: there is no server of this name; left as text",)
+        return PreparedPrompt(parsed.message, notices=notices)
     expanded = await expand_prompt(command, [servers.get(command.server)])
     content = with_image_mode(expanded, mode).content
     if prompt.piped.strip() or images:
-        rest = await asyncio.to_thread(read, "", appended=prompt.piped, images=images, mode=mode)
+        rest = await asyncio.to_thread(parse, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
     return PreparedPrompt(UserMessage(content), origin=prompt.text.strip())
 
@@ -77,8 +77,8 @@ def prepare_retry(
     conversation: Conversation | None, mode: RecognitionMode | None
 ) -> PreparedPrompt:
     """Return the prompt that could not be sent, in another image mode if given. Raises UsageError."""
-    found = None if conversation is None else find_unsent_prompt(conversation)
-    if found is None:
+    unsent = None if conversation is None else find_unsent_prompt(conversation)
+    if unsent is None:
         if conversation is None or not is_unanswered(conversation):
             raise UsageError(
                 "everything that was said last has been sent",
@@ -86,13 +86,16 @@ def prepare_retry(
                 place="--retry",
             )
         return PreparedPrompt(None)
-    message = found.message if mode is None else with_image_mode(found.message, mode)
-    return PreparedPrompt(message, found.audit.get("origin"))
+    message = unsent.message if mode is None else with_image_mode(unsent.message, mode)
+    return PreparedPrompt(message, unsent.audit.get("origin"))
 
 
 def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
     """Return a message with another mode for its images."""
-    blocks = [replace(one, mode=mode) if isinstance(one, Image) else one for one in message.content]
+    blocks = [
+        replace(block, mode=mode) if isinstance(block, Image) else block
+        for block in message.content
+    ]
     return replace(message, content=tuple(blocks))
 
 
@@ -107,5 +110,5 @@ def _load_image(image: str | bytes, workspace: Workspace, place: str) -> str | I
         return ImageData(validate_image(image, "what was pasted", place=place))
     if is_url(image):
         return image
-    found = read_named_image(image, workspace, place=place)
-    return found if isinstance(found, str) else ImageData(found)
+    loaded = read_named_image(image, workspace, place=place)
+    return loaded if isinstance(loaded, str) else ImageData(loaded)

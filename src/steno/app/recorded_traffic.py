@@ -77,12 +77,12 @@ _Scorer: TypeAlias = Callable[[Wire, bytes], int | None]
 def read_recorded_body(name: str) -> bytes:
     """Return the body in a file, or in stdin (`-`). Raises InvalidValue if it is packed."""
     data = _read_bytes(name).removeprefix(codecs.BOM_UTF8)
-    head = _HTTP_HEADERS.match(data)
-    if head is not None:
-        data = data[head.end() :]
+    headers = _HTTP_HEADERS.match(data)
+    if headers is not None:
+        data = data[headers.end() :]
     start = data[:64].lstrip()
-    for mark, advice in _PACKED_FORMS.items():
-        if start.startswith(mark):
+    for signature, advice in _PACKED_FORMS.items():
+        if start.startswith(signature):
             raise InvalidValue(advice, code="input_packed", place="input")
     if not start and not data.strip():
         raise InvalidValue(
@@ -116,7 +116,7 @@ def _read_bytes(name: str) -> bytes:
 class RecordingKind(Enum):
     """A kind of recorded body."""
 
-    ANSWER = "a whole answer"
+    RESPONSE = "a whole answer"
     REQUEST = "a request"
     STREAM = "a stream"
 
@@ -205,7 +205,7 @@ def _is_understood(event: Event) -> bool:
 
 
 _SCORERS: Final[dict[RecordingKind, _Scorer]] = {
-    RecordingKind.ANSWER: _score_response,
+    RecordingKind.RESPONSE: _score_response,
     RecordingKind.REQUEST: _score_request,
     RecordingKind.STREAM: _score_stream,
 }
@@ -229,7 +229,7 @@ _KNOWN_MEMBER_TEXT: Final = {
     """,
 }
 _KNOWN_MEMBERS: Final = {
-    wire: frozenset(words.split()) for wire, words in _KNOWN_MEMBER_TEXT.items()
+    wire: frozenset(names.split()) for wire, names in _KNOWN_MEMBER_TEXT.items()
 }
 """Members that a protocol has and steno does not: they are no sign of another protocol."""
 _UNUSUAL_FORMS: Final[dict[str, dict[str, object]]] = {
@@ -285,14 +285,14 @@ def _unknown_extras(extras: Mapping[str, Any], wire: str) -> set[str]:
 
 def _member_names(value: object) -> Iterator[str]:
     """Yield the names of the members at all depths, without recursion."""
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
+    pending = [value]
+    while pending:
+        match pending.pop():
             case dict() as members:
                 yield from members
-                waiting += members.values()
+                pending += members.values()
             case list() as items:
-                waiting += items
+                pending += items
             case _:
                 pass
 
@@ -302,9 +302,9 @@ def _member_names(value: object) -> Iterator[str]:
 
 def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
     """Return how to read a response that `wire` could not decode; None if nothing helps."""
-    several = _advice_on_several(data, wire, _DECODE_COMMAND)
-    if several is not None:
-        return several
+    advice = _advice_on_several(data, wire, _DECODE_COMMAND)
+    if advice is not None:
+        return advice
     guess = guess_wire(data)
     if guess is None:
         return (
@@ -321,20 +321,20 @@ def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
     if kind is RecordingKind.STREAM and not is_stream:
         options.append("--stream")
     if (kind is RecordingKind.STREAM) == is_stream:
-        what = name
+        description = name
     else:
-        what = kind.value if name == wire else f"{kind.value} of {name}"
-    todo = [f"try {' '.join(options)}"] if options else []
-    if kind is RecordingKind.ANSWER and is_stream:
-        todo.append("leave out --stream")
-    return f"this looks like {what}: {' and '.join(todo)}" if todo else None
+        description = kind.value if name == wire else f"{kind.value} of {name}"
+    steps = [f"try {' '.join(options)}"] if options else []
+    if kind is RecordingKind.RESPONSE and is_stream:
+        steps.append("leave out --stream")
+    return f"this looks like {description}: {' and '.join(steps)}" if steps else None
 
 
 def advice_for_convert(data: bytes, wire: str) -> str | None:
     """Return how to read a request that `wire` could not decode; None if nothing helps."""
-    several = _advice_on_several(data, wire, _CONVERT_COMMAND)
-    if several is not None:
-        return several
+    advice = _advice_on_several(data, wire, _CONVERT_COMMAND)
+    if advice is not None:
+        return advice
     guess = guess_wire(data)
     if guess is None:
         return _advice_on_list(data, wire) or _advice_on_file(data, wire, _HAR_REQUEST)
@@ -378,8 +378,8 @@ def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
             wire = guess.wires[0] if len(guess.wires) == 1 else "WIRE"
     elif _best_wires(_score_wires(_score_events, data)) or _advice_on_lines(data):
         return None
-    one = f"sed -n 1p FILE | {command.format(wire)}"
-    return f"these are several values, one a line: give one: {one}"
+    command_line = f"sed -n 1p FILE | {command.format(wire)}"
+    return f"these are several values, one a line: give one: {command_line}"
 
 
 def _guess_complete_line(line: bytes) -> WireGuess | None:
@@ -388,7 +388,7 @@ def _guess_complete_line(line: bytes) -> WireGuess | None:
     match guess:
         case WireGuess(RecordingKind.REQUEST):
             return guess
-        case WireGuess(RecordingKind.ANSWER, (name, *_)):
+        case WireGuess(RecordingKind.RESPONSE, (name, *_)):
             has_ended = load_wire(name).decode_response(line).raw_stop_reason is not None
             return guess if has_ended else None
         case _:

@@ -42,27 +42,32 @@ class OperationLock:
 
     async def __aenter__(self) -> None:
         """Wait for the lock. Raises StenoError if all operations were cancelled in the meantime."""
-        stops = self._cancel_count
+        cancel_count = self._cancel_count
         await self._lock.acquire()
-        if stops != self._cancel_count:
+        if cancel_count != self._cancel_count:
             self._lock.release()
             raise interrupted_before_start()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Release the lock."""
         self._lock.release()
 
-    async def run_cancellable(self, job: Coroutine[Any, Any, T], refusal: str = _INTERRUPTED) -> T:
+    async def run_cancellable(
+        self, coroutine: Coroutine[Any, Any, T], refusal: str = _INTERRUPTED
+    ) -> T:
         """Run a coroutine that `cancel_all` can cancel; return its result.
 
         Raises StenoError if it was cancelled.
         """
-        stops, task = self._cancel_count, asyncio.create_task(job)
+        cancel_count, task = self._cancel_count, asyncio.create_task(coroutine)
         self._jobs.add(task)
         try:
-            done = await task
+            result = await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is None or current.cancelling():
@@ -70,9 +75,9 @@ class OperationLock:
             raise StenoError(refusal, code="interrupted") from None
         finally:
             self._jobs.discard(task)
-        if stops != self._cancel_count:  # just when it was done
+        if cancel_count != self._cancel_count:  # just when it was done
             raise StenoError(refusal, code="interrupted")
-        return done
+        return result
 
     def cancel_all(self) -> None:
         """Refuse operations that wait for the lock, and cancel those that can be cancelled."""
@@ -97,7 +102,7 @@ class DeferredAgent:
     def __init__(
         self,
         conversation: Conversation,
-        equipped: Callable[[], AgentEnvironment],
+        current_environment: Callable[[], AgentEnvironment],
         *,
         ensure_recorded: Callable[[], Conversation],
         runner: ToolRunner,
@@ -108,8 +113,8 @@ class DeferredAgent:
         `ensure_recorded` records a prepared session, and returns its conversation.
         """
         self._conversation = conversation
-        self._current_environment = equipped
-        self._begin = ensure_recorded
+        self._current_environment = current_environment
+        self._ensure_recorded = ensure_recorded
         self._runner = runner
         self._wait = wait
         self._is_expected = False
@@ -117,7 +122,7 @@ class DeferredAgent:
         """Whether the expected run was interrupted."""
         self._waiting: asyncio.Task[None] | None = None
         self._queued: list[_QueuedInput] = []
-        self._environment = equipped()
+        self._environment = current_environment()
         self._agent = self._create_agent()
 
     def _create_agent(self) -> Agent:
@@ -125,11 +130,11 @@ class DeferredAgent:
 
     def _refresh_agent(self) -> None:
         """Record the session for a run that starts, and use the tools that have arrived."""
-        conversation, environment = self._begin(), self._current_environment()
-        is_as_before = (
+        conversation, environment = self._ensure_recorded(), self._current_environment()
+        is_unchanged = (
             conversation is self._conversation and environment.tools == self._environment.tools
         )
-        if not is_as_before and not self._agent.is_running:
+        if not is_unchanged and not self._agent.is_running:
             self._conversation, self._environment = conversation, environment
             self._agent = self._create_agent()
 
@@ -206,16 +211,18 @@ class DeferredAgent:
         """Steer the current or expected run. Raises StenoError if there is none."""
         if self._is_expected or self._queued:
             # There is nothing yet that it could interrupt.
-            due = SteeringPolicy.AFTER_CALLS if policy is SteeringPolicy.INTERRUPT else policy
-            self._queued.append(_QueuedInput(message, due, audit, wants_answer))
+            effective_policy = (
+                SteeringPolicy.AFTER_CALLS if policy is SteeringPolicy.INTERRUPT else policy
+            )
+            self._queued.append(_QueuedInput(message, effective_policy, audit, wants_answer))
         else:
             self._agent.steer(message, policy, audit=audit, wants_answer=wants_answer)
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Withdraw the steering messages that no model has read."""
-        early = [one.message for one in self._queued if one.wants_answer]
-        self._queued = [one for one in self._queued if not one.wants_answer]
-        return (*early, *self._agent.withdraw())
+        queued_messages = [queued.message for queued in self._queued if queued.wants_answer]
+        self._queued = [queued for queued in self._queued if not queued.wants_answer]
+        return (*queued_messages, *self._agent.withdraw())
 
     def interrupt(self) -> None:
         """Interrupt the run, or the wait before it. Nothing happens if idle."""

@@ -18,15 +18,15 @@ _ERROR_PLACES: Final = ("model", "embedded")
 """The places of errors about the name of a model, which is known here."""
 
 
-async def choose_model(loaded: LoadedSettings, recorded: str = "") -> ModelSelection:
+async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> ModelSelection:
     """Find the model that the options name, else the recorded one, else one of the settings.
 
     Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
     """
     name, origin = loaded.settings.model or "", _model_origin(loaded)
     is_explicit = origin in (MODEL_FLAG, variable_name("model"))
-    if recorded and not is_explicit:
-        return await _find_recorded_model(loaded, recorded)
+    if recorded_model and not is_explicit:
+        return await _find_recorded_model(loaded, recorded_model)
     with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
         return await find_model(
             name if is_explicit else "", configured=name, vendors=loaded.settings.providers

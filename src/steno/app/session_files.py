@@ -101,13 +101,13 @@ def encode_branch(
         return _encode_as_document(log.header, entries)
     if format in FORMATS:
         return FORMATS[format].encode(log.header, entries)
-    header, place = (
+    header, location = (
         log.header,
         BranchLocation(log.active if branch is None else branch, log.numbers),
     )
     if not header.title:  # use the title that lists show
         header = replace(header, title=derive_title(entries) or None)
-    return WRITE_ONLY[format].encode(header, entries, place)
+    return WRITE_ONLY[format].encode(header, entries, location)
 
 
 def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
@@ -118,8 +118,8 @@ def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFil
         updated_at=max(times, default=None),
         entries=tuple(entries),
     )
-    written = ("id", "created_at")
-    names = tuple([name for name, _ in header.non_default_fields() if name not in written])
+    document_fields = ("id", "created_at")
+    names = tuple([name for name, _ in header.non_default_fields() if name not in document_fields])
     losses = (session_omission("header_fields", names=names),) if names else ()
     return ExportedFile(encode_document(document), losses)
 
@@ -206,7 +206,7 @@ def read_session_file(data: bytes, format: str) -> SessionRecords:
         header = (
             imported.header if format == DOCUMENT_FORMAT else replace(imported.header, id=new_id())
         )
-        session = SessionRecords(header, _seal_entries(imported.entries))
+        session = SessionRecords(header, _chain_entries(imported.entries))
     problem = verify_records(session.records).bad
     if problem is not None:
         raise InvalidDocument(str(problem), code="chain_broken")
@@ -241,9 +241,11 @@ def _decode_lines(data: bytes) -> SessionRecords:
     return SessionRecords(header, tuple(records))
 
 
-def _seal_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
+def _chain_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
     """Return the records of a new session; entries that were redacted elsewhere get a Redaction."""
-    explained = {entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)}
+    redacted_targets = {
+        entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)
+    }
     reason = "it was taken out before it was imported"
     redactions = [
         Entry(
@@ -252,12 +254,12 @@ def _seal_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
             payload=Redaction(target=entry.id, actor="steno import", reason=reason),
         )
         for entry in entries
-        if isinstance(entry.payload, Redacted) and entry.id not in explained
+        if isinstance(entry.payload, Redacted) and entry.id not in redacted_targets
     ]
     return build_records([*entries, *redactions])
 
 
-def with_free_id(store: Store, header: Header) -> Header:
+def with_unused_id(store: Store, header: Header) -> Header:
     """Return the header, with a new id if the store has a session of this id."""
     try:
         store.header(header.id)

@@ -44,12 +44,12 @@ class LocalSessionList:
         Unreadable sessions are omitted and reported.
         """
         unreadable = UnreadableSessions()
-        listed = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
-        self._state.emit_notes(
+        summaries = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
+        self._state.emit_notices(
             f"session {terminal_line(id)}: it cannot be read; `steno verify {terminal_line(id)}` tells why"
             for id in unreadable.sessions
         )
-        return listed
+        return summaries
 
     def _read_summaries(self, search: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
         store = self._state.config.store
@@ -58,7 +58,7 @@ class LocalSessionList:
             headers = readable_headers(store, unreadable)
             snippets = {header.id: "" for header in find_by_title(headers, search)}
             for hit in search_entries(
-                store, headers, search, _MAX_HITS, unreadable, is_shown=False
+                store, headers, search, _MAX_HITS, unreadable, shows_progress=False
             ):
                 if not snippets.get(hit.session):
                     snippets[hit.session] = hit.snippet
@@ -66,7 +66,7 @@ class LocalSessionList:
             store,
             unreadable,
             is_wanted=lambda header: snippets is None or header.id in snippets,
-            is_shown=False,
+            shows_progress=False,
         )
         return [
             self._build_summary(summary, (snippets or {}).get(summary.header.id, ""))
@@ -99,9 +99,9 @@ class LocalSessionList:
         state = self._state
         async with state.lock:
             state.check_idle()
-            opened = await asyncio.to_thread(self._read_stored, session.strip())
-            await state.use_recorded_model(opened.conversation.model)
-            state.resume(opened)
+            stored = await asyncio.to_thread(self._read_stored, session.strip())
+            await state.use_recorded_model(stored.conversation.model)
+            state.resume(stored)
             state.emit_branch_changed()
 
     def _read_stored(self, name: str) -> ResumableSession:
@@ -109,7 +109,7 @@ class LocalSessionList:
         return self._state.read_session(self._state.config.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:
-        return find_session(self._state.config.store, name, is_shown=False)
+        return find_session(self._state.config.store, name, shows_progress=False)
 
     async def rename(self, session: str, title: str) -> None:
         """Rename a session."""

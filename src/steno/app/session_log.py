@@ -50,7 +50,7 @@ class SessionLog:
         self.tools: Final = tools_by_call(self.entries.values())
         """The tool of each call, by the id of the call."""
         messages = [entry.message for entry in self.entries.values() if entry.message is not None]
-        self.calls: Final = {call.id: call for one in messages for call in one.tool_calls}
+        self.calls: Final = {call.id: call for message in messages for call in message.tool_calls}
         """The calls by their ids."""
 
     @classmethod
@@ -81,17 +81,17 @@ class SessionLog:
                 place="branch",
             )
         path: list[Entry] = []
-        entry_id, before = self.heads.get(name), len(self.records) + 1
+        entry_id, next_number = self.heads.get(name), len(self.records) + 1
         while entry_id is not None:
-            number = self.numbers.get(entry_id, before)
-            if number >= before:
+            number = self.numbers.get(entry_id, next_number)
+            if number >= next_number:
                 raise Damaged(
                     "what came before an entry is not there; see steno verify",
                     code="parent_missing",
                     place="session",
                 )
             path.append(self.entries[entry_id])
-            entry_id, before = path[-1].parent, number
+            entry_id, next_number = path[-1].parent, number
         return path[::-1]
 
     def find_entry(self, name: str) -> Entry:
@@ -110,8 +110,8 @@ class SessionLog:
             if self.labels.get(name) in self.entries:
                 return self.entries[self.labels[name]]
             candidates = [id for id in self.entries if name and id.startswith(name)]
-        what = f"entry {terminal_line(name)}".rstrip()
-        return self.entries[pick_one(candidates, what, "`steno sessions tree` shows them")]
+        label = f"entry {terminal_line(name)}".rstrip()
+        return self.entries[pick_one(candidates, label, "`steno sessions tree` shows them")]
 
     def _entry_by_number(self, number: int) -> Entry:
         if number not in self._by_number:
@@ -136,13 +136,17 @@ def summarize_entry(entry: Entry, log: SessionLog) -> str:
 def describe_log_entry(entry: Entry, log: SessionLog) -> str:
     """Describe an entry that is no message."""
 
-    def call(call_id: str) -> str:
+    def describe_call(call_id: str) -> str:
         known = log.calls.get(call_id)
         return terminal_line(call_id) if known is None else summarize_call(known)
 
-    def found(resolution: Resolution) -> EntryDescription:
+    def describe_found(resolution: Resolution) -> EntryDescription:
         target = log.entries.get(resolution.target)
         text = describe_resolution(None if target is None else target.payload, resolution)
         return EntryDescription(f"{log.number(resolution.target)}, {text}")
 
-    return ": ".join(filter(None, describe_entry(entry, number=log.number, call=call, found=found)))
+    return ": ".join(
+        filter(
+            None, describe_entry(entry, number=log.number, call=describe_call, found=describe_found)
+        )
+    )

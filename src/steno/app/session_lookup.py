@@ -46,7 +46,7 @@ _MIN_ID_LENGTH: Final = 13
 _MAX_CANDIDATES: Final = 5
 
 
-def open_store_quietly(address: StoreAddress, *, create: bool = True) -> Store:
+def open_store_at(address: StoreAddress, *, create: bool = True) -> Store:
     """Open the store at an address. Raises Unavailable if what it takes is not installed."""
     # Unknown content is shown where it stands, so the codec need not log each piece.
     logging.getLogger("steno.codec").addHandler(_NULL_HANDLER)
@@ -60,13 +60,17 @@ def open_store_quietly(address: StoreAddress, *, create: bool = True) -> Store:
 
 
 def find_session(
-    store: Store, name: str, *, is_shown: bool = True, doubts: UnreadableSessions | None = None
+    store: Store,
+    name: str,
+    *,
+    shows_progress: bool = True,
+    unreadable: UnreadableSessions | None = None,
 ) -> str:
     """Return the id of a session, by its id, the beginning of it, or `last`.
 
     The last session may be damaged. Where another one cannot be read, it may be the last one:
-    `doubts` collects it, or else a notice is printed. Raises Missing if there is none or more than
-    one. Without `is_shown` nothing is written to the terminal, which may show a full screen.
+    `unreadable` collects it, or else a notice is printed. Raises Missing if there is none or more than
+    one. Without `shows_progress` nothing is written to the terminal, which may show a full screen.
     """
     try:
         return store.header(name).id
@@ -75,10 +79,10 @@ def find_session(
     except UNREADABLE_ERRORS:
         return name
     if name == LAST_SESSION:
-        unsure = UnreadableSessions() if doubts is None else doubts
-        last = _find_last_session(store, unsure, is_shown=is_shown)
-        if doubts is None and is_shown:
-            unsure.report()
+        collected = UnreadableSessions() if unreadable is None else unreadable
+        last = _find_last_session(store, collected, shows_progress=shows_progress)
+        if unreadable is None and shows_progress:
+            collected.report()
         return last
     ids = [header.id for header in readable_headers(store, UnreadableSessions())]
     return pick_one(
@@ -88,33 +92,37 @@ def find_session(
     )
 
 
-def pick_one(candidates: list[str], what: str, advice: str) -> str:
+def pick_one(candidates: list[str], label: str, advice: str) -> str:
     """Return the id if there is exactly one candidate. Raises Missing."""
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise Missing(f"there is none of this name; {advice}", code="name_unknown", place=what)
+        raise Missing(f"there is none of this name; {advice}", code="name_unknown", place=label)
     names = ", ".join(map(terminal_text, sorted(candidates)[:_MAX_CANDIDATES]))
     more = ", ..." if len(candidates) > _MAX_CANDIDATES else ""
     raise Missing(
         f"several begin like this, name one of them: {names}{more}",
         code="name_ambiguous",
-        place=what,
+        place=label,
     )
 
 
-def _find_last_session(store: Store, doubts: UnreadableSessions, *, is_shown: bool) -> str:
+def _find_last_session(
+    store: Store, unreadable: UnreadableSessions, *, shows_progress: bool
+) -> str:
     """Return the session that was written to last, also if it is damaged. Raises Missing."""
-    unreadable = UnreadableSessions()
-    summaries = readable_summaries(store, unreadable, is_shown=is_shown)
-    known = [(last_changed(summary) or _EARLIEST, summary.header.id) for summary in summaries[:1]]
-    known += [(_last_known_write(store, session), session) for session in unreadable.sessions]
-    if not known:
+    skipped = UnreadableSessions()
+    summaries = readable_summaries(store, skipped, shows_progress=shows_progress)
+    candidates = [
+        (last_changed(summary) or _EARLIEST, summary.header.id) for summary in summaries[:1]
+    ]
+    candidates += [(_last_known_write(store, session), session) for session in skipped.sessions]
+    if not candidates:
         raise Missing("there is none yet", code="store_empty", place="session")
-    _, last = max(known)
-    if last not in unreadable.sessions:  # lost entries of the others may be later
-        doubts.lines.extend(
-            [f"{line}; this session may be the last one" for line in unreadable.lines]
+    _, last = max(candidates)
+    if last not in skipped.sessions:  # lost entries of the others may be later
+        unreadable.lines.extend(
+            [f"{line}; this session may be the last one" for line in skipped.lines]
         )
     return last
 
@@ -187,13 +195,13 @@ def shortest_unique_length(ids: Iterable[str]) -> int:
     return max(
         [
             _MIN_ID_LENGTH,
-            *[_common_prefix_length(one, other) + 1 for one, other in pairwise(ordered)],
+            *[_common_prefix_length(first, second) + 1 for first, second in pairwise(ordered)],
         ]
     )
 
 
-def _common_prefix_length(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
+def _common_prefix_length(first: str, second: str) -> int:
+    pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
@@ -217,12 +225,12 @@ def readable_summaries(
     unreadable: UnreadableSessions,
     *,
     is_wanted: Callable[[Header], bool] = lambda _: True,
-    is_shown: bool = True,
+    shows_progress: bool = True,
 ) -> list[SessionOverview]:
     """Return the summaries of all wanted sessions that can be read, the latest first."""
     summaries: list[SessionOverview] = []
     headers = [header for header in readable_headers(store, unreadable) if is_wanted(header)]
-    with show_progress("reading sessions", len(headers), is_shown=is_shown) as progress:
+    with show_progress("reading sessions", len(headers), is_shown=shows_progress) as progress:
         for header in progress.track(headers):
             with unreadable.skip_unreadable(header.id):
                 summaries.append(store.summary(header.id))
@@ -260,11 +268,9 @@ def header_title(header: Header) -> str:
 
 def find_by_title(headers: list[Header], text: str) -> list[Header]:
     """Return the sessions whose titles contain all words of a text, the newest first."""
-    wanted = frozenset(split_words(text))
+    words = frozenset(split_words(text))
     found = [
-        header
-        for header in headers
-        if wanted and wanted.issubset(split_words(header_title(header)))
+        header for header in headers if words and words.issubset(split_words(header_title(header)))
     ]
     found.sort(key=lambda header: (header.created_at is not None, header.created_at), reverse=True)
     return found
@@ -277,22 +283,22 @@ def search_entries(
     limit: int,
     unreadable: UnreadableSessions,
     *,
-    is_shown: bool = True,
+    shows_progress: bool = True,
 ) -> list[SearchHit]:
     """Find the entries that contain all words of a text; unreadable sessions are skipped."""
     if type(store).search is not Store.search:  # it has an index, which is fast
         with suppress(Damaged):
             return store.search(text, limit=limit)
-    wanted = frozenset(split_words(text))
+    words = frozenset(split_words(text))
     hits: list[SearchHit] = []
-    with show_progress("searching sessions", len(headers), is_shown=is_shown) as progress:
-        for header in progress.track(headers if wanted else ()):
+    with show_progress("searching sessions", len(headers), is_shown=shows_progress) as progress:
+        for header in progress.track(headers if words else ()):
             with unreadable.skip_unreadable(header.id):
                 for record in store.records(header.id):
                     content = "" if record.entry is None else searchable_text(record.entry)
-                    if record.entry is not None and wanted.issubset(split_words(content)):
+                    if record.entry is not None and words.issubset(split_words(content)):
                         hits.append(
-                            SearchHit(header.id, record.entry, build_snippet(content, wanted))
+                            SearchHit(header.id, record.entry, build_snippet(content, words))
                         )
     hits.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
     return hits[:limit]
@@ -320,61 +326,63 @@ def open_session(
     store: Store,
     start: SessionStart,
     *,
-    is_shown: bool = True,
+    shows_progress: bool = True,
     on_skipped: Callable[[str], object] | None = None,
 ) -> Conversation:
     """Open an existing session, and show the progress. Raises Missing.
 
     `on_skipped` receives a line about each session of the folder that was skipped because it cannot be
-    read; without it, and with `is_shown`, the line is printed.
+    read; without it, and with `shows_progress`, the line is printed.
     """
     if start.resume is None:
-        report = on_skipped or (print_notice if is_shown else _ignore)
-        return store.open(_find_last_in_folder(store, start.folder, report, is_shown=is_shown))
-    session = find_session(store, start.resume, is_shown=is_shown)
+        report = on_skipped or (print_notice if shows_progress else _ignore)
+        return store.open(
+            _find_last_in_folder(store, start.folder, report, shows_progress=shows_progress)
+        )
+    session = find_session(store, start.resume, shows_progress=shows_progress)
     with explain_damage(session):
         return store.open(session)
 
 
 def _find_last_in_folder(
-    store: Store, folder: Path, on_skipped: Callable[[str], object], *, is_shown: bool
+    store: Store, folder: Path, on_skipped: Callable[[str], object], *, shows_progress: bool
 ) -> str:
     unreadable = UnreadableSessions()
-    here = readable_summaries(
+    summaries = readable_summaries(
         store,
         unreadable,
         is_wanted=lambda header: session_folder(header) == str(folder),
-        is_shown=is_shown,
+        shows_progress=shows_progress,
     )
     for id in unreadable.sessions:
         on_skipped(_describe_skipped(store, id))
-    if not here and unreadable.sessions:
+    if not summaries and unreadable.sessions:
         raise Missing(
             "none of this folder can be read; `steno verify --all` tells why, and "
             "`steno sessions list` shows all others",
             code="folder_sessions_unreadable",
             place="session",
         )
-    if not here:
+    if not summaries:
         raise Missing(
             "none was begun in this folder; `steno sessions list` shows all, "
             "and --resume takes any of them",
             code="folder_without_session",
             place="session",
         )
-    return here[0].header.id
+    return summaries[0].header.id
 
 
 def _describe_skipped(store: Store, id: str) -> str:
     """Return a line on a skipped session: why it was skipped, and how to check it."""
-    name, why = terminal_line(id), "it could not be read"
+    label, reason = terminal_line(id), "it could not be read"
     try:
         store.summary(id)
     except UNREADABLE_ERRORS as exc:
-        why = terminal_line(exc.text_unless_at(f"session {id}"))
+        reason = terminal_line(exc.text_unless_at(f"session {id}"))
     return (
-        f"session {name}: passed over, although it may be the latest of this folder: {why}; "
-        f"`steno verify {name}` looks at it"
+        f"session {label}: passed over, although it may be the latest of this folder: {reason}; "
+        f"`steno verify {label}` looks at it"
     )
 
 
@@ -402,8 +410,8 @@ def begin_session(
     store: Store, folder: Path, system_prompt: str, mode: Mode, *, title: str = ""
 ) -> Conversation:
     """Begin a session in a folder."""
-    first = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
-    conversation = store.new(first, title=title or None, about={FOLDER_KEY: str(folder)})
+    messages = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
+    conversation = store.new(messages, title=title or None, about={FOLDER_KEY: str(folder)})
     set_mode(conversation, mode)
     return conversation
 

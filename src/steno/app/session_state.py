@@ -20,10 +20,10 @@ from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
     check_prompt_fits,
-    environment_notes,
-    open_environment_beside,
+    environment_notices,
+    open_environment_with_servers,
     read_system_prompt,
-    session_notes,
+    session_notices,
 )
 from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
@@ -95,7 +95,7 @@ class ResumableSession(NamedTuple):
 
     conversation: Conversation
     title: str
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 @final
@@ -130,7 +130,7 @@ class SessionState:
         self._listener: SessionListener | None = None
         self._held_events: list[SessionEvent] = []
         self._has_listener_failed = False
-        self._sent_notes: set[str] = set()
+        self._sent_notices: set[str] = set()
 
     # -- events ---------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class SessionState:
             asyncio.get_running_loop().call_soon(self._deliver_held_events)
 
     def _deliver_held_events(self) -> None:
-        held, self._held_events = self._held_events, []
-        for event in held:
+        events, self._held_events = self._held_events, []
+        for event in events:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
@@ -181,11 +181,11 @@ class SessionState:
             text = f"a fault in steno: {failure}; what is on record is safe"
             self.emit(ErrorRaised(text, code="listener_failed"))
 
-    def emit_notes(self, texts: Iterable[str]) -> None:
+    def emit_notices(self, texts: Iterable[str]) -> None:
         """Send notes about the environment, each once."""
         for text in texts:
-            if text not in self._sent_notes:
-                self._sent_notes.add(text)
+            if text not in self._sent_notices:
+                self._sent_notices.add(text)
                 self.emit(Notice(NoticeCode.CONTEXT, text))
 
     # -- status ---------------------------------------------------------------------------
@@ -258,8 +258,8 @@ class SessionState:
     def _count_entry(self, entry: Entry) -> None:
         if isinstance(entry.payload, Rewind):
             # Entries recorded after it are there already, and will be reported as well.
-            past = self.conversation.entries_view()
-            self._usage_totals.rebuild(takewhile(lambda one: one.id != entry.id, past))
+            entries = self.conversation.entries_view()
+            self._usage_totals.rebuild(takewhile(lambda earlier: earlier.id != entry.id, entries))
         else:
             self._usage_totals.add(entry)
         self.title = self.title or derive_title([entry])
@@ -268,13 +268,13 @@ class SessionState:
 
     def prepare_new_session(self, title: str, mode: Mode) -> None:
         """Let the next prompt start a session."""
-        self._system_prompt, notes = read_system_prompt(
+        self._system_prompt, notices = read_system_prompt(
             self.config.loaded_settings, self.config.folder
         )
         conversation = Conversation()
         set_mode(conversation, mode)
-        self._replace_conversation(conversation, is_begun=False, title=title)
-        self.emit_notes(notes)
+        self._replace_conversation(conversation, is_recorded=False, title=title)
+        self.emit_notices(notices)
 
     def check_prompt_size(self, text: str) -> None:
         """Refuse a prompt that does not fit the model. Raises InvalidValue.
@@ -306,19 +306,19 @@ class SessionState:
         title = store.header(conversation.id).title or derive_title(
             islice(entries, TITLE_SEARCH_ENTRIES)
         )
-        notes = session_notes(store, conversation, self.config.folder)
-        return ResumableSession(conversation, title, tuple(notes))
+        notices = session_notices(store, conversation, self.config.folder)
+        return ResumableSession(conversation, title, tuple(notices))
 
     def resume(self, session: ResumableSession) -> None:
         """Switch to a stored session."""
-        self._replace_conversation(session.conversation, is_begun=True, title=session.title)
+        self._replace_conversation(session.conversation, is_recorded=True, title=session.title)
         self._usage_totals.rebuild(session.conversation.entries_view())
-        self.emit_notes(session.notes)
+        self.emit_notices(session.notices)
 
     def _replace_conversation(
-        self, conversation: Conversation, *, is_begun: bool, title: str
+        self, conversation: Conversation, *, is_recorded: bool, title: str
     ) -> None:
-        self.conversation, self.is_recorded, self.title = conversation, is_begun, title
+        self.conversation, self.is_recorded, self.title = conversation, is_recorded, title
         self._agent = None
         self._usage_totals.rebuild(())
 
@@ -329,7 +329,7 @@ class SessionState:
 
     # -- model and tools ------------------------------------------------------------------
 
-    async def use_model(self, found: ModelSelection) -> None:
+    async def use_model(self, model: ModelSelection) -> None:
         """Switch to a model; the resources of the last one are closed.
 
         MCP servers are the same for every model, and stay. A model that cannot be opened leaves
@@ -337,30 +337,30 @@ class SessionState:
         """
         config, stack = self.config, AsyncExitStack()
         # The first lookup of prices and limits takes a moment.
-        await asyncio.to_thread(find_price, found.name)
+        await asyncio.to_thread(find_price, model.name)
         startup = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
         approver = config.approver or self.approvals
-        opener = open_environment_beside(
-            config.loaded_settings, found, config.folder, approver, startup.server_setup
+        environment_context = open_environment_with_servers(
+            config.loaded_settings, model, config.folder, approver, startup.server_setup
         )
-        environment = await stack.enter_async_context(opener)
+        environment = await stack.enter_async_context(environment_context)
         if self.is_closed:
             await stack.aclose()
         self.check_open()
-        last, self._open_resources = self._open_resources, stack
+        previous, self._open_resources = self._open_resources, stack
         self.environment, self._agent = environment, None
         target = environment.target
         self._context_limit = target.context_tokens
         try:
-            await last.aclose()
+            await previous.aclose()
         except Exception:
             _logger.exception("session: resources of the last model were not closed")
-        self.emit_notes((*environment.notes, *environment_notes(environment, config.folder)))
+        self.emit_notices((*environment.notices, *environment_notices(environment, config.folder)))
         if environment.supports_tools:
             startup.start()
             self._update_tools()
         else:
-            self.emit_notes([f"{found.name} calls no tools: it can only talk"])
+            self.emit_notices([f"{model.name} calls no tools: it can only talk"])
 
     def _create_mcp_startup(self) -> McpStartup:
         """Find the servers that are wanted. Raises InvalidValue."""
@@ -380,7 +380,7 @@ class SessionState:
 
     def _prepare_image(self, data: bytes) -> Image:
         """Make an image fit for the model that answers by now."""
-        return self.environment.input_setup.inputs.prepare_image(data)
+        return self.environment.input_setup.resolver.prepare_image(data)
 
     def _emit_input_notice(self, text: str) -> None:
         self.emit(Notice(NoticeCode.INPUT, text))
@@ -389,7 +389,7 @@ class SessionState:
         """Use the MCP tools that are available now, from the next run on."""
         if self._mcp_startup is not None and self.environment.supports_tools:
             self.environment = self.environment.with_mcp_tools(self._mcp_startup.tools)
-            self.emit_notes(self.environment.input_setup.notes)
+            self.emit_notices(self.environment.input_setup.notices)
 
     def start_mcp(self) -> bool:
         """Start MCP servers that have not started; return whether a prompt would wait for any."""
@@ -407,9 +407,9 @@ class SessionState:
         if recorded is None or recorded == self.environment.model_selection.name:
             return
         try:
-            found = await choose_model(self.config.loaded_settings, recorded)
-            if found.name != self.environment.model_selection.name:
-                await self.use_model(found)
+            model = await choose_model(self.config.loaded_settings, recorded)
+            if model.name != self.environment.model_selection.name:
+                await self.use_model(model)
         except StenoError as exc:
             self.emit(
                 Notice(

@@ -63,7 +63,7 @@ class LoadedSettings(NamedTuple):
     settings: Settings
     origins: Mapping[str, tuple[str, ...]]
     """The files, variables and flags of each setting that is not at its default."""
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
     """Notices for the user, such as ignored settings; to be printed once."""
     project: Path
     project_file: Path
@@ -103,7 +103,7 @@ def load_settings(
         ignored = builder.add_file(project_file, project=project, trusted=trusted)
     if ignored:
         names, advice = ", ".join(ignored), describe_how_to_trust(project, user_file)
-        builder.notes.append(
+        builder.notices.append(
             f"{project_file}: project settings ignored: {names}; "
             f"{_USER_FILE_ONLY if trusted else advice}"
         )
@@ -113,7 +113,7 @@ def load_settings(
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
             _add_flag(builder, name, value, folder)
-    notes = tuple(builder.notes)
+    notes = tuple(builder.notices)
     return LoadedSettings(
         builder.settings, builder.origins, notes, project, project_file, user_file
     )
@@ -155,7 +155,7 @@ class _SettingsBuilder:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = DEFAULTS
         self.origins: dict[str, tuple[str, ...]] = {}
-        self.notes: list[str] = []
+        self.notices: list[str] = []
         self._environ = environ
         self._home = home_folder(environ)
 
@@ -174,7 +174,7 @@ class _SettingsBuilder:
             ):
                 ignored.append(name)  # its value is not read
                 continue
-            new = self._read(name, value, place, origin=origin, base=project)
+            new = self._read_value(name, value, place, origin=origin, base=project)
             old = getattr(self.settings, name)
             if name == "allow":
                 self._note_unknown_tools(new, place)
@@ -186,7 +186,7 @@ class _SettingsBuilder:
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
         """Add one setting from a variable or a flag, where a number may be a text."""
-        new = self._read(name, value, origin, origin=origin, base=base, is_strict=False)
+        new = self._read_value(name, value, origin, origin=origin, base=base, is_strict=False)
         if name == "allow":
             for number, rule in enumerate(new):
                 with _at_place(f"{origin}[{number}]"):
@@ -199,15 +199,15 @@ class _SettingsBuilder:
             try:
                 check_rule_tool(rule)
             except InvalidValue as exc:
-                self.notes.append(f"{place}[{number}]: {exc}")
+                self.notices.append(f"{place}[{number}]: {exc}")
 
     def _set(self, name: str, new: Any, origin: str) -> None:
-        both = merge_setting(name, getattr(self.settings, name), new)
-        self.settings = replace(self.settings, **{name: both})
-        before = self.origins.get(name, ()) if name in CUMULATIVE_NAMES else ()
-        self.origins[name] = (*before, origin)
+        merged = merge_setting(name, getattr(self.settings, name), new)
+        self.settings = replace(self.settings, **{name: merged})
+        earlier_origins = self.origins.get(name, ()) if name in CUMULATIVE_NAMES else ()
+        self.origins[name] = (*earlier_origins, origin)
 
-    def _read(
+    def _read_value(
         self,
         name: str,
         value: Any,
@@ -253,8 +253,8 @@ class _SettingsBuilder:
             table, place=place, environ=self._environ, base=base, is_strict=True
         )
         for name in specs.keys() & known.keys():
-            counts = known[name].origin
-            self.notes.append(f"{place}.{name}: this server is not used; that of {counts} counts")
+            winner = known[name].origin
+            self.notices.append(f"{place}.{name}: this server is not used; that of {winner} counts")
         return {
             name: replace(spec, origin=origin) for name, spec in specs.items() if name not in known
         }
@@ -288,7 +288,7 @@ class _SettingsBuilder:
 
 def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
     """Return the content of a file; an empty table if there is no file."""
-    data = read_plain_file(path, inside=inside, most_bytes=_MAX_FILE_BYTES)
+    data = read_plain_file(path, inside=inside, max_bytes=_MAX_FILE_BYTES)
     if data is None:
         return {}
     if len(data) > _MAX_FILE_BYTES:
@@ -314,7 +314,7 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
         ) from None
 
 
-def read_plain_file(path: Path, *, inside: Path | None, most_bytes: int) -> bytes | None:
+def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes | None:
     """Return the beginning of a file, up to one byte more than `most_bytes`; None if there is none.
 
     Links are followed, but not out of `inside`, a folder above the file; where that is None, they
@@ -326,7 +326,7 @@ def read_plain_file(path: Path, *, inside: Path | None, most_bytes: int) -> byte
         if inside is None:
             path = path.resolve(strict=True)
         with Workspace([inside or path.parent]).open_file(str(path)) as file:
-            return file.read(most_bytes + 1)
+            return file.read(max_bytes + 1)
     except (ToolFailed, Unavailable) as exc:
         raise InvalidValue(exc.message, code=exc.code, place=exc.place) from exc
     except (OSError, RuntimeError) as exc:  # RuntimeError: links that lead to each other

@@ -53,20 +53,22 @@ class UsageTotals:
             self._total += size
             if isinstance(message, SystemMessage):
                 self._system_entries.add(entry.id)
-        used = entry_usage(entry)
-        if used != Usage():
-            self.usage += used
-            self._usages[self._model] = self._usages.get(self._model, Usage()) + used
+        usage = entry_usage(entry)
+        if usage != Usage():
+            self.usage += usage
+            self._usages[self._model] = self._usages.get(self._model, Usage()) + usage
         if isinstance(message, AssistantMessage):
-            is_counted = used.input_tokens is not None
-            self.context_tokens = used.total_tokens if is_counted else self._total
+            is_counted = usage.input_tokens is not None
+            self.context_tokens = usage.total_tokens if is_counted else self._total
 
     def _apply_compaction(self, id: str, summary: Compaction) -> None:
         """Count a summary in place of the messages that it replaces."""
         ids = list(self._sizes)
         start = ids.index(summary.through) + 1 if summary.through in self._sizes else 0
         remaining = {*self._system_entries, *ids[start:]}
-        self._sizes = {one: size for one, size in self._sizes.items() if one in remaining}
+        self._sizes = {
+            entry_id: size for entry_id, size in self._sizes.items() if entry_id in remaining
+        }
         self._sizes[id] = estimate_tokens(summary.summary)
         self.context_tokens = self._total = sum(self._sizes.values())
 

@@ -79,7 +79,7 @@ def _run_audit(options: argparse.Namespace) -> int:
         actor=options.actor,
     )
     candidates = everything if options.branch is None else log.path(options.branch)
-    entries = select_entries(candidates, query, among=everything)
+    entries = select_entries(candidates, query, call_entries=everything)
     if kind is not None and query.kind is None:
         entries = tuple([entry for entry in entries if entry_type(entry) == kind])
     if options.json:

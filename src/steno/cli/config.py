@@ -67,7 +67,7 @@ def _run_show(options: argparse.Namespace) -> int:
             for name, value in values.items()
         ]
         StdoutPrinter().table(_SETTING_COLUMNS, rows)
-    for text in loaded.notes:
+    for text in loaded.notices:
         print_notice(terminal_line(text))
     return ExitStatus.OK
 

@@ -19,11 +19,11 @@ from steno import __version__
 from steno.app.folders import config_folder, working_folder
 from steno.app.mcp_servers import MCP_FILE_NAME, find_servers, server_status
 from steno.app.permissions import GrantsFile
-from steno.app.prompt import read_instructions
 from steno.app.select_model import choose_model
-from steno.app.session_lookup import open_store_quietly
+from steno.app.session_lookup import open_store_at
 from steno.app.settings import OcrEngineSetting
 from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.app.system_prompt import read_instructions
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import store_address
 from steno.errors import StenoError
@@ -151,13 +151,13 @@ def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
             yield DoctorCheck(
                 what, CheckState.OK, f"{file}" if file.is_file() else f"none ({file})"
             )
-    for text in loaded.notes:
+    for text in loaded.notices:
         yield DoctorCheck("project", CheckState.MISSING, text)
     user_folder = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(working_folder(), loaded.project, user_folder)
     paths = ", ".join([str(file.path) for file in instructions.files])
     yield DoctorCheck("instructions", CheckState.OK, paths or "none (AGENTS.md)")
-    for text in instructions.notes:
+    for text in instructions.notices:
         yield DoctorCheck("instructions", CheckState.MISSING, text)
 
 
@@ -171,7 +171,7 @@ def _check_store(options: argparse.Namespace) -> DoctorCheck:
         check_location(address)
         if not address.exists:
             return DoctorCheck("store", CheckState.OK, f"{address} (will be made)")
-        with open_store_quietly(address, create=False) as store:
+        with open_store_at(address, create=False) as store:
             count = sum(1 for _ in store.headers())
     except StenoError as exc:
         return DoctorCheck("store", CheckState.BROKEN, str(exc))
@@ -233,9 +233,9 @@ def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
         status = server_status(spec)
         state = CheckState.MISSING if status.is_problem else CheckState.OK
         yield DoctorCheck(f"mcp {spec.name}", state, f"{status.text} ({spec.origin})")
-    for text in servers.notes:
+    for text in servers.notices:
         yield DoctorCheck("mcp servers", CheckState.MISSING, text)
-    if not servers.specs and not servers.notes:
+    if not servers.specs and not servers.notices:
         yield DoctorCheck("mcp servers", CheckState.OK, f"none ({loaded.project / MCP_FILE_NAME})")
 
 

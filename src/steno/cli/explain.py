@@ -10,14 +10,14 @@ import msgspec
 
 from steno.app.reports.explain import (
     ContextExplanation,
+    context_target,
     describe_differences,
     encoding_losses,
     entry_number,
     explanation_as_json,
-    parse_viewing_model,
-    recorded_viewing_model,
+    parse_context_model,
+    recorded_context_model,
     restore_message,
-    viewing_target,
 )
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import find_session
@@ -71,14 +71,14 @@ def add_commands(commands: Subparsers) -> None:
 def _run_explain(options: argparse.Namespace) -> int:
     settings = load_settings_leniently().settings
     vendors = settings.providers
-    named_viewer = None if options.model is None else parse_viewing_model(options.model, vendors)
+    named_viewer = None if options.model is None else parse_context_model(options.model, vendors)
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
         path = log.path(options.branch)
-        viewer = named_viewer or recorded_viewing_model(path, vendors)
+        viewer = named_viewer or recorded_context_model(path, vendors)
         built = ContextBuilder(count=token_counter_for(viewer.model_id)).build(
             path,
-            viewing_target(viewer, settings, options.context_tokens),
+            context_target(viewer, settings, options.context_tokens),
             restore_blobs=partial(restore_message, store),
         )
     branch = log.active if options.branch is None else options.branch
@@ -95,7 +95,7 @@ def _run_explain(options: argparse.Namespace) -> int:
 
 def _print_explanation(printer: StdoutPrinter, view: ContextExplanation, *, is_full: bool) -> None:
     built = view.built
-    who = terminal_line(view.viewer.name) or "any model"
+    who = terminal_line(view.model.name) or "any model"
     session, branch = terminal_line(view.log.header.id), terminal_line(view.branch)
     printer.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), who)
     messages = format_count(len(built.request.messages), "message", "messages")

@@ -200,10 +200,10 @@ async def _run_job(job: _HeadlessJob, signals: StopSignals) -> RunResult:
     async with prepare_run(
         job.loaded,
         job.start,
-        keeps=not options.no_session,
+        is_persistent=not options.no_session,
         mode=options.mode,
         approver=_build_approver(options),
-        read=partial(_prepare_prompt, job),
+        read_prompt=partial(_prepare_prompt, job),
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
         on_progress=reporter.prepare,
         notify=lambda text: reporter.on_event(Notice(NoticeCode.INPUT, text)),
@@ -213,7 +213,7 @@ async def _run_job(job: _HeadlessJob, signals: StopSignals) -> RunResult:
             text = f"{prepared.model} calls no tools: it can only talk"
             reporter.on_event(Notice(NoticeCode.CONTEXT, text))
         if not options.quiet:
-            for text in (*job.loaded.notes, *prepared.notes):
+            for text in (*job.loaded.notices, *prepared.notices):
                 print_notice(terminal_line(text))
         signals.on_first_signal = prepared.agent.interrupt
         return await _run_and_report(prepared, job)

@@ -272,7 +272,7 @@ def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
     """Return all configured servers, and print the notes about them."""
     loaded = load_settings(working_folder())
     configured = find_servers(loaded, os.environ, files=options.mcp_config)
-    for text in (*loaded.notes, *configured.notes):
+    for text in (*loaded.notices, *configured.notices):
         print_notice(terminal_line(text))
     if not configured.specs:
         print_notice("no MCP server is configured; name one in .mcp.json or in your settings")

@@ -73,7 +73,7 @@ def _run_models(options: argparse.Namespace) -> int:
         _print_models(results)
         if options.provider is None:
             _print_default(loaded.settings.model, results)
-    for text in loaded.notes:
+    for text in loaded.notices:
         print_notice(terminal_line(text))
     return ExitStatus.OK if any(result.is_usable for result in results) else ExitStatus.FAILED
 

@@ -30,7 +30,7 @@ from steno.app.session_files import (
     read_session_file,
     store_large_content,
     summarize_omissions,
-    with_free_id,
+    with_unused_id,
 )
 from steno.app.session_log import SessionLog, describe_log_entry
 from steno.app.session_lookup import (
@@ -40,7 +40,7 @@ from steno.app.session_lookup import (
     find_session,
     header_title,
     last_changed,
-    open_store_quietly,
+    open_store_at,
     readable_headers,
     readable_summaries,
     search_entries,
@@ -401,7 +401,7 @@ def draw_tree(options: argparse.Namespace) -> int:
         return ExitStatus.OK
     printer = StdoutPrinter()
     printer.line(("session ", "dim"), terminal_line(log.header.id))
-    for row in fold_tree(layout, is_whole=options.all, advice=" (--all shows them)"):
+    for row in fold_tree(layout, shows_all=options.all, advice=" (--all shows them)"):
         printer.line(*row, is_cut=True)
     for name in [name for name, head in log.heads.items() if head is None]:
         printer.line(("(nothing yet)", "dim"), *layout.branch_pieces([name]))
@@ -490,9 +490,9 @@ def import_session(options: argparse.Namespace) -> int:
     except InvalidValue as exc:
         place = "stdin" if options.file == "-" else terminal_text(options.file)
         raise InvalidDocument(str(exc), code=exc.code, place=place) from exc
-    with open_store_quietly(store_address(options)) as store:
+    with open_store_at(store_address(options)) as store:
         header = _apply_import_options(
-            with_free_id(store, session.header) if name == DOCUMENT_FORMAT else session.header,
+            with_unused_id(store, session.header) if name == DOCUMENT_FORMAT else session.header,
             options,
         )
         with show_activity("preparing records"):

@@ -13,7 +13,7 @@ from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
     UnreadableSessions,
     find_session,
-    open_store_quietly,
+    open_store_at,
     readable_headers,
     readable_summaries,
 )
@@ -84,12 +84,12 @@ def _run_convert(options: argparse.Namespace) -> int:
             code="store_not_kept",
             place="convert",
         )
-    with open_store_quietly(parse_store_address(options.source, "SOURCE"), create=False) as source:
+    with open_store_at(parse_store_address(options.source, "SOURCE"), create=False) as source:
         if options.session is None:
             names = [header.id for header in readable_headers(source, unreadable)]
         else:
             names = list(dict.fromkeys(find_session(source, name) for name in options.session))
-        with open_store_quietly(address) as target:
+        with open_store_at(address) as target:
             existing = {header.id for header in target.headers()}
             missing = [name for name in names if name not in existing]
             if len(missing) < len(names) and not options.skip_existing:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from steno.app.errors import UsageError
 from steno.app.folders import settings_files, working_folder
-from steno.app.session_lookup import UnreadableSessions, open_store_quietly
+from steno.app.session_lookup import UnreadableSessions, open_store_at
 from steno.cli.arguments import ExitStatus
 from steno.cli.command_table import read_store_setting
 from steno.errors import InvalidValue, Missing
@@ -56,7 +56,7 @@ def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
     if not is_named and not address.exists:
         yield MemoryStore()
         return
-    with open_store_quietly(address, create=False) as store:
+    with open_store_at(address, create=False) as store:
         yield store
 
 

@@ -68,7 +68,7 @@ def _run_verify(options: argparse.Namespace) -> int:
         if options.all:
             sessions = sorted(header.id for header in readable_headers(store, unreadable))
         else:
-            sessions = [find_session(store, options.session, doubts=unreadable)]
+            sessions = [find_session(store, options.session, unreadable=unreadable)]
         if len(sessions) == 1:
             with show_activity("verifying the session"):
                 verifications = [verify_session(store, sessions[0], options.head)]
@@ -89,8 +89,8 @@ def _run_verify(options: argparse.Namespace) -> int:
             )
             status = ExitStatus.FAILED
         elif (
-            verification.found is not None
-            and verification.found.foreign
+            verification.chain is not None
+            and verification.chain.foreign
             and not options.allow_newer
         ):
             print_notice(
@@ -103,7 +103,7 @@ def _run_verify(options: argparse.Namespace) -> int:
 
 
 def _print_verification(verification: SessionVerification, *, is_one_of_many: bool) -> None:
-    found, printer = verification.found, StdoutPrinter()
+    found, printer = verification.chain, StdoutPrinter()
     assert found is not None
     shown = describe_verification(found)
     if verification.head_record is not None:

@@ -262,6 +262,6 @@ def add_differences(
     written: Sequence[WrittenEntry], read: Sequence[Entry], losses: ExportLossCollector
 ) -> None:
     """Report entries that are read back differently although no loss was reported for them."""
-    for one, other in zip(written, read, strict=False):
-        if not one.has_loss and one.payload != other.payload:
-            losses.add("exact_form", one.place, one.entry)
+    for source, copy in zip(written, read, strict=False):
+        if not source.has_loss and source.payload != copy.payload:
+            losses.add("exact_form", source.place, source.entry)

@@ -24,7 +24,7 @@ _BLOB_SCHEME: Final = "blob:"
 _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
 
 
-def extract_blobs(payload: ContentT, put: Callable[[bytes], str]) -> ContentT:
+def extract_blobs(payload: ContentT, put_blob: Callable[[bytes], str]) -> ContentT:
     """Return a payload with references in place of large parts; `put` stores those."""
     if not any(map(_may_be_large, _blocks(payload))):  # nearly always, and for every entry
         return payload
@@ -33,14 +33,14 @@ def extract_blobs(payload: ContentT, put: Callable[[bytes], str]) -> ContentT:
         if isinstance(block, Image) and isinstance(block.source, ImageData):
             data = block.source.data
             if len(data) >= MIN_IMAGE_BLOB_BYTES:
-                return replace(block, source=ImageBlob(sha256=put(data), size=len(data)))
+                return replace(block, source=ImageBlob(sha256=put_blob(data), size=len(data)))
         if (
             isinstance(payload, ToolResultMessage)
             and isinstance(block, Text)
             and len(block.text) >= MIN_TEXT_BLOB_BYTES
             and block == Text(block.text)
         ):
-            uri = _BLOB_SCHEME + put(block.text.encode())
+            uri = _BLOB_SCHEME + put_blob(block.text.encode())
             return Resource(server=_BLOB_SERVER, uri=uri, mime_type="text/plain")
         return block
 
@@ -53,14 +53,14 @@ def _may_be_large(block: object) -> bool:
     )
 
 
-def restore_blobs(payload: ContentT, get: Callable[[str], bytes]) -> ContentT:
+def restore_blobs(payload: ContentT, get_blob: Callable[[str], bytes]) -> ContentT:
     """Return a payload with the large parts in place of references; `get` reads those."""
 
     def restore(block: Any) -> Any:
         if isinstance(block, Image) and isinstance(block.source, ImageBlob):
-            return replace(block, source=ImageData(get(block.source.sha256)))
+            return replace(block, source=ImageData(get_blob(block.source.sha256)))
         digest = _blob_digest(block)
-        return block if digest is None else Text(get(digest).decode())
+        return block if digest is None else Text(get_blob(digest).decode())
 
     return _with_blocks(payload, restore)
 
@@ -87,9 +87,9 @@ def _blocks(payload: object) -> Iterable[Any]:
     return getattr(payload, "content", ())
 
 
-def _with_blocks(payload: ContentT, change: Callable[[Any], Any]) -> ContentT:
+def _with_blocks(payload: ContentT, convert: Callable[[Any], Any]) -> ContentT:
     content = tuple(_blocks(payload))
-    changed = tuple(map(change, content))
+    changed = tuple(map(convert, content))
     if all(new is old for new, old in zip(changed, content, strict=True)):
         return payload
     struct: Any = payload

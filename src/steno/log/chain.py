@@ -62,13 +62,13 @@ def redact_entry(entry: Entry) -> Entry:
             "there is nothing to take out of it", code="nothing_to_redact", place="entry"
         )
     content = _content_digests(entry)
-    without = Redacted(
+    redacted = Redacted(
         kind=str(entry.payload.__struct_config__.tag),
         sha256=content.payload,
         audit_sha256=content.audit,
         unknown_sha256=content.unknown,
     )
-    return replace(entry, payload=without, audit=None, unknown=NOTHING)
+    return replace(entry, payload=redacted, audit=None, unknown=NOTHING)
 
 
 class _ContentDigests(NamedTuple):

@@ -244,13 +244,13 @@ class Conversation:
 
         Changes of one are never seen in the other.
         """
-        twin = Conversation(new_id=self._new_id, now=self._now)
+        copy = Conversation(new_id=self._new_id, now=self._now)
         with self._write_lock:
             heads = {name: branch_at(self._loaded(name).head) for name in self._branches}
             with self._state_lock:
-                twin._nodes, twin._branches = dict(self._nodes), heads
-            twin._active = self._active
-        return twin
+                copy._nodes, copy._branches = dict(self._nodes), heads
+            copy._active = self._active
+        return copy
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -363,7 +363,7 @@ class Conversation:
 
     def _append_built(
         self,
-        make: Callable[[], Payload],
+        build_payload: Callable[[], Payload],
         *,
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
@@ -376,7 +376,7 @@ class Conversation:
         with self._write_lock:
             name = self._active
             target = self._writable(name)
-            pending = _PendingEntry(make(), self._order(target), decision, audit)
+            pending = _PendingEntry(build_payload(), self._order(target), decision, audit)
             return self._put(name, target, target.head, pending)
 
     def _put(
@@ -443,17 +443,17 @@ class Conversation:
             raise Missing(
                 "there is no entry of this id", code="entry_missing", place="conversation"
             )
-        read: list[tuple[Entry, str]] = []
+        read_entries: list[tuple[Entry, str]] = []
         parent: EntryNode | None = None
         nodes = self._nodes
         for found in self._journal.read_back(id):
             parent = nodes.get(found[0].id)
             if parent is not None:
                 break
-            read.append(found)
+            read_entries.append(found)
         with self._state_lock:
-            for older, digest in reversed(read):
-                parent = nodes.setdefault(older.id, EntryNode(older, parent, digest))
+            for earlier, digest in reversed(read_entries):
+                parent = nodes.setdefault(earlier.id, EntryNode(earlier, parent, digest))
         assert parent is not None
         return parent
 
@@ -497,14 +497,14 @@ class _PendingEntry(Struct, gc=False):
 def _check_payload(payload: object) -> None:
     """Refuse values that callers mistake for payloads. Raises InvalidMessage."""
     if isinstance(payload, str):
-        code, rule = "bare_text", "text is said by somebody; ChatMessage.user(text)?"
+        code, message = "bare_text", "text is said by somebody; ChatMessage.user(text)?"
     elif isinstance(payload, dict):
-        code, rule = "dictionary", "use ChatMessage.user(…) or steno.formats, not dict"
+        code, message = "dictionary", "use ChatMessage.user(…) or steno.formats, not dict"
     elif isinstance(payload, Redacted):
-        code, rule = "redacted", "content is taken out by a store, with `redact`"
+        code, message = "redacted", "content is taken out by a store, with `redact`"
     else:
         return
-    raise InvalidMessage(rule, code=code, place="conversation")
+    raise InvalidMessage(message, code=code, place="conversation")
 
 
 def _parse_enum_member(kind: type[EnumT], value: EnumT | str) -> EnumT:
@@ -512,5 +512,5 @@ def _parse_enum_member(kind: type[EnumT], value: EnumT | str) -> EnumT:
     try:
         return kind(value)
     except ValueError:
-        rule = f"must be one of {', '.join(kind)}"
-        raise InvalidValue(rule, code="unknown_value", place=class_label(kind)) from None
+        message = f"must be one of {', '.join(kind)}"
+        raise InvalidValue(message, code="unknown_value", place=class_label(kind)) from None

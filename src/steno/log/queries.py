@@ -108,18 +108,18 @@ def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
 
 def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution]:
     """Return the resolution of each reference, by the entry that holds it and its block."""
-    found = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
-    return {(resolution.target, resolution.block): resolution for resolution in found}
+    resolutions = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
+    return {(resolution.target, resolution.block): resolution for resolution in resolutions}
 
 
-def feedback_on(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
+def feedback_by_entry(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
     """Return the remarks on each entry, by its id."""
-    remarks: dict[str, tuple[str, ...]] = {}
+    texts: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         if isinstance(entry.payload, Feedback):
             target = entry.payload.target
-            remarks[target] = (*remarks.get(target, ()), entry.payload.text)
-    return remarks
+            texts[target] = (*texts.get(target, ()), entry.payload.text)
+    return texts
 
 
 # -- cost ------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ def total_usage(entries: Iterable[Entry]) -> Usage:
 def entry_usage(entry: Entry) -> Usage:
     """Return the tokens of an entry: a turn, or a summary that a model made."""
     payload = entry.payload
-    used = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
-    return Usage() if used is None else used
+    usage = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
+    return Usage() if usage is None else usage
 
 
 def cost_by_model(
@@ -178,16 +178,16 @@ def cost_by_model(
 def cost_of(usage: Usage, price: Price) -> Decimal:
     """Return the cost of tokens; those of a cache at their own price, where they have one."""
     parts = [(usage.output_tokens or 0, price.output)]
-    plain = usage.input_tokens or 0
-    for tokens, own in (
+    uncached = usage.input_tokens or 0
+    for tokens, cache_price in (
         (usage.cache_read_tokens, price.cache_read),
         (usage.cache_write_tokens, price.cache_write),
     ):
-        if tokens is not None and own is not None:
-            parts.append((tokens, own))
-            plain -= tokens
-    parts.append((max(plain, 0), price.input))
-    return sum((tokens * own for tokens, own in parts), Decimal(0)) / 1_000_000
+        if tokens is not None and cache_price is not None:
+            parts.append((tokens, cache_price))
+            uncached -= tokens
+    parts.append((max(uncached, 0), price.input))
+    return sum((tokens * part_price for tokens, part_price in parts), Decimal(0)) / 1_000_000
 
 
 # -- kinds of entries ------------------------------------------------------------------------
@@ -279,18 +279,18 @@ class EntryQuery(NamedTuple):
 
 
 def select_entries(
-    entries: Iterable[Entry], query: EntryQuery, *, among: Iterable[Entry] | None = None
+    entries: Iterable[Entry], query: EntryQuery, *, call_entries: Iterable[Entry] | None = None
 ) -> tuple[Entry, ...]:
     """Return the entries that match a query. One without a time is outside of every period.
 
     A tool is that of a call, of its result and of the decisions about it; where the calls stand
     in other entries, pass those as `among`. Raises InvalidValue for a time without a zone.
     """
-    for moment in (query.since, query.until):
-        if moment is not None and moment.tzinfo is None:
+    for time in (query.since, query.until):
+        if time is not None and time.tzinfo is None:
             raise InvalidValue("a time needs a zone", code="no_time_zone", place="query")
     candidates = list(entries)
-    tools = tools_by_call(candidates if among is None else among)
+    tools = tools_by_call(candidates if call_entries is None else call_entries)
     return tuple([entry for entry in candidates if _matches_query(entry, query, tools)])
 
 

@@ -175,7 +175,7 @@ class VendorProbe:
             return _build_unusable(vendor, "missing_extra", outcome)
         except StenoError as exc:
             return _build_unusable(vendor, exc.code, exc.text_unless_at(vendor.name))
-        choice = choose_model(vendor.provider_name, models)
+        choice = choose_default_model(vendor.provider_name, models)
         if not choice:
             outcome = f"{vendor.base_url} lists no model to talk to"
             return _build_unusable(vendor, "no_chat_model", outcome, models)
@@ -226,7 +226,7 @@ def _build_unusable(
     )
 
 
-def choose_model(maker: str, models: Sequence[Model]) -> str:
+def choose_default_model(maker: str, models: Sequence[Model]) -> str:
     """Return the default model among those of a maker's server: empty if none is for chat."""
     usable = [model for model in models if not _NOT_FOR_CHAT.search(model.id)]
     for family in _PREFERRED_FAMILIES.get(maker, ()):

@@ -55,7 +55,7 @@ def _audit_text(context: CommandContext) -> str:
         return "Nothing is on record yet."
     except LogError as exc:
         return f"**The record cannot be read:** {escape_markdown(str(exc))}"
-    rows = [_decision_row(one, utc_now()) for one in collect_decisions(entries)]
+    rows = [_decision_row(decision, utc_now()) for decision in collect_decisions(entries)]
     parts = [_integrity_text(context), "Nothing had to be decided yet."]
     if rows:
         parts[1:] = [
@@ -71,11 +71,13 @@ def _integrity_text(context: CommandContext) -> str:
     verification = verify_session(context.store, context.conversation.id)
     if verification.problem is not None:
         return f"**The record is not as it was written:** {escape_markdown(verification.problem)}"
-    assert verification.found is not None
-    lasting = "" if context.is_persistent else " It is kept in memory alone, and gone in the end."
-    head = verification.found.heads.get(context.conversation.branch)
+    assert verification.chain is not None
+    memory_note = (
+        "" if context.is_persistent else " It is kept in memory alone, and gone in the end."
+    )
+    head = verification.chain.heads.get(context.conversation.branch)
     digest = f" The digest of this branch is {inline_code(head)}." if head else ""
-    return f"The record is **whole**: {describe_verification(verification.found)}.{digest}{lasting}"
+    return f"The record is **whole**: {describe_verification(verification.chain)}.{digest}{memory_note}"
 
 
 def _decision_count_text(number: int) -> str:
@@ -100,27 +102,27 @@ def collect_decisions(entries: Iterable[Entry]) -> list[CallDecision]:
                     calls[call.id] = call
                     places.pop(call.id, None)
             case Approval():
-                one = CallDecision(entry, calls.get(payload.call_id))
-                place = places.setdefault(payload.call_id, len(found))
-                found[place : place + 1] = [one]
+                decision = CallDecision(entry, calls.get(payload.call_id))
+                index = places.setdefault(payload.call_id, len(found))
+                found[index : index + 1] = [decision]
             case ToolResultMessage() if payload.tool_call_id in places:
-                place = places[payload.tool_call_id]
-                found[place] = found[place]._replace(outcome=payload.outcome)
+                index = places[payload.tool_call_id]
+                found[index] = found[index]._replace(outcome=payload.outcome)
             case _:
                 pass
     return found
 
 
-def _decision_row(one: CallDecision, now: datetime) -> list[str]:
-    approval = one.approval.payload
+def _decision_row(decision: CallDecision, now: datetime) -> list[str]:
+    approval = decision.approval.payload
     assert isinstance(approval, Approval)
     by = truncate_to_width(describe_decider(approval), _MAX_ACTOR_WIDTH)
     return [
-        format_age(one.approval.time, now),
-        inline_code(_call_label(one.call, approval.call_id)),
+        format_age(decision.approval.time, now),
+        inline_code(_call_label(decision.call, approval.call_id)),
         str(approval.status),
         escape_markdown(by),
-        str(one.outcome or ""),
+        str(decision.outcome or ""),
     ]
 
 

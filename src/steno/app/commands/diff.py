@@ -94,14 +94,14 @@ class GitWorkTree:
         env, git = (find_program(name, outside=workspace.roots) for name in ("env", "git"))
         if env is None or git is None:
             return None
-        first = cls(_git_command(env, git, _SAFE_SETTINGS), workspace.root)
-        output = await first._run("rev-parse", "--is-inside-work-tree")
+        probe = cls(_git_command(env, git, _SAFE_SETTINGS), workspace.root)
+        output = await probe._run("rev-parse", "--is-inside-work-tree")
         if output.status and _NO_REPOSITORY not in output.stderr:
             raise Unavailable(output.stderr, code="git_failed", place="git")
         if output.data.strip() != b"true":
             return None
         return cls(
-            _git_command(env, git, _SAFE_SETTINGS | await first._filter_overrides()), workspace.root
+            _git_command(env, git, _SAFE_SETTINGS | await probe._filter_overrides()), workspace.root
         )
 
     async def diff(self, path: str) -> GitOutput:
@@ -112,13 +112,13 @@ class GitWorkTree:
         """Return whether there is a commit to compare with."""
         return (await self._run("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
 
-    async def list_files(self, *kinds: str, path: str) -> list[str]:
+    async def list_files(self, *options: str, path: str) -> list[str]:
         """Return names of files here and below: `--others` are those that git does not keep."""
         output = await self._run_checked(
-            "ls-files", "-z", "--exclude-standard", *kinds, "--", *_path_arguments(path)
+            "ls-files", "-z", "--exclude-standard", *options, "--", *_path_arguments(path)
         )
-        whole, _, _ = output.data.rpartition(b"\0")  # the last may be cut
-        return [os.fsdecode(name) for name in whole.split(b"\0") if name]
+        complete, _, _ = output.data.rpartition(b"\0")  # the last may be cut
+        return [os.fsdecode(name) for name in complete.split(b"\0") if name]
 
     async def _run_checked(self, *arguments: str) -> GitOutput:
         """Run git for a result that must exist. Raises Unavailable."""
@@ -141,7 +141,7 @@ class GitWorkTree:
                 data = await _read_bounded(process.stdout)
                 if len(data) > MAX_DIFF_BYTES:
                     return GitOutput(data[:MAX_DIFF_BYTES], True, None, "")
-                complaint = await process.stderr.read(_MAX_STDERR_BYTES)
+                stderr = await process.stderr.read(_MAX_STDERR_BYTES)
                 await process.wait()
         except TimeoutError:
             raise Unavailable(
@@ -153,7 +153,7 @@ class GitWorkTree:
             raise Unavailable(
                 f"cannot be run: {exc.strerror}", code="git_not_started", place="git"
             ) from exc
-        message = terminal_line(complaint.decode("utf-8", "replace"))
+        message = terminal_line(stderr.decode("utf-8", "replace"))
         return GitOutput(data, False, process.returncode, message)
 
     async def _filter_overrides(self) -> dict[str, str]:
@@ -180,8 +180,8 @@ def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str
     for number, (name, value) in enumerate(settings.items()):
         variables[f"GIT_CONFIG_KEY_{number}"] = name
         variables[f"GIT_CONFIG_VALUE_{number}"] = value
-    given = [f"{name}={value}" for name, value in variables.items()]
-    return (str(env), *given, str(git), "--no-pager")
+    assignments = [f"{name}={value}" for name, value in variables.items()]
+    return (str(env), *assignments, str(git), "--no-pager")
 
 
 def _path_arguments(path: str) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ async def run_diff(context: CommandContext, argument: str) -> CommandReply:
     """Show the changes, of everything or below one path."""
     path = argument.strip()
     workspace = context.environment.input_setup.workspace
-    complaint = ""
+    problem = ""
     try:
         git = await GitWorkTree.find(workspace)
         if git is not None:
@@ -210,17 +210,17 @@ async def run_diff(context: CommandContext, argument: str) -> CommandReply:
                 await _diff_from_git(git, workspace, path), "Changed since the last commit", path
             )
     except Unavailable as exc:
-        complaint = f"{exc}\n"
+        problem = f"{exc}\n"
     entries = context.conversation.entries()
     text = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
-    return _diff_reply(text, f"{complaint}Changed by the agent in this branch", path)
+    return _diff_reply(text, f"{problem}Changed by the agent in this branch", path)
 
 
 def _diff_reply(text: str, title: str, path: str) -> CommandReply:
-    where = f" in {terminal_line(path)}" if path else ""
+    suffix = f" in {terminal_line(path)}" if path else ""
     if not text:
-        return CommandReply(f"{terminal_text(title)}{where}: nothing.", "Diff", TextForm.PLAIN)
-    return CommandReply(terminal_text(text), f"{terminal_line(title)}{where}", TextForm.DIFF)
+        return CommandReply(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
+    return CommandReply(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
 
 
 # -- by git ----------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
     output = await git.diff(path)
     tracked = output.data.decode("utf-8", "replace")
     if output.is_truncated:
-        whole, _, _ = tracked.rpartition("\n")
-        return f"{whole}\n[more than {MAX_DIFF_BYTES:,} bytes: the rest is left out; /diff PATH shows less]\n"
+        complete, _, _ = tracked.rpartition("\n")
+        return f"{complete}\n[more than {MAX_DIFF_BYTES:,} bytes: the rest is left out; /diff PATH shows less]\n"
     names = await git.list_files("--others", path=path)
     return tracked + await asyncio.to_thread(
         _new_files_text, workspace, names, MAX_DIFF_BYTES - len(tracked)
@@ -276,12 +276,12 @@ def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
 
 def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) -> str:
     """Return the changes by the calls of a branch, one after the other."""
-    wanted = _workspace_name(workspace, path)
+    prefix = _workspace_name(workspace, path)
     return "".join(
         [
             text if text.endswith("\n") else f"{text}\n"
             for name, text in filter(None, map(_recorded_change, entries))
-            if wanted in (".", name) or name.startswith(f"{wanted}/")
+            if prefix in (".", name) or name.startswith(f"{prefix}/")
         ]
     )
 

@@ -61,11 +61,15 @@ def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
 
 def add_model_hint(loaded: LoadedSettings) -> str:
     """Return one line of Markdown about how to add a model."""
-    own = loaded.user_file
-    table = "" if own is None else f", or write `[providers.NAME]` to {inline_code(str(own))}"
+    user_file = loaded.user_file
+    row_hint = (
+        ""
+        if user_file is None
+        else f", or write `[providers.NAME]` to {inline_code(str(user_file))}"
+    )
     return (
         "To add one, set a key such as `ANTHROPIC_API_KEY`, start a server such as Ollama"
-        f"{table}; `steno models` tells which are looked for."
+        f"{row_hint}; `steno models` tells which are looked for."
     )
 
 
@@ -107,8 +111,8 @@ class CommandDispatcher:
             return await SESSION_COMMANDS[name](self._state.command_context, argument.strip())
         if name in TERMINAL_COMMANDS:
             raise _terminal_only(name)
-        near = suggest_name(name, [command.name for command in COMMANDS])
-        raise Missing(f"there is no such command; {near}", code="no_such_command", place=f"/{name}")
+        hint = suggest_name(name, [command.name for command in COMMANDS])
+        raise Missing(f"there is no such command; {hint}", code="no_such_command", place=f"/{name}")
 
     async def _model(self, name: str) -> CommandReply:
         if not name:
@@ -158,8 +162,8 @@ class CommandDispatcher:
         last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
         await self._active_run.retry()
         # After a call nothing is sent again: the turn continues.
-        goes_on = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
-        return CommandReply("Goes on." if goes_on else "Tries again.")
+        continues = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
+        return CommandReply("Goes on." if continues else "Tries again.")
 
     async def _compact(self, _: str) -> CommandReply:
         if self._state.environment.model_selection.vendor == OFFLINE:
@@ -180,7 +184,7 @@ class CommandDispatcher:
         state = self._state
         with explain_conflicts(state):
             return await run_permissions(
-                state.command_context, argument, lambda one: state.emit(EntryRecorded(one))
+                state.command_context, argument, lambda entry: state.emit(EntryRecorded(entry))
             )
 
     async def _theme(self, name: str) -> CommandReply:

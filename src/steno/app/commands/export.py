@@ -64,9 +64,9 @@ async def run_export(context: CommandContext, argument: str) -> CommandReply:
 
 
 def _parse_export_argument(argument: str) -> _ExportRequest:
-    word, _, rest = argument.strip().partition(" ")
-    if word in _SUFFIX_BY_FORMAT:
-        return _ExportRequest(word, _strip_quotes(rest.strip()))
+    format_name, _, rest = argument.strip().partition(" ")
+    if format_name in _SUFFIX_BY_FORMAT:
+        return _ExportRequest(format_name, _strip_quotes(rest.strip()))
     file = _strip_quotes(argument.strip())
     if not file:
         return _ExportRequest(_DEFAULT_FORMAT, "")
@@ -86,57 +86,57 @@ def _strip_quotes(text: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def _export_branch(context: CommandContext, wanted: _ExportRequest) -> CommandReply:
+def _export_branch(context: CommandContext, request: _ExportRequest) -> CommandReply:
     store, session, branch = context.store, context.conversation.id, context.conversation.branch
     # Read from the store, and without a bar for how far that is: the screen belongs to a face.
     log = SessionLog(store.header(session), store.records(session))
-    target = _target_file(context.folder, wanted, log)
-    data, changes = _encode_export(store, log, branch, wanted.format_name)
+    target = _target_file(context.folder, request, log)
+    data, changes = _encode_export(store, log, branch, request.format_name)
     try:
         write_file(target, data + b"\n")
     except OutputError as exc:
         raise Unavailable(terminal_line(str(exc)), code="write_failed") from exc
     size = format_count(len(data) + 1, "byte", "bytes")
     lines = [f"written: {terminal_line(str(target))} ({size})"]
-    if names := [kind.name for kind in summarize_omissions(changes, log)]:
-        lines.append(_summarize_names(names, is_kept=context.is_persistent))
+    if names := [omission.name for omission in summarize_omissions(changes, log)]:
+        lines.append(_summarize_names(names, is_persistent=context.is_persistent))
     return CommandReply("\n".join(lines), title="export", form=TextForm.PLAIN)
 
 
-def _summarize_names(names: Sequence[str], *, is_kept: bool) -> str:
+def _summarize_names(names: Sequence[str], *, is_persistent: bool) -> str:
     """Return one line about the omitted parts, and the format that keeps everything."""
     shown = ", ".join(
         [*names[:_MAX_NAMED_LOSSES], *(["…"] if len(names) > _MAX_NAMED_LOSSES else [])]
     )
-    all_of_it = "; steno sessions export --format jsonl keeps everything" if is_kept else ""
-    return f"left out: {shown} ({format_count(len(names), 'kind', 'kinds')}){all_of_it}"
+    hint = "; steno sessions export --format jsonl keeps everything" if is_persistent else ""
+    return f"left out: {shown} ({format_count(len(names), 'kind', 'kinds')}){hint}"
 
 
 def _encode_export(
-    store: Store, log: SessionLog, branch: str, word: str
+    store: Store, log: SessionLog, branch: str, format_name: str
 ) -> tuple[bytes, list[Change]]:
-    gathered = restore_branch_blobs(store, log.path(branch))
-    format = DOCUMENT_FORMAT if word == _JSON_FORMAT else word
-    exported = encode_branch(log, gathered.entries, format, branch=branch)
-    others = [session_omission("only_this_branch")] if len(log.heads) > 1 else []
-    return exported.data, [*others, *gathered.losses, *exported.losses]
+    content = restore_branch_blobs(store, log.path(branch))
+    format = DOCUMENT_FORMAT if format_name == _JSON_FORMAT else format_name
+    exported = encode_branch(log, content.entries, format, branch=branch)
+    branch_changes = [session_omission("only_this_branch")] if len(log.heads) > 1 else []
+    return exported.data, [*branch_changes, *content.losses, *exported.losses]
 
 
 # -- where to ----------------------------------------------------------------------------------
 
 
-def _target_file(folder: Path, wanted: _ExportRequest, log: SessionLog) -> Path:
+def _target_file(folder: Path, request: _ExportRequest, log: SessionLog) -> Path:
     """Return the file to write, which is not there yet. Raises InvalidValue."""
-    if not wanted.file:
-        return _unused_file(folder, _file_stem(log), _SUFFIX_BY_FORMAT[wanted.format_name])
+    if not request.file:
+        return _unused_file(folder, _file_stem(log), _SUFFIX_BY_FORMAT[request.format_name])
     try:
-        target = (folder / Path(wanted.file).expanduser()).resolve()
-        is_there = target.exists()
+        target = (folder / Path(request.file).expanduser()).resolve()
+        exists = target.exists()
     except (RuntimeError, OSError, ValueError) as exc:  # no home, a loop of links, a NUL
         raise InvalidValue(
             "no file can have this name; choose another", code="invalid_file_name", place="export"
         ) from exc
-    if is_there:
+    if exists:
         place = terminal_line(str(target))
         if target.is_dir():
             raise InvalidValue("it is a folder; name a file in it", code="is_a_folder", place=place)

@@ -46,9 +46,9 @@ async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
             raise ServerFailed(
                 f"{NOT_TRUSTED}; {_trust_hint(context)}", code="not_trusted", place=f"mcp {name}"
             )
-        return CommandReply(await _offers_text(servers, name), f"MCP server {name}")
+        return CommandReply(await _server_text(servers, name), f"MCP server {name}")
     lines = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
-    problems = [f"- {escape_markdown(note)}" for note in context.environment.input_setup.notes]
+    problems = [f"- {escape_markdown(note)}" for note in context.environment.input_setup.notices]
     parts = ["\n".join(lines) if lines else "No MCP server is set up."]
     if problems:
         parts.append("\n".join(["**To know**", "", *problems]))
@@ -59,46 +59,50 @@ async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
     )
 
 
-class _OfferCounts(NamedTuple):
+class _ListCounts(NamedTuple):
     tools: int
     resources: int
     prompts: int
 
     def __str__(self) -> str:
         parts = zip(self, ("tool", "resource", "prompt"), strict=True)
-        return ", ".join([format_count(number, what, f"{what}s") for number, what in parts])
+        return ", ".join([format_count(number, noun, f"{noun}s") for number, noun in parts])
 
 
 async def _server_line(servers: McpServers, spec: McpServerSpec) -> str:
-    kind: dict[str, Any] = describe_server(spec)
+    facts: dict[str, Any] = describe_server(spec)
     state = server_status(spec).text
     if spec.is_usable:
         server = servers.get(spec.name)
         try:
             async with asyncio.timeout(_LIST_TIMEOUT_S):
-                counts = await _count_offers(server)
+                counts = await _count_listed(server)
             version = f" ({server.protocol})" if server.protocol else ""
             state = f"answers{version}: {counts}"
         except TimeoutError:
             state = f"has not answered within {_LIST_TIMEOUT_S:g} s"
         except ServerFailed as exc:
             state = f"fails: {exc}"
-    where = " ".join(
-        filter(None, [kind["kind"], f"from {inline_code(spec.origin)}" if spec.origin else ""])
+    origin = " ".join(
+        filter(None, [facts["kind"], f"from {inline_code(spec.origin)}" if spec.origin else ""])
     )
-    return f"- {inline_code(spec.name)} {escape_markdown(state)}{f' · {where}' if where else ''}"
+    return f"- {inline_code(spec.name)} {escape_markdown(state)}{f' · {origin}' if origin else ''}"
 
 
-async def _count_offers(server: McpConnection) -> _OfferCounts:
+async def _count_listed(server: McpConnection) -> _ListCounts:
     listed = await asyncio.gather(server.tools(), server.resources(), server.prompts())
-    return _OfferCounts(*map(len, listed))
+    return _ListCounts(*map(len, listed))
 
 
 def _add_server_hint(context: CommandContext) -> str:
-    own = context.loaded_settings.user_file
-    table_of_own = "" if own is None else f", or as `[mcp_servers.time]` to {inline_code(str(own))}"
+    user_file = context.loaded_settings.user_file
+    toml_hint = (
+        ""
+        if user_file is None
+        else f", or as `[mcp_servers.time]` to {inline_code(str(user_file))}"
+    )
     return (
-        f"To add one, write it to {inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))}{table_of_own}, "
+        f"To add one, write it to {inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))}{toml_hint}, "
         f"and start again:\n\n```json\n{_CONFIG_EXAMPLE}\n```"
     )
 
@@ -126,7 +130,7 @@ def _trust_hint(context: CommandContext) -> str:
 # -- one server -------------------------------------------------------------------------------
 
 
-async def _offers_text(servers: McpServers, name: str) -> str:
+async def _server_text(servers: McpServers, name: str) -> str:
     if name not in servers.specs:
         hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
         raise Missing(
@@ -149,7 +153,10 @@ async def _offers_text(servers: McpServers, name: str) -> str:
     parts = [escape_markdown(note) for note in (*tools.notes, *prompts.notes)]
     if tools.tools:
         rows = [tool_row(tool) for tool in tools.tools]
-        cells = [[inline_code(tool), may, escape_markdown(about)] for tool, _, may, about in rows]
+        cells = [
+            [inline_code(tool), capability, escape_markdown(description)]
+            for tool, _, capability, description in rows
+        ]
         parts.append(markdown_table(_TOOL_COLUMNS, cells))
     if resources:
         rows = [resource_row(name, resource) for resource in resources]
@@ -160,8 +167,8 @@ async def _offers_text(servers: McpServers, name: str) -> str:
         parts.append(markdown_table(_RESOURCE_COLUMNS, cells))
     if prompts.prompts:
         cells = [
-            [inline_code(prompt_usage(one)), escape_markdown(one.description)]
-            for one in prompts.prompts
+            [inline_code(prompt_usage(prompt)), escape_markdown(prompt.description)]
+            for prompt in prompts.prompts
         ]
         parts.append(markdown_table(_PROMPT_COLUMNS, cells))
     return "\n\n".join(parts) or "It offers nothing."

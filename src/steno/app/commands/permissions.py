@@ -93,42 +93,42 @@ async def _revoke_rule(
     context: CommandContext, text: str, on_entry: Callable[[Entry], object]
 ) -> str:
     """Revoke a rule: by number from the session alone, else from every scope that allows it."""
-    of_session = _session_rules(context)
-    wanted = _rule_by_number(text, of_session) if text.isdecimal() else _parse_rule_request(text)
+    session_rules = _session_rules(context)
+    wanted = _rule_by_number(text, session_rules) if text.isdecimal() else _parse_rule_request(text)
     rule, scope = wanted
-    whom: list[str] = []
+    revoked_scopes: list[str] = []
     if scope in (None, GrantScope.SESSION):
         recorded = context.environment.gate.revoke(rule, context.conversation, actor=context.actor)
         for entry in recorded:
             on_entry(entry)
-        if recorded or rule in of_session:
-            whom.append(_THIS_SESSION)
+        if recorded or rule in session_rules:
+            revoked_scopes.append(_THIS_SESSION)
     if scope is not GrantScope.SESSION:
         revoke = asyncio.to_thread(revoke_rule, GrantsFile(context.folder), str(rule), scope)
-        whom += [SCOPE_NAMES[one] for one in await revoke]
-    if not whom:
+        revoked_scopes += [SCOPE_NAMES[scope] for scope in await revoke]
+    if not revoked_scopes:
         code, hint = _rule_location(context, rule)
         raise Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
-    return f"No longer allowed for {' and '.join(whom)}: {inline_code(str(rule))}"
+    return f"No longer allowed for {' and '.join(revoked_scopes)}: {inline_code(str(rule))}"
 
 
-def _rule_by_number(text: str, of_session: Sequence[PermissionRule]) -> _RuleRequest:
+def _rule_by_number(text: str, session_rules: Sequence[PermissionRule]) -> _RuleRequest:
     """Return the rule of the session with a number of the list. Raises Missing."""
     number = int(text)
-    if not 1 <= number <= len(of_session):
-        there_are = format_count(len(of_session), "rule is", "rules are")
+    if not 1 <= number <= len(session_rules):
+        count_text = format_count(len(session_rules), "rule is", "rules are")
         raise Missing(
-            f"{there_are} allowed in this session; /permissions lists them",
+            f"{count_text} allowed in this session; /permissions lists them",
             code="no_such_number",
             place="revoke",
         )
-    return _RuleRequest(of_session[number - 1], GrantScope.SESSION)
+    return _RuleRequest(session_rules[number - 1], GrantScope.SESSION)
 
 
 def _rule_location(context: CommandContext, rule: PermissionRule) -> tuple[str, str]:
     """Return a code and a hint: where a rule is allowed that is not allowed in the wanted scope."""
-    if rule in (of_session := _session_rules(context)):
-        number = of_session.index(rule) + 1
+    if rule in (session_rules := _session_rules(context)):
+        number = session_rules.index(rule) + 1
         return "rule_in_session", f"it is in this session: /permissions revoke {number}"
     if rule in context.environment.settings.allow:
         origins = ", ".join(context.loaded_settings.origins.get("allow", ()))
@@ -202,10 +202,10 @@ def _rule_section(
 
 
 def _defaults_text() -> str:
-    usual = Permissions()
-    rules = ", ".join([inline_code(str(rule)) for rule in usual.default_rules])
-    return f"Without any rule: {_capability_list(usual.default_allow)}, {rules}; the rest is asked about."
+    defaults = Permissions()
+    rules = ", ".join([inline_code(str(rule)) for rule in defaults.default_rules])
+    return f"Without any rule: {_capability_list(defaults.default_allow)}, {rules}; the rest is asked about."
 
 
 def _capability_list(capabilities: frozenset[Capability]) -> str:
-    return ", ".join([str(one) for one in Capability if one in capabilities])
+    return ", ".join([str(capability) for capability in Capability if capability in capabilities])

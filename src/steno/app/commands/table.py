@@ -73,8 +73,8 @@ def parse_slash_command(text: str) -> TypedCommand | None:
         return None
     name, _, argument = text[1:].strip().partition(" ")
     first, slash, _ = name.partition("/")
-    are_glued = bool(slash) and COMMAND_ALIASES.get(first, first) in COMMAND_NAMES
-    if not name or (any(sign in name for sign in ":/.") and not are_glued):
+    are_joined = bool(slash) and COMMAND_ALIASES.get(first, first) in COMMAND_NAMES
+    if not name or (any(sign in name for sign in ":/.") and not are_joined):
         return None
     return TypedCommand(COMMAND_ALIASES.get(name, name), argument.strip())
 
@@ -85,11 +85,11 @@ def match_commands(beginning: str, among: Iterable[SlashCommand] = COMMANDS) -> 
     Commands whose alias starts with the text come in between.
     """
     wanted = beginning.lower()
-    all_of_them = list(among)
+    commands = list(among)
     aliased = {COMMAND_ALIASES[alias] for alias in COMMAND_ALIASES if alias.startswith(wanted)}
     found = [
-        *[one for one in all_of_them if one.name.startswith(wanted)],
-        *[one for one in all_of_them if one.name in aliased],
-        *[one for one in all_of_them if wanted in one.name],
+        *[command for command in commands if command.name.startswith(wanted)],
+        *[command for command in commands if command.name in aliased],
+        *[command for command in commands if wanted in command.name],
     ]
     return list(dict.fromkeys(found))

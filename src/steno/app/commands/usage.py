@@ -63,7 +63,7 @@ def _branch_turns(session: str, entries: Iterable[Entry]) -> list[TurnUsage]:
 
 def _usage_table(turns: list[TurnUsage]) -> str:
     sums = group_usage(turns, "model")
-    rows = [usage_row(one) for one in sums]
+    rows = [usage_row(usage_sum) for usage_sum in sums]
     shown = [
         [inline_code(name) if name != UNKNOWN_NUMBER else name, *numbers] for name, *numbers in rows
     ]
@@ -78,8 +78,8 @@ def _context_text(context: CommandContext, entries: Sequence[Entry]) -> str:
     totals = UsageTotals(find_price)
     totals.rebuild(entries)
     used = totals.context_tokens
-    can = "nobody says how much it can read" if limit is None else f"it can read {limit:,}"
+    limit_text = "nobody says how much it can read" if limit is None else f"it can read {limit:,}"
     if used is None:
-        return f"Context: not counted yet; {can}{'' if limit is None else ' tokens'}."
-    part = "" if not limit else f" ({used / limit:.0%})"
-    return f"Context: about {used:,} tokens were taken last; {can}{part}."
+        return f"Context: not counted yet; {limit_text}{'' if limit is None else ' tokens'}."
+    share = "" if not limit else f" ({used / limit:.0%})"
+    return f"Context: about {used:,} tokens were taken last; {limit_text}{share}."

@@ -45,9 +45,9 @@ def describe_missing_decision(decision: str | None, entries: Sequence[Entry]) ->
     decisions = dict.fromkeys([entry_decision(entry) for entry in entries])
     if decision is None or decision in decisions:
         return ""
-    taken = [terminal_line(decision) for decision in decisions if decision]
-    there = f"there are {', '.join(taken)}" if taken else "there is none"
-    return f"; no decision in it is {terminal_line(decision)}, {there}"
+    listed = [terminal_line(decision) for decision in decisions if decision]
+    text = f"there are {', '.join(listed)}" if listed else "there is none"
+    return f"; no decision in it is {terminal_line(decision)}, {text}"
 
 
 def audit_row(entry: Entry, log: SessionLog) -> list[str]:
@@ -102,7 +102,7 @@ class SessionVerification(NamedTuple):
     """The result of verifying a session."""
 
     session: str
-    found: Verification | None
+    chain: Verification | None
     """None where it cannot be read."""
     problem: str | None
     """None where the session is intact."""
@@ -116,29 +116,29 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
     Raises Missing if there is no such session.
     """
     try:
-        found = store.verify(session)
+        chain = store.verify(session)
     except UNREADABLE_ERRORS as exc:
         return SessionVerification(session, None, str(exc))
-    if found.bad is not None:
-        return SessionVerification(session, found, str(found.bad))
+    if chain.bad is not None:
+        return SessionVerification(session, chain, str(chain.bad))
     if head is None:
-        return SessionVerification(session, found, None)
+        return SessionVerification(session, chain, None)
     for record in store.records(session):
         if record.digest == head:
-            return SessionVerification(session, found, None, record.seq)
+            return SessionVerification(session, chain, None, record.seq)
     problem = (
         "the chain does not hold this digest: it is another session, or its past was rewritten"
     )
-    return SessionVerification(session, found, problem)
+    return SessionVerification(session, chain, problem)
 
 
-def describe_verification(found: Verification) -> str:
+def describe_verification(verification: Verification) -> str:
     """Return how many entries were checked, and which could not be."""
-    parts = [format_count(found.entries, "entry", "entries")]
-    if found.redacted:
-        parts.append(f"the content of {found.redacted:,} taken out")
-    if found.foreign:
-        parts.append(f"{found.foreign:,} of a newer version, whose content was not checked")
+    parts = [format_count(verification.entries, "entry", "entries")]
+    if verification.redacted:
+        parts.append(f"the content of {verification.redacted:,} taken out")
+    if verification.foreign:
+        parts.append(f"{verification.foreign:,} of a newer version, whose content was not checked")
     return ", ".join(parts)
 
 
@@ -147,21 +147,21 @@ _BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 def verification_as_json(verification: SessionVerification) -> dict[str, Any]:
     """Return what verifying a session found, as JSON."""
-    found = verification.found
-    described: dict[str, Any] = {
+    chain = verification.chain
+    result: dict[str, Any] = {
         "session": verification.session,
         "intact": verification.problem is None,
         "problem": verification.problem,
     }
-    if found is not None:
-        bad = found.bad
-        described |= {
-            "entries": found.entries,
-            "redacted": found.redacted,
-            "foreign": found.foreign,
-            "heads": dict(found.heads),
+    if chain is not None:
+        bad = chain.bad
+        result |= {
+            "entries": chain.entries,
+            "redacted": chain.redacted,
+            "foreign": chain.foreign,
+            "heads": dict(chain.heads),
             "bad": None if bad is None else {name: getattr(bad, name) for name in _BAD_RECORD_KEYS},
         }
     if verification.head_record is not None:
-        described["head_record"] = verification.head_record
-    return described
+        result["head_record"] = verification.head_record
+    return result

@@ -44,7 +44,7 @@ from steno.wire import load_wire
 _MESSAGE_PLACE: Final = re.compile(r"messages\[(\d+)\]\.?")
 
 
-class ViewingModel(NamedTuple):
+class ContextModel(NamedTuple):
     """The model that the context is built for; without a vendor there is no protocol."""
 
     name: str
@@ -59,7 +59,7 @@ class ContextExplanation(NamedTuple):
 
     log: SessionLog
     branch: str
-    viewer: ViewingModel
+    model: ContextModel
     built: BuiltRequest
     losses: tuple[Change, ...]
 
@@ -71,72 +71,72 @@ def list_context_changes(
 
     Raises InvalidRequest if there is no message to send.
     """
-    viewer = _build_viewing_model(name, parse_model_name(name, vendors), vendors)
-    built = ContextBuilder(count=token_counter_for(viewer.model_id)).build(
+    model = _build_context_model(name, parse_model_name(name, vendors), vendors)
+    built = ContextBuilder(count=token_counter_for(model.model_id)).build(
         log.path(), target, restore_blobs=partial(restore_message, store)
     )
     explanation = ContextExplanation(
-        log, log.active, viewer, built, encoding_losses(viewer, built.request)
+        log, log.active, model, built, encoding_losses(model, built.request)
     )
-    over = ["this is more than the model can read"] if built.is_over_budget else []
-    return [*describe_differences(explanation), *over]
+    over_budget = ["this is more than the model can read"] if built.is_over_budget else []
+    return [*describe_differences(explanation), *over_budget]
 
 
 # -- the model -------------------------------------------------------------------------------
 
 
-def parse_viewing_model(name: str, vendors: Mapping[str, Vendor]) -> ViewingModel:
+def parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> ContextModel:
     """Return the model that an option names. Raises UsageError."""
     with name_model_in_errors(name, MODEL_FLAG):
-        found = parse_model_name(name, vendors)
-    if found.vendor in vendors and not found.model:
+        parsed = parse_model_name(name, vendors)
+    if parsed.vendor in vendors and not parsed.model:
         raise UsageError(
-            f"name a model, too: {found.vendor}/MODEL", code="model_name_missing", place="--model"
+            f"name a model, too: {parsed.vendor}/MODEL", code="model_name_missing", place="--model"
         )
-    return _build_viewing_model(name, found, vendors)
+    return _build_context_model(name, parsed, vendors)
 
 
-def recorded_viewing_model(path: list[Entry], vendors: Mapping[str, Vendor]) -> ViewingModel:
+def recorded_context_model(path: list[Entry], vendors: Mapping[str, Vendor]) -> ContextModel:
     """Return the model in force on a branch, as far as it is known."""
     name = current_model(path) or ""
     with suppress(InvalidValue):
-        return _build_viewing_model(name, parse_model_name(name, vendors), vendors)
+        return _build_context_model(name, parse_model_name(name, vendors), vendors)
     if name:
         print_notice(
             "the model on record is of no provider that is known here; --model names another"
         )
-    return ViewingModel(name, name)
+    return ContextModel(name, name)
 
 
-def _build_viewing_model(
+def _build_context_model(
     name: str, found: ModelName, vendors: Mapping[str, Vendor]
-) -> ViewingModel:
+) -> ContextModel:
     # The embedded model has the protocol of a llama.cpp server; the offline assistant has none.
     vendor = CATALOG["llama.cpp"] if found.vendor == EMBEDDED else vendors.get(found.vendor)
-    return ViewingModel(name, found.model, found.vendor, vendor)
+    return ContextModel(name, found.model, found.vendor, vendor)
 
 
-def viewing_target(
-    viewer: ViewingModel, settings: Settings, context_tokens: int | None
+def context_target(
+    model: ContextModel, settings: Settings, context_tokens: int | None
 ) -> ModelTarget:
     """Return the target of a run; no request is sent to a server.
 
     No file of a model is opened either: a log may come from a stranger, and name any path.
     """
-    name, reported = viewer.name, unknown_model(viewer.model_id)
-    if viewer.vendor_name == OFFLINE or (viewer.vendor_name == EMBEDDED and not viewer.model_id):
+    name, reported = model.name, unknown_model(model.model_id)
+    if model.vendor_name == OFFLINE or (model.vendor_name == EMBEDDED and not model.model_id):
         with suppress(StenoError):  # it may be uninstalled, or damaged
             found = asyncio.run(find_model(name))
             name, reported = found.name, found.known or reported
-    target = build_target(name, viewer.vendor_name, reported, settings)
+    target = build_target(name, model.vendor_name, reported, settings)
     return target if context_tokens is None else replace(target, context_tokens=context_tokens)
 
 
-def encoding_losses(viewer: ViewingModel, request: Request) -> tuple[Change, ...]:
+def encoding_losses(model: ContextModel, request: Request) -> tuple[Change, ...]:
     """Return the changes that the protocol of the vendor makes necessary."""
-    if viewer.vendor is None:
+    if model.vendor is None:
         return ()
-    encoder = build_encoder(viewer.vendor, load_wire(viewer.vendor.wire))
+    encoder = build_encoder(model.vendor, load_wire(model.vendor.wire))
     return encoder.encode(request, stream=True).losses
 
 
@@ -158,13 +158,13 @@ def _describe_change(change: Change, log: SessionLog) -> str:
     return f"{place}{terminal_line(format_change(change))}"
 
 
-def _describe_loss(loss: Change, explanation: ContextExplanation) -> str:
-    found = _MESSAGE_PLACE.match(loss.place)
+def _describe_loss(change: Change, explanation: ContextExplanation) -> str:
+    found = _MESSAGE_PLACE.match(change.place)
     if found is None:
-        return terminal_line(format_change(loss))
+        return terminal_line(format_change(change))
     number = entry_number(explanation.log, explanation.built.sources[int(found[1])])
-    place = " ".join(filter(None, [number, loss.place[found.end() :]]))
-    return terminal_line(f"{place}: {describe_change(loss)} ({loss.code})")
+    place = " ".join(filter(None, [number, change.place[found.end() :]]))
+    return terminal_line(f"{place}: {describe_change(change)} ({change.code})")
 
 
 def entry_number(log: SessionLog, entry_id: str | None) -> str:
@@ -181,7 +181,7 @@ def explanation_as_json(explanation: ContextExplanation) -> dict[str, Any]:
     return {
         "session": explanation.log.header.id,
         "branch": explanation.branch,
-        "model": explanation.viewer.name or None,
+        "model": explanation.model.name or None,
         "tokens": built.tokens,
         "wants_compaction": built.wants_compaction,
         "is_over_budget": built.is_over_budget,

@@ -60,15 +60,15 @@ class TreeLayout:
     def rows(self) -> Iterator[GraphRow]:
         """Return the lines of the drawing from top to bottom."""
         # The entries to draw, the next one last, and their columns.
-        waiting = [(root, 0, False) for root in reversed(self._ordered(None))]
-        while waiting:
-            entry, depth, turns_right = waiting.pop()
-            if turns_right:
+        pending = [(root, 0, False) for root in reversed(self._ordered(None))]
+        while pending:
+            entry, depth, begins_column = pending.pop()
+            if begins_column:
                 yield GraphRow("| " * (depth - 1) + "|\\", None)
             yield GraphRow("| " * depth, entry)
-            following = self._ordered(entry.id)
-            waiting += [(child, depth, False) for child in following[-1:]]
-            waiting += [(child, depth + 1, True) for child in reversed(following[:-1])]
+            children = self._ordered(entry.id)
+            pending += [(child, depth, False) for child in children[-1:]]
+            pending += [(child, depth + 1, True) for child in reversed(children[:-1])]
 
     def _ordered(self, parent: str | None) -> list[Entry]:
         """Return the children of an entry, the one that stays in its column last."""
@@ -77,14 +77,14 @@ class TreeLayout:
     def is_remarkable(self, entry: Entry) -> bool:
         """Tell whether an entry is never folded."""
         siblings, payload = self.children[entry.parent], entry.payload
-        steers = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
+        is_control = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
         return (
             entry.parent is None
             or len(siblings) > 1
             or len(self.children[entry.id]) != 1
             or entry.id in self.heads
             or entry.id in self.labels
-            or steers
+            or is_control
         )
 
     def row_pieces(self, row: GraphRow) -> list[StyledText]:
@@ -132,21 +132,21 @@ class TreeLayout:
 
 
 def fold_tree(
-    layout: TreeLayout, *, is_whole: bool, advice: str = ""
+    layout: TreeLayout, *, shows_all: bool, advice: str = ""
 ) -> Iterator[list[StyledText]]:
     """Yield the lines to print; long runs of ordinary entries are folded into one line each.
 
     Such a line ends with `advice` on how to see them.
     """
-    run: list[GraphRow] = []
+    folded: list[GraphRow] = []
     for row in layout.rows():
-        if row.entry is not None and not is_whole and not layout.is_remarkable(row.entry):
-            run.append(row)
+        if row.entry is not None and not shows_all and not layout.is_remarkable(row.entry):
+            folded.append(row)
             continue
-        yield from _fold_run(layout, run, advice)
-        run = []
+        yield from _fold_run(layout, folded, advice)
+        folded = []
         yield layout.row_pieces(row)
-    yield from _fold_run(layout, run, advice)
+    yield from _fold_run(layout, folded, advice)
 
 
 def _fold_run(layout: TreeLayout, run: list[GraphRow], advice: str) -> Iterator[list[StyledText]]:

@@ -117,21 +117,21 @@ def _noon_of_day(time: datetime) -> datetime:
     return time.astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
 
 
-def group_usage(turns: list[TurnUsage], by: str) -> list[UsageSum]:
+def group_usage(turns: list[TurnUsage], group_by: str) -> list[UsageSum]:
     """Add up turns by group: days in their order, other groups by size."""
     groups: dict[str, list[TurnUsage]] = {}
     for turn in turns:
-        groups.setdefault(_group_key(turn, by), []).append(turn)
+        groups.setdefault(_group_key(turn, group_by), []).append(turn)
     sums = [sum_usage(name, members) for name, members in groups.items()]
-    if by == "day":
+    if group_by == "day":
         return sorted(sums, key=lambda group: group.name)
     return sorted(sums, key=lambda group: (group.cost or 0, group.usage.total_tokens), reverse=True)
 
 
-def _group_key(turn: TurnUsage, by: str) -> str:
-    if by == "day":
+def _group_key(turn: TurnUsage, group_by: str) -> str:
+    if group_by == "day":
         return "" if turn.time is None else f"{turn.time.astimezone(UTC):%Y-%m-%d}"
-    return turn.model if by == "model" else turn.session
+    return turn.model if group_by == "model" else turn.session
 
 
 def sum_usage(name: str, turns: list[TurnUsage]) -> UsageSum:

@@ -285,7 +285,9 @@ def many_fragments(server: ScriptedServer) -> None:
 def _supported_arguments(server: ScriptedServer, *arguments: str | None) -> list[str | None]:
     """Return those arguments that the protocol can express. Raises NotExpressible."""
     found = [
-        each for each in arguments if _is_expressible(server, _build_call(server, "read", each))
+        argument
+        for argument in arguments
+        if _is_expressible(server, _build_call(server, "read", argument))
     ]
     if not found:
         raise NotExpressible("any of these arguments")

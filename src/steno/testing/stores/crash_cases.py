@@ -67,8 +67,8 @@ def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list
         else:
             writer.wait_until_ready()
             received = writer.acknowledgements()
-            while len(acknowledged) < wanted and (one := next(received, None)) is not None:
-                acknowledged.append(one)
+            while len(acknowledged) < wanted and (step := next(received, None)) is not None:
+                acknowledged.append(step)
             time.sleep(random.choice((0, random.uniform(0, 0.002), random.uniform(0, 0.02))))
         writer.kill()
         acknowledged += writer.acknowledgements()
@@ -93,11 +93,11 @@ class _CrashCheck:
 
     def check(self, acknowledged: Sequence[Acknowledgement]) -> None:
         """Open the store after a crash, append an entry, and compare. Raises CaseFailure."""
-        steps = [one for one in acknowledged if one.kind != "session"]
+        steps = [step for step in acknowledged if step.kind != "session"]
         self.acknowledged += len(steps)
         self._has_begun |= len(acknowledged) > 0
-        self._digests |= {one.entry: one.digest for one in steps if one.kind == "entry"}
-        self._branches |= {one.branch for one in steps if one.kind == "branch"}
+        self._digests |= {step.entry: step.digest for step in steps if step.kind == "entry"}
+        self._branches |= {step.branch for step in steps if step.kind == "branch"}
         with self.harness.open() as store:
             try:
                 store.header(self.session)

@@ -162,13 +162,13 @@ def read_only_place(harness: StoreHarness) -> None:
             ):
                 writer.start_writing()
                 reports = writer.finish()
-            entries = [one for one in reports if one.kind == "entry"]
+            entries = [report for report in reports if report.kind == "entry"]
             expect(len(entries), len(SAMPLE_MESSAGES), "entries that could be read")
-            found = [one.branch for one in reports if one.kind == "found"]
+            found = [report.branch for report in reports if report.kind == "found"]
             expect(found, [session], "sessions in which a search found something")
-            refused = {one.branch for one in reports if one.kind == "refused"}
+            refused = {report.branch for report in reports if report.kind == "refused"}
             expect(refused, {"Unavailable"}, "errors of changes where nothing may be written")
-            changed = [one.branch for one in reports if one.kind == "changed"]
+            changed = [report.branch for report in reports if report.kind == "changed"]
             expect(changed, [], "changes where nothing may be written")
             with harness.open() as store:
                 expect_stored(store, session, before, "after changes were refused")

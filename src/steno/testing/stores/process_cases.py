@@ -53,7 +53,9 @@ def two_threads(harness: StoreHarness) -> None:
         _expect_all_messages(store, session, _THREADS, writes)
 
         own = [store.open(session) for _ in range(2)]
-        _run_threads([partial(_write_retrying_conflicts, one, writes) for one in own])
+        _run_threads(
+            [partial(_write_retrying_conflicts, conversation, writes) for conversation in own]
+        )
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + (_THREADS + 2) * writes)
 
 
@@ -178,7 +180,7 @@ def _write_in_processes(
             writer.wait_until_ready()
         for writer in writers:
             writer.start_writing()
-        return [one for writer in writers for one in writer.finish()]
+        return [report for writer in writers for report in writer.finish()]
 
 
 def _expect_acknowledged(
@@ -189,8 +191,8 @@ def _expect_acknowledged(
     found = Counter(record.entry.id for record in records if record.entry is not None)
     require(set(found.values()) == {1}, "every entry must be there once")
     digests = {record.entry.id: record.digest for record in records if record.entry is not None}
-    for one in acknowledged:
-        expect(digests.get(one.entry), one.digest, "the digest of an acknowledged entry")
+    for report in acknowledged:
+        expect(digests.get(report.entry), report.digest, "the digest of an acknowledged entry")
 
 
 # -- a full disk -------------------------------------------------------------------------------
@@ -205,9 +207,9 @@ def full_disk(harness: StoreHarness) -> None:
     with WriterProcess(harness, session, "--largest-file", str(_LARGEST_FILE_BYTES)) as writer:
         writer.start_writing()
         reports = writer.finish()
-    refused = [one.branch for one in reports if one.kind == "refused"]
+    refused = [report.branch for report in reports if report.kind == "refused"]
     expect(sorted(set(refused) - {"Unavailable"}), [], "errors other than Unavailable")
-    acknowledged = [one for one in reports if one.kind == "entry"]
+    acknowledged = [report for report in reports if report.kind == "entry"]
     with harness.open() as store:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + len(acknowledged))
         _expect_acknowledged(store, session, acknowledged)

@@ -103,8 +103,8 @@ def every_payload(harness: StoreHarness) -> None:
     with harness.open() as store:
         expect_stored(store, conversation.id, before, "after it was opened again")
         found = store.open(conversation.id).entries()
-        for one, other in zip(found, entries, strict=True):
-            expect(one, other, f"an entry with {type(other.payload).__name__}")
+        for entry, expected in zip(found, entries, strict=True):
+            expect(entry, expected, f"an entry with {type(expected.payload).__name__}")
         expect_intact(store, conversation.id, entries=len(_SAMPLE_PAYLOADS))
 
 
@@ -426,8 +426,8 @@ def search_follows_what_is_written(harness: StoreHarness) -> None:
     with harness.open() as store, harness.open() as other, MemoryStore() as memory:
         conversation = new_sample_session(store)
         entry = conversation.append(ChatMessage.user(f"A {word} to find."))
-        for one in (store, other):
-            expect([hit.entry for hit in one.search(word)], [entry], "hits after one entry")
+        for searched in (store, other):
+            expect([hit.entry for hit in searched.search(word)], [entry], "hits after one entry")
         twin = other.clone(conversation.id)
         found = {hit.session for hit in other.search(word.upper())}
         expect(found, {conversation.id, twin.id}, "sessions found after a clone")

@@ -65,8 +65,8 @@ def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) 
     """Raise CaseFailure, with the first place that differs, unless a session is unchanged."""
     found = read_session(store, session)
     expect(len(found.records), len(wanted.records), f"{what}: records")
-    for number, (one, other) in enumerate(zip(found.records, wanted.records, strict=True), 1):
-        require(one == other, f"{what}: record {number} is not, byte for byte, what was written")
+    for number, (record, other) in enumerate(zip(found.records, wanted.records, strict=True), 1):
+        require(record == other, f"{what}: record {number} is not, byte for byte, what was written")
     expect(found.heads, wanted.heads, f"{what}: heads")
     require(found.header == wanted.header, f"{what}: the header is not what was written")
 

@@ -301,7 +301,7 @@ def failed_write_leaves_nothing(harness: StoreHarness) -> None:
         _expect_interrupted(lambda: store.add_session(header, breaks_off()))
         expect_raises(Missing, "a session that was half added", lambda: store.header(header.id))
     with harness.open() as store:
-        require(header.id not in {one.id for one in store.headers()}, "it must not be listed")
+        require(header.id not in {listed.id for listed in store.headers()}, "it must not be listed")
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         before = read_session(store, header.id)
         late = Entry(id=new_id(), time=START_TIME, payload=SAMPLE_MESSAGES[1])

@@ -65,7 +65,7 @@ class Instructions(NamedTuple):
     """All files of instructions, the nearest first."""
 
     files: tuple[InstructionFile, ...] = ()
-    notes: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     """Notices on files that were left out; to be printed once."""
 
 
@@ -74,30 +74,30 @@ def read_instructions(
     project: Path,
     user_folder: Path | None = None,
     *,
-    most_bytes: int = MAX_INSTRUCTION_BYTES,
+    max_bytes: int = MAX_INSTRUCTION_BYTES,
 ) -> Instructions:
     """Return the instructions for work in a folder; `user_folder` is the folder of the user's settings."""
     files: list[InstructionFile] = []
-    notes: list[str] = []
-    room = most_bytes
-    for place, inside in _search_folders(folder, project, user_folder):
+    notices: list[str] = []
+    remaining_bytes = max_bytes
+    for searched_folder, inside in _search_folders(folder, project, user_folder):
         try:
-            found = _read_folder(place, inside, room)
+            found = _read_folder(searched_folder, inside, remaining_bytes)
         except InvalidValue as exc:
-            notes.append(f"{exc}; it is left out")
+            notices.append(f"{exc}; it is left out")
             continue
         if found is None:
             continue
         path, data = found
-        text, is_whole = _decode_truncated(data, room)
-        room -= min(len(data), room)
-        if not is_whole:
-            cut = f"cut: all instructions together may have {most_bytes:,} bytes"
-            notes.append(f"{path}: {cut}")
-            text += f"\n[{cut}]"
+        text, is_complete = _decode_truncated(data, remaining_bytes)
+        remaining_bytes -= min(len(data), remaining_bytes)
+        if not is_complete:
+            notice = f"cut: all instructions together may have {max_bytes:,} bytes"
+            notices.append(f"{path}: {notice}")
+            text += f"\n[{notice}]"
         if text.strip():
             files.append(InstructionFile(path, text.strip()))
-    return Instructions(tuple(files), tuple(notes))
+    return Instructions(tuple(files), tuple(notices))
 
 
 def _search_folders(
@@ -105,18 +105,20 @@ def _search_folders(
 ) -> Iterator[tuple[Path, Path | None]]:
     """Yield the folders to search, each with the folder that its links may not leave."""
     folder, project = folder.resolve(), project.resolve()
-    for place in (folder, *folder.parents):
-        if not place.is_relative_to(project):
+    for parent in (folder, *folder.parents):
+        if not parent.is_relative_to(project):
             break
-        yield place, project
+        yield parent, project
     if user_folder is not None:
         yield user_folder, None  # the user's own links may lead anywhere
 
 
-def _read_folder(place: Path, inside: Path | None, room: int) -> tuple[Path, bytes] | None:
+def _read_folder(
+    folder: Path, inside: Path | None, remaining_bytes: int
+) -> tuple[Path, bytes] | None:
     for name in INSTRUCTION_FILE_NAMES:
-        path = place / name
-        data = read_plain_file(path, inside=inside, most_bytes=room)
+        path = folder / name
+        data = read_plain_file(path, inside=inside, max_bytes=remaining_bytes)
         if data is None:
             continue
         if b"\0" in data:
@@ -125,14 +127,14 @@ def _read_folder(place: Path, inside: Path | None, room: int) -> tuple[Path, byt
     return None
 
 
-def _decode_truncated(data: bytes, room: int) -> tuple[str, bool]:
+def _decode_truncated(data: bytes, remaining_bytes: int) -> tuple[str, bool]:
     """Return a text that fits, and whether it is complete.
 
     Bytes that are not UTF-8 are replaced: the rest is still useful. No character is cut in two.
     """
-    if len(data) <= room:
+    if len(data) <= remaining_bytes:
         return data.decode("utf-8-sig", "replace"), True
-    end = room
+    end = remaining_bytes
     while end and data[end] & 0xC0 == 0x80:
         end -= 1
     return data[:end].decode("utf-8-sig", "replace"), False
@@ -141,7 +143,7 @@ def _decode_truncated(data: bytes, room: int) -> tuple[str, bool]:
 # -- the system prompt ------------------------------------------------------------------------
 
 
-class PromptEnvironment(NamedTuple):
+class SystemPromptContext(NamedTuple):
     """The place and the date of a conversation."""
 
     folder: Path
@@ -159,14 +161,14 @@ class PromptEnvironment(NamedTuple):
         *,
         add_dirs: Sequence[Path] = (),
         now: Callable[[], datetime] = utc_now,
-    ) -> PromptEnvironment:
+    ) -> SystemPromptContext:
         """Return the environment of this process at this time."""
         system = f"{platform.system()} {platform.machine()}".strip()
         return cls(folder, project, system, now().date().isoformat(), tuple(add_dirs))
 
 
 def build_system_prompt(
-    environment: PromptEnvironment,
+    environment: SystemPromptContext,
     instructions: Sequence[InstructionFile] = (),
     *,
     replacement: str | None = None,
@@ -188,7 +190,7 @@ def build_system_prompt(
     return "\n\n".join([part for part in parts if part])
 
 
-def _describe_environment(environment: PromptEnvironment) -> str:
+def _describe_environment(environment: SystemPromptContext) -> str:
     lines = [
         f"Working folder: {_safe_path(environment.folder)}",
         *(
