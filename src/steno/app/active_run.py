@@ -51,7 +51,7 @@ from steno.values import is_utf8_text, replace_lone_surrogates
 MAX_RECORDED_BYTES: Final = 100_000
 """How many bytes of the output are recorded: the beginning and the end."""
 MAX_SHOWN_CHARACTERS: Final = 1_000_000
-"""How many characters are shown while it runs: endless output would fill the memory."""
+"""How many characters are shown while it runs: output without end would fill the memory."""
 _DEFAULT_SHELL: Final = "/bin/sh"
 _SHELL_VARIABLES: Final = {
     # There is no pager here, and cursor movements are shown as escapes.
@@ -106,7 +106,7 @@ def _as_steno_error(exc: Exception) -> StenoError:
 
 @final
 class ActiveRun:
-    """Runs one thing after the other."""
+    """Runs the agent and the user's shell commands; at most one of each at a time."""
 
     def __init__(self, state: SessionState) -> None:
         """Take the shared state; nothing runs yet."""
@@ -274,7 +274,7 @@ class ActiveRun:
                 _report_start(started, None)
             with explain_conflicts(self._state):
                 await self._state.agent.run(message, on_event=self._on_event, origin=origin)
-        except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
+        except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
             error = _as_steno_error(exc)
         finally:
             returned: tuple[PromptInput, ...] = ()
@@ -372,7 +372,7 @@ class ActiveRun:
                 )
                 state.emit(Notice(NoticeCode.INPUT, notice))
             self._command = asyncio.create_task(self._run_command(command))
-            await asyncio.sleep(0)  # from here on it can be interrupted
+            await asyncio.sleep(0)  # the task has started, and can be cancelled
 
     async def _run_command(self, command: str) -> None:
         state = self._state
@@ -389,7 +389,7 @@ class ActiveRun:
             status = result.status
             with explain_conflicts(state):
                 self._record_shell(command, result)
-        except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
+        except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
             error = _as_steno_error(exc)
             state.emit(ErrorRaised(str(error), error.code))
         finally:
@@ -420,7 +420,7 @@ class ActiveRun:
         state = self._state
         state.lock.cancel_all()
         if state.is_agent_running:
-            if not state.agent.is_waiting:  # else it returns together with the prompt before it
+            if not state.agent.is_waiting:  # else they return together with the prompt that waits
                 self._return_pending()
             state.agent.interrupt()
         if self._command is not None and state.is_shell_running:
@@ -431,7 +431,7 @@ class ActiveRun:
             self._state.emit(InputReturned(tuple([steered.prompt for steered in withdrawn])))
 
     async def close(self) -> None:
-        """Cancel everything, and wait for it, but not without end.
+        """Cancel the run and the command, and wait for them for a limited time.
 
         Unread prompts are recorded without an answer.
         """
@@ -453,7 +453,7 @@ class ShellResult(NamedTuple):
     status: int | None
     """As in shells: 128 plus the number of a signal. None if it was ended from outside."""
     output: str
-    """Standard output and errors; of a long one, the beginning and the end."""
+    """Standard output and errors; of a long output, the beginning and the end."""
 
 
 @final

@@ -2,7 +2,7 @@
 
 A call is requested in its turn; the user may decide about it before, because all calls of a turn
 are recorded by then. A user who allowed a call after reading its preview has allowed that effect:
-if the effect differs at the request, the request is made all the same.
+if the effect differs at the request, the user is asked again.
 
 Nothing is decided or recorded here.
 """
@@ -95,8 +95,8 @@ class ApprovalQueue:
     ) -> None:
         """Decide about a request, or keep the decision until the request.
 
-        Several calls may be decided together, in any order: calls that wait for a request may be
-        decided until the gate has read its decision.
+        Several calls may be decided together, in any order, until the gate has read the decision of
+        the requested one.
 
         Raises Missing if no call of this id awaits a decision, InvalidValue for an invalid rule.
         """
@@ -115,24 +115,26 @@ class ApprovalQueue:
                 call, decision, preview if previewed_call == call else None
             )
         else:
-            find_granted_rule(
-                decision, open_request.request
-            )  # an invalid rule is refused here, while the user is present
+            # Refuse an invalid rule now, while the user is present.
+            find_granted_rule(decision, open_request.request)
             self._resolve(call_id, decision)
         self._on_change()
 
     def _resolve(self, call_id: str, decision: ApprovalDecision) -> None:
         future = self._open.pop(call_id).future
         self._answered.add(call_id)
-        if not future.done():  # else whoever asked was stopped, and has not noticed yet
+        if not future.done():  # done if the waiting task was cancelled
             future.set_result(decision)
 
     def forget(self, call_id: str) -> None:
-        """Drop what was decided about a call that has its result: its id may come again."""
+        """Drop the early decision and the preview of a call that has its result.
+
+        A provider may use its id again.
+        """
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)
 
     def forget_all(self) -> None:
-        """Drop everything that was decided and not asked: the run is over."""
+        """Drop all early decisions and previews: the run is over."""
         self._early.clear()
         self._previews.clear()

@@ -44,7 +44,7 @@ class LocalBranchTree:
         return await asyncio.to_thread(_read_rows, state.config.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Start a branch after an entry, or after the last one, and switch to it; return its name."""
+        """Start a branch after an entry, or after the last one; switch to it, and return its name."""
         name = self._new_branch_name(name)
         with explain_conflicts(self._state):
             self._state.conversation.fork(name, at=at)
@@ -68,7 +68,7 @@ class LocalBranchTree:
         with explain_conflicts(self._state):
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
-            else:  # nothing was there before, and a conversation forks from something
+            else:  # the first entry: Conversation.fork needs an entry to fork after
                 self._state.config.store.begin_branch(conversation.id, name, None)
                 conversation.refresh()
         self._switch_to(name)
@@ -160,9 +160,8 @@ def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> Promp
     command, origin = audit.get(SHELL_AUDIT_KEY), audit.get("origin")
     if isinstance(command, str):
         return PromptInput(f"!{command}")
-    if isinstance(
-        origin, str
-    ):  # attachments follow the text that the server has made of the prompt
+    # A server expanded the prompt; attachments follow its text.
+    if isinstance(origin, str):
         attached = list(
             takewhile(lambda block: isinstance(block, Image), reversed(message.content))
         )

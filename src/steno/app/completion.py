@@ -48,7 +48,7 @@ _BUILD_OUTPUT: Final = re.compile(
     r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
 )
 _NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
-"""Needs no quotes; a dot at the end would end the sentence."""
+"""Paths that need no quotes; a final dot would end the sentence."""
 _SERVER_CACHE_S: Final = 60.0
 _SERVER_WAIT_S: Final = 1.0
 _MAX_DESCRIPTION_WIDTH: Final = 80
@@ -307,7 +307,7 @@ def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | 
 
 
 async def _list_prompts(server: McpConnection) -> tuple[McpPrompt, ...]:
-    return (await list_mcp_prompts([server])).prompts  # one that fails has none
+    return (await list_mcp_prompts([server])).prompts  # a server that fails has no prompts
 
 
 _PROMPT_CACHE: Final = TimedCache(
@@ -316,7 +316,7 @@ _PROMPT_CACHE: Final = TimedCache(
 
 
 async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[Suggestion]:
-    """Return the prompts that are called so, and then those that have it in their names."""
+    """Return the prompts whose command starts with the text, then those that contain it."""
     if " " in typed:
         return []
     lists = await asyncio.gather(*map(_PROMPT_CACHE.get, servers))

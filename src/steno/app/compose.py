@@ -63,7 +63,7 @@ class PreparedRun(NamedTuple):
     model_selection: ModelSelection
     """The model, and how it was chosen."""
     target: ModelTarget
-    """What is asked of the model, and what it can."""
+    """The model that requests are for, and its limits."""
     tools: tuple[Tool, ...]
     prompt: PreparedPrompt
     """The prompt of the run."""
@@ -102,7 +102,7 @@ class AgentEnvironment(NamedTuple):
 
     @property
     def target(self) -> ModelTarget:
-        """What is asked of the model, and what it can."""
+        """The model that requests are for, and its limits."""
         return target_for(self.model_selection, self.settings)
 
     @property
@@ -117,7 +117,7 @@ class AgentEnvironment(NamedTuple):
     def agent_for(
         self, conversation: Conversation, *, runner: ToolRunner, gate: PermissionGate | None = None
     ) -> Agent:
-        """Build an agent for a conversation; `gate` replaces the usual one."""
+        """Build an agent for a conversation; `gate` replaces the default gate."""
         target = self.target
         return Agent(
             self.provider,
@@ -183,7 +183,7 @@ async def prepare_run(
             store = stack.enter_context(
                 open_settings_store(settings) if is_persistent else MemoryStore()
             )
-        conversation = resumed  # it is false where it is empty
+        conversation = resumed  # not `or`: an empty Conversation is falsy
         if conversation is None:
             conversation = begin_session(store, start.folder, system_prompt, settings.mode)
         apply_start(conversation, start, mode)
@@ -213,8 +213,8 @@ async def open_environment(
 ) -> AsyncGenerator[AgentEnvironment]:
     """Open provider, tools and gate for work in a folder; everything is closed at the end.
 
-    The servers are started, which `on_progress` reports, and their tools listed; `notify` receives a line
-    about each later event of a server.
+    The servers are started, which `on_progress` reports, and their tools listed; `notify` receives
+    a line about each later event of a server.
     """
     server_setup = set_up_servers(loaded, folder, mcp_options, notify=notify)
     servers = server_setup.servers
@@ -241,7 +241,7 @@ async def open_environment_with_servers(
     approver: Approver | None,
     server_setup: ServerSetup,
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Open provider, tools and gate beside servers that are started and closed elsewhere."""
+    """Open provider, tools and gate with servers that the caller starts and closes."""
     settings = loaded.settings
     async with AsyncExitStack() as stack:
         telemetry = _open_telemetry(settings)
@@ -272,7 +272,7 @@ def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
 
 
 def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
-    """Open the store of the settings; an empty one where a session is resumed and there is no store."""
+    """Open the store of the settings; an empty one if a session is resumed without a store."""
     address = default_address() if settings.store is None else read_address(settings.store)
     if not is_new and not address.exists:
         return MemoryStore()
@@ -285,7 +285,10 @@ def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
 
 
 def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
-    """Refuse a prompt that is too long for an embedded model, before that is loaded. Raises InvalidValue."""
+    """Refuse a prompt that is too long for an embedded model, before that is loaded.
+
+    Raises InvalidValue.
+    """
     model, limit = environment.model_selection, environment.target.context_tokens
     if model.vendor != EMBEDDED or limit is None:
         return

@@ -102,7 +102,7 @@ def build_input_setup(
 def _unmatched_rule_notices(
     settings: Settings, specs: Iterable[McpServerSpec], tools: Sequence[McpTool]
 ) -> Iterator[str]:
-    """Yield a note on each rule about an unknown server or tool: it protects and allows nothing."""
+    """Yield a notice on each rule about an unknown server or tool: such a rule has no effect."""
     known = {mcp_server_name(spec.name): spec.name for spec in specs}
     listed_servers = {tool.server for tool in tools}
     for rule in (*settings.allow, *settings.deny):

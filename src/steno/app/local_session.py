@@ -53,7 +53,7 @@ _DEFAULT_SERVERS: Final = McpOptions()
 
 @final
 class SessionImages:
-    """The images of a session: as sent, or as references were resolved. Resolutions are read once."""
+    """The images of a session: as sent, or as references were resolved; those are read once."""
 
     def __init__(self, store: Store) -> None:
         """Take the store of large images."""
@@ -170,7 +170,7 @@ def _open_stored(
     store: Store, start: SessionStart, on_skipped: Callable[[str], object]
 ) -> Conversation:
     conversation = open_session(store, start, shows_progress=False, on_skipped=on_skipped)
-    conversation.entries_view()  # is read here, and not when it is shown
+    conversation.entries_view()  # read the entries here, in the thread
     return conversation
 
 

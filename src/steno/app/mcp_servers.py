@@ -32,13 +32,13 @@ MCP_FILE_NAME: Final = ".mcp.json"
 NOT_TRUSTED: Final = "not trusted"
 """The problem of a server that an untrusted project brings."""
 _CONFIGURED: Final = "configured"
-"""The state of a server that can be started; whether it answers is known when it is asked."""
+"""The state of a server that can be started; only a request shows whether it responds."""
 _SERVERS_KEY: Final = "mcpServers"
 _MAX_FILE_BYTES: Final = 262_144
 _MAX_NAME_LENGTH: Final = 40
 _MAX_LIST_LENGTH: Final = 400
 _MAX_NOTICES: Final = 20
-"""Notes about one file, which may come from a stranger."""
+"""The number of notices about one file, which may come from an untrusted project."""
 _MAX_DESCRIPTION_LENGTH: Final = 100
 
 
@@ -84,7 +84,7 @@ class _ServerCollector:
         self._environ = environ
 
     def add(self, specs: Mapping[str, McpServerSpec], *, fallback_cwd: Path | None = None) -> None:
-        """Add servers; those without a working directory are started in `fallback_cwd`, if given."""
+        """Add servers; those without a working directory are started in `fallback_cwd`."""
         for name, configured in specs.items():
             spec = (
                 configured if configured.cwd is not None else replace(configured, cwd=fallback_cwd)
@@ -114,12 +114,12 @@ class _ServerCollector:
                     code=exc.code,
                     place=exc.place,
                 ) from None
-            self.notices.append(str(exc))  # the error of a stranger does not stop the user
+            self.notices.append(str(exc))  # an error in an untrusted project does not stop the user
             return
         if loaded.trusts_project:
             self.add(self._read_valid_specs(table, file, self._environ))
             return
-        # No variable is expanded: nothing of the environment gets into the values of a stranger.
+        # No variable is expanded: values of an untrusted project must not hold the environment.
         untrusted = self._read_valid_specs(table, file, {})
         unused: list[str] = []
         for name, configured in untrusted.items():
@@ -200,14 +200,14 @@ class ServerStatus(NamedTuple):
 
 
 def server_status(spec: McpServerSpec) -> ServerStatus:
-    """Tell whether a server can be used, and why not; its program has to be installed."""
+    """Return whether a server can be used, and why not; its program has to be installed."""
     if spec.is_usable and spec.command and not _is_program_found(spec):
         return ServerStatus(f"not found: {spec.redact_secrets(spec.command)}", is_problem=True)
     return ServerStatus(_configured_state(spec), bool(spec.problem) and not spec.disabled)
 
 
 def _is_program_found(spec: McpServerSpec) -> bool:
-    """Tell whether the program exists, where the system will look for it."""
+    """Return whether the program exists, where the system will search for it."""
     command = spec.command
     if "/" in command:
         command = str((spec.cwd or working_folder()) / command)

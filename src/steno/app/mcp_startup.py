@@ -21,7 +21,7 @@ _logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
 """How long a wait is not reported."""
 _MAX_WAIT_S: Final = 10.0
-"""How long a prompt waits after that: most servers are ready by then, and another prompt follows."""
+"""How long a prompt waits after that: most servers are ready by then."""
 
 
 @final
@@ -83,7 +83,7 @@ class McpStartup:
     async def _list_tools(self, server: McpConnection) -> None:
         try:
             found = await list_mcp_tools([server], prepare_image=self._prepare_image)
-        except Exception as exc:  # a fault of ours must not take the others with it
+        except Exception as exc:  # a bug of ours must not affect the other servers
             _logger.exception("session: the tools of an MCP server were not used")
             found = McpTools((), (f"mcp {server.name}: a fault in steno: {exc}",))
         if not server.is_connected:

@@ -40,7 +40,7 @@ _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
 
 
 async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
-    """Return the models of all providers with a key or a server; those that are slow are left out."""
+    """Return the models of all providers with a key or a server, except slow ones."""
     results = await discover_models(
         loaded.settings.providers, os.environ, timeouts=_LOOKUP_TIMEOUTS
     )
@@ -88,7 +88,10 @@ def change_mode(state: SessionState, mode: Mode) -> None:
 
 
 async def run_interruptible(state: SessionState, search: Coroutine[Any, Any, T]) -> T:
-    """Search for models. Raises StenoError if the user interrupts it: nothing has changed then."""
+    """Run a search for models that the user can interrupt.
+
+    Raises StenoError if they do: nothing has changed then.
+    """
     refusal = f"/model: interrupted; {state.environment.model_selection.name} answers as before"
     return await state.lock.run_cancellable(search, refusal)
 

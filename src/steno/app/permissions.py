@@ -2,9 +2,9 @@
 
 The file of grants is in the user's folder, never in a project: a cloned repository must not be able
 to allow itself anything. It is TOML that a user can read and edit, and it counts as a whole or not
-at all. The key signs the decisions of the user in every log. It is readable by the user alone; where
-it cannot be kept, a key lasts as long as the process, and where others could read it, a new one is
-made: decisions that another key has signed are asked about again.
+at all. The key signs the decisions of the user in every log. It is readable by the user alone;
+where it cannot be kept, a key lasts as long as the process, and where others could read it, a new
+one is made: decisions that another key has signed are asked about again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KEY_FILE_NAME: Final = "seal.key"
 SCOPE_NAMES: Final = {GrantScope.PROJECT: "this project", GrantScope.USER: "the user"}
 """The scopes of stored grants, in words."""
 _OTHER_RULE_SUBJECTS: Final = ("fetch",)
-"""Actions that steno takes for the user and not for a model, by rules all the same: fetching images."""
+"""Actions of steno itself that rules decide about: fetching images."""
 _FILE_HEADING: Final = """\
 # What you have allowed steno for good, beside what it asks about each time.
 # `steno permissions` shows and changes it. You may edit it, too, but comments do not last.
@@ -57,7 +57,7 @@ _FORBIDDEN_MODE_BITS: Final = 0o077
 
 
 def read_rule(text: str) -> PermissionRule:
-    """Read a rule about a known tool. Raises InvalidValue, which tells what to write."""
+    """Read a rule about a known tool. Raises InvalidValue, which names the remedy."""
     try:
         rule = PermissionRule.parse(text)
         check_rule_tool(rule)
@@ -68,7 +68,7 @@ def read_rule(text: str) -> PermissionRule:
 
 
 def check_rule_tool(rule: PermissionRule) -> None:
-    """Refuse a rule about an unknown tool, which would protect and allow nothing. Raises InvalidValue.
+    """Refuse a rule about an unknown tool, which would have no effect. Raises InvalidValue.
 
     Wildcards and the tools of servers cannot be checked here.
     """
@@ -83,7 +83,7 @@ def check_rule_tool(rule: PermissionRule) -> None:
 def build_rule_hint(
     event: CallEnded, tools: Mapping[str, Tool], allow: Sequence[PermissionRule]
 ) -> Notice | None:
-    """Return a notice on a call that the rules allow only in part, and that could not be approved."""
+    """Return a notice on a call that the rules allow in part, and that could not be approved."""
     call, result = event.call, event.result
     tool = tools.get(call.name)
     is_unasked = result_code(result) == ResultCode.NO_APPROVER
@@ -108,7 +108,7 @@ def build_rule_hint(
 
 
 class StoredGrants(NamedTuple):
-    """The stored rules: of the user everywhere, and of each project by its folder."""
+    """The stored rules: the user's, and those of each project by its folder."""
 
     user: tuple[str, ...] = ()
     projects: Mapping[str, tuple[str, ...]] = {}
@@ -132,7 +132,7 @@ class StoredGrants(NamedTuple):
 
 @final
 class GrantsFile:
-    """The rules that are allowed for one project and for the user; a `GrantStore` of `steno.ports`."""
+    """The lasting rules for one project and for the user; a `GrantStore` of `steno.ports`."""
 
     def __init__(self, folder: Path, *, file: Path | None = None) -> None:
         """Take the folder that the agent works in, and optionally another file than the user's.
@@ -167,7 +167,7 @@ class GrantsFile:
             self._write(stored.with_rules(project, (*stored.rules_for(project), text)))
 
     def revoke(self, rule: str, scope: GrantScope) -> bool:
-        """Remove a rule; tell whether it was there. Raises the same errors as `add`."""
+        """Remove a rule; return whether it was there. Raises the same errors as `add`."""
         project = self._project(scope)
         with self._locked_for_writing():
             stored = self.read()

@@ -76,7 +76,10 @@ async def prepare_prompt(
 def prepare_retry(
     conversation: Conversation | None, mode: RecognitionMode | None
 ) -> PreparedPrompt:
-    """Return the prompt that could not be sent, in another image mode if given. Raises UsageError."""
+    """Return the prompt that could not be sent, optionally in another image mode.
+
+    Raises UsageError.
+    """
     unsent = None if conversation is None else find_unsent_prompt(conversation)
     if unsent is None:
         if conversation is None or not is_unanswered(conversation):

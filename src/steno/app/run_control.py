@@ -71,11 +71,11 @@ class OperationLock:
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is None or current.cancelling():
-                raise  # it is not this alone that was stopped
+                raise  # the caller was cancelled, too
             raise StenoError(refusal, code="interrupted") from None
         finally:
             self._jobs.discard(task)
-        if cancel_count != self._cancel_count:  # just when it was done
+        if cancel_count != self._cancel_count:  # cancelled just when it was done
             raise StenoError(refusal, code="interrupted")
         return result
 
@@ -170,7 +170,7 @@ class DeferredAgent:
             self._queued.clear()
 
     async def _await_tools(self) -> None:
-        """Wait for tools. Raises StenoError if it was interrupted, be it before or when it was over."""
+        """Wait for tools. Raises StenoError if it was interrupted, even before or at the end."""
         self._is_expected = True
         self._waiting = asyncio.create_task(self._wait())
         if self._is_interrupted:
@@ -180,7 +180,7 @@ class DeferredAgent:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                # A user who leaves finds the prompt recorded: the run ends as soon as it has started.
+                # The user leaves: record the prompt; the run ends as soon as it has started.
                 task.cancel()
                 return
             self._is_interrupted = True

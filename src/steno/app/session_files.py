@@ -142,7 +142,7 @@ def session_omission(
 
 
 class OmissionSummary(NamedTuple):
-    """One kind of thing that an exported file does not hold."""
+    """One kind of content that an exported file does not hold."""
 
     name: str
     line: str
@@ -150,7 +150,7 @@ class OmissionSummary(NamedTuple):
 
 
 def summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[OmissionSummary]:
-    """Return each kind of thing that an exported file does not hold, those of the whole first."""
+    """Return each kind of content that an exported file does not hold, those of the whole first."""
     numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
     for change in changes:
         names = omission_names(change)

@@ -39,7 +39,7 @@ class LocalSessionList:
         self._state = state
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        """Return the sessions, the latest first; with a search, those that contain all its words.
+        """Return the sessions, the latest first; a search keeps those that contain all its words.
 
         Unreadable sessions are omitted and reported.
         """
@@ -105,7 +105,7 @@ class LocalSessionList:
             state.emit_branch_changed()
 
     def _read_stored(self, name: str) -> ResumableSession:
-        """Read everything that resuming needs: an unreadable session leaves everything unchanged."""
+        """Read everything that resuming needs; an unreadable session changes nothing."""
         return self._state.read_session(self._state.config.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:

@@ -44,7 +44,7 @@ class SessionLog:
                 self.entries[record.entry.id] = record.entry
                 self.numbers[record.entry.id] = record.seq
         self.heads: Final = heads.all()
-        """The last entry of every branch; the branch that was written to last stands at the end."""
+        """The last entry of every branch; the branch that was written to last comes last."""
         self._by_number: Final = {self.numbers[id]: entry for id, entry in self.entries.items()}
         self.labels: Final = labels_of(self.entries.values())
         self.tools: Final = tools_by_call(self.entries.values())

@@ -48,7 +48,7 @@ _MAX_CANDIDATES: Final = 5
 
 def open_store_at(address: StoreAddress, *, create: bool = True) -> Store:
     """Open the store at an address. Raises Unavailable if what it takes is not installed."""
-    # Unknown content is shown where it stands, so the codec need not log each piece.
+    # Unknown content is shown where it is, so the codec need not log it.
     logging.getLogger("steno.codec").addHandler(_NULL_HANDLER)
     try:
         return open_store(address, create=create)
@@ -69,8 +69,9 @@ def find_session(
     """Return the id of a session, by its id, the beginning of it, or `last`.
 
     The last session may be damaged. Where another one cannot be read, it may be the last one:
-    `unreadable` collects it, or else a notice is printed. Raises Missing if there is none or more than
-    one. Without `shows_progress` nothing is written to the terminal, which may show a full screen.
+    `unreadable` collects it, or else a notice is printed. Raises Missing if there is none or more
+    than one. Without `shows_progress` nothing is written to the terminal, which may show a full
+    screen.
     """
     try:
         return store.header(name).id
@@ -190,7 +191,7 @@ def explain_damage(session: str) -> Generator[None]:
 
 
 def shortest_unique_length(ids: Iterable[str]) -> int:
-    """Return how many characters of the ids tell them apart, with a minimum."""
+    """Return how many characters distinguish the ids, with a minimum."""
     ordered = sorted(ids)
     return max(
         [
@@ -286,7 +287,7 @@ def search_entries(
     shows_progress: bool = True,
 ) -> list[SearchHit]:
     """Find the entries that contain all words of a text; unreadable sessions are skipped."""
-    if type(store).search is not Store.search:  # it has an index, which is fast
+    if type(store).search is not Store.search:  # the store has an index
         with suppress(Damaged):
             return store.search(text, limit=limit)
     words = frozenset(split_words(text))
@@ -331,8 +332,8 @@ def open_session(
 ) -> Conversation:
     """Open an existing session, and show the progress. Raises Missing.
 
-    `on_skipped` receives a line about each session of the folder that was skipped because it cannot be
-    read; without it, and with `shows_progress`, the line is printed.
+    `on_skipped` receives a line about each session of the folder that was skipped because it cannot
+    be read; without it, and with `shows_progress`, the line is printed.
     """
     if start.resume is None:
         report = on_skipped or (print_notice if shows_progress else _ignore)
@@ -387,7 +388,7 @@ def _describe_skipped(store: Store, id: str) -> str:
 
 
 def _ignore(_: str) -> None:
-    """Ignore a line: the terminal belongs to a full screen."""
+    """Ignore a line: the interface owns the screen."""
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:

@@ -62,7 +62,7 @@ _REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile; /new begi
 
 
 class CommandContext(NamedTuple):
-    """Everything around a session, as it is now."""
+    """The parts of a session that slash commands read."""
 
     loaded_settings: LoadedSettings
     folder: Path
@@ -91,7 +91,7 @@ class SessionConfig(NamedTuple):
 
 
 class ResumableSession(NamedTuple):
-    """A stored session that can be resumed, with its title and notes."""
+    """A stored session that can be resumed, with its title and notices."""
 
     conversation: Conversation
     title: str
@@ -100,7 +100,7 @@ class ResumableSession(NamedTuple):
 
 @final
 class SessionState:
-    """One session at a time, and everything around it."""
+    """The state of the open session: conversation, model, tools, listener."""
 
     def __init__(self, config: SessionConfig) -> None:
         """Take the configuration; there is no model yet, and no prompt can be sent."""
@@ -168,7 +168,7 @@ class SessionState:
             return
         try:
             self._listener(event)
-        except Exception as exc:  # noqa: BLE001 - the run continues whatever error its listener raises
+        except Exception as exc:  # noqa: BLE001 - the run continues if its listener fails
             self._report_listener_failure(event, exc)
 
     def _report_listener_failure(self, event: SessionEvent, exc: Exception) -> None:
@@ -182,7 +182,7 @@ class SessionState:
             self.emit(ErrorRaised(text, code="listener_failed"))
 
     def emit_notices(self, texts: Iterable[str]) -> None:
-        """Send notes about the environment, each once."""
+        """Send notices about the environment, each once."""
         for text in texts:
             if text not in self._sent_notices:
                 self._sent_notices.add(text)
@@ -379,7 +379,7 @@ class SessionState:
         )
 
     def _prepare_image(self, data: bytes) -> Image:
-        """Make an image fit for the model that answers by now."""
+        """Prepare an image for the current model."""
         return self.environment.input_setup.resolver.prepare_image(data)
 
     def _emit_input_notice(self, text: str) -> None:
@@ -403,7 +403,7 @@ class SessionState:
             await self._mcp_startup.wait()
 
     async def use_recorded_model(self, recorded: str | None) -> None:
-        """Work with the model that a session was left with, if that can be had."""
+        """Switch to the recorded model of a session, if it is available."""
         if recorded is None or recorded == self.environment.model_selection.name:
             return
         try:
@@ -420,7 +420,7 @@ class SessionState:
     async def close(self) -> None:
         """Release all resources. May be called twice."""
         self.is_closed = True
-        async with AsyncExitStack() as stack:  # each of them, whatever becomes of the others
+        async with AsyncExitStack() as stack:  # close each of them, even if another fails
             stack.callback(self.config.store.close)
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:

@@ -1,4 +1,4 @@
-"""The settings: their types and defaults, how two values merge, and what an untrusted project may set.
+"""The settings: types, defaults, how two values merge, and what an untrusted project may set.
 
 This module reads nothing: `settings_loader` does.
 """
@@ -71,7 +71,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     store: _Text | None = None
     """The address of a store."""
     add_dirs: tuple[Path, ...] = ()
-    """Folders beside the working folder, as their real absolute paths."""
+    """Folders in addition to the working folder, as their real absolute paths."""
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     sandbox: SandboxSetting = SandboxSetting.AUTO
@@ -92,7 +92,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     """How images reach a model, unless a prompt sets it for one of them."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO
     ocr_languages: tuple[_Name, ...] = ()
-    """The languages that Tesseract recognises, by its own names; by default all that are installed."""
+    """The languages that Tesseract recognises, by its own names; by default all installed ones."""
     resource_ttl_s: Annotated[float, Meta(ge=0)] = 3600
     """How long the content of a resource is reused, where its server sets no time."""
     resource_tokens: _Count | None = None
@@ -175,7 +175,7 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "max_tokens": _allow_if_lower,
     "temperature": _allow_always,
     "add_dirs": lambda new, old, project: all(path.is_relative_to(project) for path in new),
-    "append_system_prompt": _allow_always,  # a project can say as much in its AGENTS.md
+    "append_system_prompt": _allow_always,  # its AGENTS.md has the same effect
     "sandbox": _allow_only(SandboxSetting.REQUIRE),
     "network": _allow_only(False),
     "image_mode": _allow_always,
@@ -183,7 +183,7 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "ocr_languages": _allow_always,
     "resource_tokens": _allow_if_lower,
 }
-"""When a setting of an untrusted project counts: if it tightens something, or is a matter of taste.
+"""When a setting of an untrusted project counts: if it tightens something, or is harmless.
 
 The new value, the old one and the root of the project decide. A setting outside of this table could
 spend the user's money, send keys or messages elsewhere, or let commands do more: it never counts.

@@ -1,7 +1,7 @@
 """Read the settings: the user's file, the project's file, the environment and the command line.
 
 Later ones win. Of the file of an untrusted project only harmless settings count; the others are
-named in the notes. Every error names its place, and none is ignored.
+named in the notices. Every error names its place, and none is ignored.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
         ) from None
     except tomllib.TOMLDecodeError as exc:
         raise InvalidValue(f"is not TOML: {exc}", code="file_not_toml", place=str(path)) from None
-    except (RecursionError, ValueError):  # Python does not tell which of both
+    except (RecursionError, ValueError):  # either the nesting or a number is too long
         raise InvalidValue(
             "is nested too deeply, or has a number that is too long",
             code="file_too_complex",
@@ -315,7 +315,7 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
 
 
 def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes | None:
-    """Return the beginning of a file, up to one byte more than `most_bytes`; None if there is none.
+    """Return the beginning of a file, up to one byte more than `max_bytes`; None if there is none.
 
     Links are followed, but not out of `inside`, a folder above the file; where that is None, they
     may lead anywhere. Raises InvalidValue for what is not a plain file or cannot be read.
@@ -350,7 +350,7 @@ def _check_setting_name(key: str, place: str) -> str:
 
 
 def _check_misplaced_provider(key: str, value: object, place: str) -> None:
-    """Refuse a provider outside of `providers`. Raises InvalidValue, which names the right place."""
+    """Refuse a provider outside of `providers`. Raises InvalidValue, which names the place."""
     if key in SETTING_NAMES or not isinstance(value, dict) or _PROVIDER_MARKERS.isdisjoint(value):
         return
     name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(terminal_line(key)).decode()

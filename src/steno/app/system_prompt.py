@@ -1,10 +1,10 @@
 """The system prompt: the role of the model, its environment, and the instructions of a project.
 
-The instructions of a folder are in its `AGENTS.md`, or else its `CLAUDE.md`. Files are read from the
-working folder up to the root of the project, then the user's; the nearest comes first, and is the
-last to be truncated. A file that is not plain text inside of the project is left out and named in
-the notes. The prompt is a pure function of its arguments. It names no tools, since each describes
-itself, and no mode, since that may change during a conversation.
+The instructions of a folder are in its `AGENTS.md`, or else its `CLAUDE.md`. Files are read from
+the working folder up to the root of the project, then the user's; the nearest comes first, and is
+the last to be truncated. A file that is not plain text inside of the project is left out and named
+in the notices. The prompt is a pure function of its arguments. It names no tools, since each
+describes itself, and no mode, since that may change during a conversation.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def read_instructions(
     *,
     max_bytes: int = MAX_INSTRUCTION_BYTES,
 ) -> Instructions:
-    """Return the instructions for work in a folder; `user_folder` is the folder of the user's settings."""
+    """Return the instructions for work in a folder; `user_folder` holds the user's settings."""
     files: list[InstructionFile] = []
     notices: list[str] = []
     remaining_bytes = max_bytes

@@ -33,9 +33,9 @@ class UsageTotals:
         self._model = ""
         self._usages: dict[str, Usage] = {}
         self._sizes: dict[str, int] = {}
-        """About how many tokens each message takes that is not summed up, by its entry."""
+        """Estimated tokens of each message that no summary covers, by entry."""
         self._total = 0
-        """The sum of these."""
+        """The sum of `_sizes`."""
         self._system_entries: set[str] = set()
         """The entries that a compaction keeps."""
         for entry in entries:

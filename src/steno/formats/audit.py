@@ -238,7 +238,7 @@ def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]
 
 
 def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
-    """Tell whether an element is the next part of a turn and has no data of its own."""
+    """Return whether an element is the next part of a turn and has no data of its own."""
     first = group[0]
     return (
         row.id == f"{first.id}#{len(group)}"
@@ -253,7 +253,7 @@ def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool
 
 
 def _repeats_decision(row: _Row, context: _Context) -> bool:
-    """Tell whether decision and audit data only repeat what another entry records."""
+    """Return whether decision and audit data only repeat what another entry records."""
     if row.kind != EntryKind.ASSISTANT_ACTION:
         return False
     name = parse_string(row.message.get("tool_name"), f"{row.place}.message.tool_name")
@@ -440,7 +440,7 @@ def _add_stored(audit: bytes, name: str, stored: bytes) -> bytes:
 
 
 def _round_trips(rows: list[bytes], entry: Entry, context: _Context) -> bool:
-    """Tell whether the rows are read back as the entry."""
+    """Return whether the rows are read back as the entry."""
     try:
         groups = list(_group_rows([_read_row(row, "row") for row in rows], context))
         return len(groups) == 1 and _comparison_key(

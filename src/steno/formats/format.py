@@ -233,7 +233,7 @@ class ExportLossCollector:
         return [] if message.outcome in (Outcome.OK, Outcome.ERROR) else [OUTCOME_FIELD]
 
     def supports_block(self, block: Value) -> bool:
-        """Tell whether the format can express a block."""
+        """Return whether the format can express a block."""
         if isinstance(block, Image) and not isinstance(block.source, ImageData):
             return False
         if isinstance(block, Opaque):

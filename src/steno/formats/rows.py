@@ -216,7 +216,7 @@ class _RowReader:
         self._outstanding |= calls
 
     def _belongs(self, row: _DatabaseRow, calls: set[str], turn: _EntryDraft) -> bool:
-        """Tell whether a row belongs to a turn that has begun."""
+        """Return whether a row belongs to a turn that has begun."""
         assert isinstance(turn.payload, AssistantMessage)
         if calls & {call.id for call in turn.payload.tool_calls}:
             return False

@@ -210,7 +210,7 @@ def _encode_entry(entry: Entry) -> bytes | None:
 
 
 def _decodes_to(raw: bytes, entry: Entry) -> bool:
-    """Tell whether a message is read as the entry."""
+    """Return whether a message is read as the entry."""
     found = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
     return (found.payload, found.time) == (entry.payload, entry.time)
 

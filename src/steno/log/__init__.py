@@ -1,5 +1,7 @@
 """The log of a conversation: entries in a tree, their hash chain, branches, queries and blobs.
 
+from steno import ChatMessage
+
 conversation = Conversation()
 conversation.append(ChatMessage.user("Hello"))
 total_usage(conversation.entries())

@@ -25,7 +25,7 @@ _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
 
 
 def extract_blobs(payload: ContentT, put_blob: Callable[[bytes], str]) -> ContentT:
-    """Return a payload with references in place of large parts; `put` stores those."""
+    """Return a payload with references in place of large parts; `put_blob` stores those."""
     if not any(map(_may_be_large, _blocks(payload))):  # nearly always, and for every entry
         return payload
 
@@ -54,7 +54,7 @@ def _may_be_large(block: object) -> bool:
 
 
 def restore_blobs(payload: ContentT, get_blob: Callable[[str], bytes]) -> ContentT:
-    """Return a payload with the large parts in place of references; `get` reads those."""
+    """Return a payload with the large parts in place of references; `get_blob` reads those."""
 
     def restore(block: Any) -> Any:
         if isinstance(block, Image) and isinstance(block.source, ImageBlob):

@@ -111,9 +111,9 @@ class BadRecord(NamedTuple):
     seq: int
     entry_id: str | None
     problem: str
-    """The damage, in words for people."""
+    """The damage, for people."""
     code: str = "bad_record"
-    """The damage, as a stable name for programs."""
+    """The stable code of the damage."""
 
     def __str__(self) -> str:
         name = "" if self.entry_id is None else f" (entry {self.entry_id})"
@@ -233,7 +233,7 @@ class _ChainVerifier:
 
 
 def _is_newer_version(entry: Entry) -> bool:
-    """Tell whether a newer steno wrote it; other unreadable entries were changed."""
+    """Return whether a newer steno wrote it; other unreadable entries were changed."""
     if entry.is_understood:
         return False
     try:
@@ -249,7 +249,7 @@ class _VersionedRecord(msgspec.Struct):
 
 
 def _is_rewind(entry: Entry, head: str | None) -> bool:
-    """Tell whether an entry may continue its branch from elsewhere than its last entry."""
+    """Return whether an entry may continue its branch from elsewhere than its last entry."""
     match entry.payload:
         case Rewind(left=left):
             return left == head

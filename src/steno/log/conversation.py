@@ -1,8 +1,8 @@
 """The log of a conversation: a tree of entries that only grows, and named branches in it.
 
 An entry knows its parent, so branches share their past and a fork costs nothing. The order of
-messages is checked on append; decisions, changes and names are entries beside them. With a
-journal, every entry is durable before it is visible. Nothing here knows how it is stored.
+messages is checked on append; decisions, changes and names are entries, too. With a journal, every
+entry is durable before it is visible. Nothing here knows how it is stored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Conversation:
     ) -> None:
         """Start a conversation with `messages`, or continue the one that `journal` holds.
 
-        Raises OutOfOrder for the first message that may not stand in its place.
+        Raises OutOfOrder for the first message that is out of order.
         """
         self.id: Final = new_id() if id is None else id
         self._journal = journal
@@ -235,7 +235,7 @@ class Conversation:
         )
 
     def refresh(self) -> None:
-        """Read the entries that others have written to the journal; the active branch stays active."""
+        """Read the entries that others wrote to the journal; the active branch stays active."""
         if self._journal is not None:
             self._read_heads(self._journal)
 
@@ -368,10 +368,10 @@ class Conversation:
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Append the payload that `make` returns to the active branch.
+        """Append the payload that `build_payload` returns to the active branch.
 
-        `make` runs under the write lock, so that the state which it reads still holds when the
-        entry is written. It may not write, and its payload is no message.
+        `build_payload` runs under the write lock, so that the state which it reads still holds when
+        the entry is written. It may not write, and its payload is no message.
         """
         with self._write_lock:
             name = self._active

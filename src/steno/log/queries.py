@@ -160,7 +160,7 @@ def entry_usage(entry: Entry) -> Usage:
 def cost_by_model(
     entries: Iterable[Entry], price_of: Callable[[str], Price | None]
 ) -> dict[str, ModelCost]:
-    """Add up tokens and cost by model: the one in force when the turn was recorded, "" if unknown."""
+    """Add up tokens and cost by model: the one in force at the turn, "" if unknown."""
     usages: dict[str, Usage] = {}
     model = ""
     for entry in entries:
@@ -283,8 +283,8 @@ def select_entries(
 ) -> tuple[Entry, ...]:
     """Return the entries that match a query. One without a time is outside of every period.
 
-    A tool is that of a call, of its result and of the decisions about it; where the calls stand
-    in other entries, pass those as `among`. Raises InvalidValue for a time without a zone.
+    A tool is that of a call, of its result and of the decisions about it; where the calls are in
+    other entries, pass those as `call_entries`. Raises InvalidValue for a time without a zone.
     """
     for time in (query.since, query.until):
         if time is not None and time.tzinfo is None:

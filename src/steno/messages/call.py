@@ -54,7 +54,7 @@ _MAX_KNOWN_NAMES = 4096
 
 
 def is_tool_name(name: str) -> bool:
-    """Tell whether `name` is a tool name of ours, by `TOOL_NAME_RULE`."""
+    """Return whether `name` is a tool name of ours, by `TOOL_NAME_RULE`."""
     if name in _known_names:
         return True
     if _TOOL_NAME.fullmatch(name) is None:

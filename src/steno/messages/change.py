@@ -1,7 +1,7 @@
-"""A change: something is sent, seen or written otherwise than it is on record.
+"""A change: something is sent, seen or written otherwise than it is in the log.
 
-Wires, the context builder and file formats report changes as data. `code` is the kind of thing
-that was changed and `reason` the case of it; both are stable. The sentences for people are in
+Wires, the context builder and file formats report changes as data. `code` is the kind of the
+change and `reason` the case of it; both are stable. The sentences for people are in
 `steno.render.changes`. The exception is `explain_repair`: the log stores its text.
 """
 
@@ -15,9 +15,9 @@ from steno.values import RedactedRepr
 
 
 class ChangeCode(StrEnum):
-    """The kind of thing that was changed. The values are printed, and never change."""
+    """The kind of a change. The values are printed, and never change."""
 
-    # What a wire cannot send as it is.
+    # Content that a wire cannot send as it is.
     SEAL = "seal"
     """A seal that the target would refuse, or has no place for."""
     THINKING = "thinking"
@@ -49,11 +49,11 @@ class ChangeCode(StrEnum):
     SETTING = "setting"
     """A setting of the request that the target does not know."""
 
-    # What the model sees otherwise than it is in the log.
+    # Content that the model sees otherwise than it is in the log.
     REPAIRED = "repaired"
     """A call or a result that no provider would have accepted; the reason is an `OrderCode`."""
     COMPACTED = "compacted"
-    """A summary stands for the messages before it."""
+    """A summary replaces the messages before it."""
     SHORTENED = "shortened"
     """The middle of an old tool result or of a resource, left out to save room."""
     LEFT_OUT = "left_out"
@@ -75,20 +75,20 @@ class ChangeCode(StrEnum):
     MODE = "mode"
     """The note that a mode adds to the system message."""
     REDACTED = "redacted"
-    """A message whose content was taken out of the record."""
+    """A message whose content was redacted."""
     UNKNOWN = "unknown"
     """An entry that this version of steno does not understand."""
     IGNORED = "ignored"
     """An entry about another that is not on this branch."""
 
-    # What a file of another program does not hold.
+    # Content that a file of another program does not hold.
     NOT_EXPORTED = "not_exported"
     """Something of the session that the format has no place for."""
 
 
 @final
 class Change(RedactedRepr, frozen=True):
-    """One thing that is not sent, seen or written as it is on record; never its content."""
+    """One thing that is sent, seen or written otherwise than it is in the log, without content."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"reason", "place", "entry", "value", "names"})
 
@@ -96,7 +96,7 @@ class Change(RedactedRepr, frozen=True):
     reason: str
     """The case of the code, in snake_case: stable, for programs."""
     place: str = ""
-    """Where in the request or the file: `messages[3].content[1]`; empty where `entry` tells."""
+    """Where in the request or the file: `messages[3].content[1]`; empty where `entry` is set."""
     entry: str | None = None
     """The id of the entry that it is about; None where that is none in particular."""
 
@@ -105,7 +105,7 @@ class Change(RedactedRepr, frozen=True):
     names: tuple[str, ...] = ()
     """The members, keywords or fields that are left out."""
     number: int | None = None
-    """The block of the message, how many things are left out, or the limit that was set."""
+    """The block of the message, how many items are left out, or the limit that was set."""
 
     def __str__(self) -> str:
         place = self.place or self.entry

@@ -106,7 +106,7 @@ class ImageData(_ImageSource, frozen=True, tag="data"):
 
 @final
 class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
-    """The bytes of an image, kept beside the messages under their SHA-256."""
+    """The bytes of an image, stored apart from the messages under their SHA-256."""
 
     sha256: str
     size: int
@@ -244,7 +244,7 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
             force_setattr(self, "unknown", RawJson(self.raw))
 
     def has_valid_unknown(self) -> bool:
-        """Tell the same; of a block of a newer steno, everything is unknown."""
+        """Return whether the unknown members are valid; all of a newer block are unknown."""
         return self.origin == OWN_FORMAT or super().has_valid_unknown()
 
 

@@ -27,8 +27,8 @@ class ConversationHistory:
     def __init__(self, messages: Iterable[ChatMessage] = (), *, alternating: bool = True) -> None:
         """Start with `messages`.
 
-        Raises OutOfOrder for the first that may not stand in its place, InvalidMessage for
-        anything but a message.
+        Raises OutOfOrder for the first that is out of order, InvalidMessage for anything but a
+        message.
         """
         self._lock = Lock()
         self._alternating = alternating

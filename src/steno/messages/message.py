@@ -303,7 +303,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
         refuse(self, rule, code="failure_of_ok", field="failure")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Tell whether everything but id, content, outcome and tool name is left out."""
+        """Return whether everything but id, content, outcome and tool name is left out."""
         return (
             type(self.outcome) is Outcome
             and type(self.tool_name) is str

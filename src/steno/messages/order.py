@@ -28,7 +28,7 @@ from steno.values import RedactedRepr
 
 
 class OrderCode(StrEnum):
-    """The ways in which a message can stand in the wrong place."""
+    """The ways in which a message can be in the wrong place."""
 
     SYSTEM_MISSING = "system_missing"
     SYSTEM_NOT_FIRST = "system_not_first"
@@ -67,7 +67,7 @@ ORDER_REMEDIES: Final = {
 
 @final
 class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
-    """One message that stands in the wrong place, and the remedy."""
+    """One message that is in the wrong place, and the remedy."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id"})
 
@@ -145,7 +145,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
 
 @final
 class CallPairing:
-    """The result of each call of a sequence, and the messages that stand in the wrong place."""
+    """The result of each call of a sequence, and the messages that are in the wrong place."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.issues: list[OrderIssue] = []
@@ -198,7 +198,7 @@ class CallPairing:
             self._latest_call = number
 
     def _match_early_results(self) -> None:
-        """Match results to calls that came after them; report those without a match on both sides."""
+        """Match results to calls after them; report those without a match on both sides."""
         for call_id, turns in self._unanswered.items():
             early = self._orphans.get(call_id, deque())
             for slot in (slot for waiting in turns for slot in waiting):

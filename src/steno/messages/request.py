@@ -53,6 +53,6 @@ class Request(Sendable, frozen=True, kw_only=True):
 
     @property
     def system_prompt(self) -> str | None:
-        """The text of the system messages, for wires that want it out of band."""
+        """The text of the system messages, for wires that send it apart from the messages."""
         texts = [m.text for m in self.messages if m.role is MessageRole.SYSTEM and m.text]
         return "\n\n".join(texts) if texts else None

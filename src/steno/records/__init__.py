@@ -1,4 +1,4 @@
-"""What is written to a log: entries with their payloads, and the stored form of each."""
+"""Entries of a log with their payloads, and the stored form of each."""
 
 import typing as _typing
 from collections.abc import Callable as _Callable

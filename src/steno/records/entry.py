@@ -108,7 +108,7 @@ class Label(_Payload, frozen=True, tag="label", kw_only=True):
 
 @final
 class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
-    """A summary that stands for everything up to and including the entry `through`."""
+    """A summary that replaces everything up to and including the entry `through`."""
 
     through: str
     summary: str
@@ -323,7 +323,7 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
         )
 
     def has_valid_unknown(self) -> bool:
-        """Tell the same, or whether nothing of the record was understood."""
+        """Return whether the unknown members are valid; all of a newer record are unknown."""
         return not self.is_understood or super().has_valid_unknown()
 
     @property

@@ -80,7 +80,7 @@ class Record(Value, frozen=True, kw_only=True):
             refuse(self, rule, code="entry_with_at", field="at")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Tell whether it has the fields that stores set for every entry; they need no check."""
+        """Return whether it has the fields that stores set for every entry; they need no check."""
         return (
             type(self.seq) is int
             and type(self.branch) is str

@@ -438,8 +438,8 @@ def check_append(
 ) -> None:
     """Check that an entry may be appended to a branch.
 
-    `is_known` tells whether the store has the branch, `head` is its last entry and `is_taken`
-    tells whether the session has an entry of the new id. Raises Missing and Conflict.
+    `is_known` is whether the store has the branch, `head` is its last entry, and `is_taken` is
+    whether the session has an entry of the new id. Raises Missing and Conflict.
     """
     if not is_known and branch != MAIN_BRANCH:
         raise Missing("there is no branch of this name", code="branch_missing", place="store")

@@ -33,7 +33,7 @@ _GIT_TIMEOUT_S: Final = 10.0
 _MAX_STDERR_BYTES: Final = 2_000
 _PASSED_VARIABLES: Final = ("HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR")
 _SET_VARIABLES: Final = {
-    "LC_ALL": "C",  # its errors are read below
+    "LC_ALL": "C",  # stderr is matched below
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     # By no protocol: a partial clone would fetch missing content.
@@ -49,7 +49,7 @@ _SAFE_SETTINGS: Final = {
 }
 _DIFF_ARGUMENTS: Final = (
     *("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--relative"),
-    "--ignore-submodules=dirty",  # else a git runs in each of them, by its settings
+    "--ignore-submodules=dirty",  # else git runs in each submodule, with its settings
 )
 _FILTER_ARGUMENTS: Final = (
     *("config", "--show-scope", "--null", "--name-only"),
@@ -117,7 +117,7 @@ class GitWorkTree:
         output = await self._run_checked(
             "ls-files", "-z", "--exclude-standard", *options, "--", *_path_arguments(path)
         )
-        complete, _, _ = output.data.rpartition(b"\0")  # the last may be cut
+        complete, _, _ = output.data.rpartition(b"\0")  # the last name may be truncated
         return [os.fsdecode(name) for name in complete.split(b"\0") if name]
 
     async def _run_checked(self, *arguments: str) -> GitOutput:
@@ -130,7 +130,7 @@ class GitWorkTree:
         return output
 
     async def _run(self, *arguments: str) -> GitOutput:
-        """Run git, for so long and for so much output. Raises Unavailable."""
+        """Run git, with limits of time and output. Raises Unavailable."""
         try:
             async with (
                 asyncio.timeout(_GIT_TIMEOUT_S),
@@ -189,7 +189,7 @@ def _path_arguments(path: str) -> tuple[str, ...]:
 
 
 async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
-    """Read to the end, or until it is more than is wanted."""
+    """Read to the end, or until there is more than the limit."""
     chunks: list[bytes] = []
     size = 0
     while size <= MAX_DIFF_BYTES and (chunk := await stream.read(65_536)):
@@ -223,7 +223,7 @@ def _diff_reply(text: str, title: str, path: str) -> CommandReply:
     return CommandReply(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
 
 
-# -- by git ----------------------------------------------------------------------------------
+# -- from git ---------------------------------------------------------------------------------
 
 
 async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> str:
@@ -271,7 +271,7 @@ def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
     return change.diff.text if change.diff.added else None
 
 
-# -- by the record ---------------------------------------------------------------------------
+# -- from the log -----------------------------------------------------------------------------
 
 
 def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) -> str:

@@ -88,7 +88,7 @@ def _strip_quotes(text: str) -> str:
 
 def _export_branch(context: CommandContext, request: _ExportRequest) -> CommandReply:
     store, session, branch = context.store, context.conversation.id, context.conversation.branch
-    # Read from the store, and without a bar for how far that is: the screen belongs to a face.
+    # Without a progress bar: the interface owns the screen.
     log = SessionLog(store.header(session), store.records(session))
     target = _target_file(context.folder, request, log)
     data, changes = _encode_export(store, log, branch, request.format_name)
@@ -122,7 +122,7 @@ def _encode_export(
     return exported.data, [*branch_changes, *content.losses, *exported.losses]
 
 
-# -- where to ----------------------------------------------------------------------------------
+# -- target file ------------------------------------------------------------------------------
 
 
 def _target_file(folder: Path, request: _ExportRequest, log: SessionLog) -> Path:

@@ -108,7 +108,7 @@ def _add_server_hint(context: CommandContext) -> str:
 
 
 def _trust_notice(context: CommandContext) -> list[str]:
-    """Return how to trust the project's own file, unless a note about its servers does."""
+    """Return how to trust the project's own file, unless a notice about its servers does."""
     specs = context.environment.input_setup.servers.specs.values()
     has_note = any(_is_untrusted(spec) for spec in specs)
     if context.loaded_settings.trusts_project or has_note:

@@ -1,4 +1,4 @@
-"""The slash commands, for the full screen and line by line alike."""
+"""The slash commands, for both interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/usage`: tokens and cost by model, of this branch and of all there is, and how full the context is."""
+"""`/usage`: tokens and cost by model, of one branch and of all, and how full the context is."""
 
 from __future__ import annotations
 

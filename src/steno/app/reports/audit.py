@@ -1,4 +1,4 @@
-"""The content of `steno audit` and `/audit`: the decisions of a session, and the check of its digests."""
+"""The content of `steno audit` and `/audit`: decisions of a session, and the check of its digests."""
 
 from __future__ import annotations
 
@@ -26,22 +26,17 @@ AUDIT_COLUMNS: Final = (
     Column("by", may_shrink=True),
     Column("outcome"),
 )
-
-
 DETAILS_COLUMN: Final = Column("about")
 """The subject of a decision. On a terminal it has lines of its own, and is never cut."""
-
-
 _MAX_REASON_LENGTH: Final = 60
 """How much of a reason is shown; `steno sessions show` prints all of it."""
-
-
 _MAX_DETAILS_LENGTH: Final = 200
 """How much is shown of an entry that is no decision."""
+_BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
 def describe_missing_decision(decision: str | None, entries: Sequence[Entry]) -> str:
-    """Return a note on a decision that does not occur in a session."""
+    """Return the part of a notice about a decision that does not occur in a session."""
     decisions = dict.fromkeys([entry_decision(entry) for entry in entries])
     if decision is None or decision in decisions:
         return ""
@@ -140,9 +135,6 @@ def describe_verification(verification: Verification) -> str:
     if verification.foreign:
         parts.append(f"{verification.foreign:,} of a newer version, whose content was not checked")
     return ", ".join(parts)
-
-
-_BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
 def verification_as_json(verification: SessionVerification) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The content of `steno explain`: the context that a model would see, and how it differs from the log."""
+"""The content of `steno explain`: the context of a model, and how it differs from the log."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def context_target(
 ) -> ModelTarget:
     """Return the target of a run; no request is sent to a server.
 
-    No file of a model is opened either: a log may come from a stranger, and name any path.
+    No file of a model is opened either: a log may come from another person, and name any path.
     """
     name, reported = model.name, unknown_model(model.model_id)
     if model.vendor_name == OFFLINE or (model.vendor_name == EMBEDDED and not model.model_id):

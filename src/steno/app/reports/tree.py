@@ -1,7 +1,7 @@
-"""The drawing of `steno sessions tree`: the entries of a session, like `git log --graph`.
+"""The tree of a session as rows, like `git log --graph`: for `steno sessions tree` and `/tree`.
 
-A child stands below its parent. Where an entry has several children, the one on the active branch
-stays in its column, else the last one; the others are drawn first, one step to the right.
+A child is below its parent. Where an entry has several children, the one on the active branch stays
+in its column, else the last one; the others are drawn first, one step to the right.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from steno.render.terminal_text import terminal_line, truncate_to_width
 
 _MAX_UNFOLDED: Final = 3
 """A run of entries this long is not worth folding."""
-
-
 _MAX_SUMMARY_LENGTH: Final = 100
 """How much of an entry is shown where a line may be of any length."""
 
@@ -75,7 +73,7 @@ class TreeLayout:
         return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
 
     def is_remarkable(self, entry: Entry) -> bool:
-        """Tell whether an entry is never folded."""
+        """Return whether an entry is never folded."""
         siblings, payload = self.children[entry.parent], entry.payload
         is_control = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
         return (

@@ -25,8 +25,6 @@ from steno.render.terminal_text import terminal_line
 from steno.store import Store
 
 UNKNOWN_NUMBER: Final = "\N{EN DASH}"
-
-
 USAGE_COLUMNS: Final = (
     Column("turns", is_number=True),
     Column("input", is_number=True),
@@ -34,11 +32,7 @@ USAGE_COLUMNS: Final = (
     Column("output", is_number=True),
     Column("USD", "bold", is_number=True),
 )
-
-
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-
-
 _MIN_SHOWN_COST: Final = Decimal("0.0001")
 """Smaller costs are shown as less than this."""
 

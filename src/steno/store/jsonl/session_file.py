@@ -190,7 +190,7 @@ class BackwardReader:
         self._chunk = b""
 
     def read(self, entry_id: str, span: LineSpan) -> tuple[Entry, str] | None:
-        """Return the entry in a line and its digest; None if the line holds another or is damaged."""
+        """Return the entry in a line and its digest; None if it is damaged or another entry."""
         offset, length = span
         end = offset + length
         if offset < self._begin or end > self._end:
@@ -225,7 +225,7 @@ def _decode_whole_line(raw: bytes, name: str, number: int) -> Header | Record | 
 
 
 def _may_be_torn(raw: bytes, offset: int) -> bool:
-    """Tell whether a crash can have left this of the line that was written last.
+    """Return whether a crash can have left this of the line that was written last.
 
     Then its end is missing, or sectors of it: zeros are in their place.
     """
@@ -239,7 +239,7 @@ def _may_be_torn(raw: bytes, offset: int) -> bool:
 
 
 def _has_more_content(stream: BinaryIO, size: int) -> bool:
-    """Tell whether content follows; NULs, with which file systems fill up after a crash, do not count."""
+    """Return whether content follows; NULs, which file systems add after a crash, do not count."""
     left = size - stream.tell()
     while piece := stream.read(max(min(left, _CHUNK_BYTES), 0)):
         if piece.strip(b"\0"):
@@ -249,7 +249,7 @@ def _has_more_content(stream: BinaryIO, size: int) -> bool:
 
 
 def _contains_whole_line(raw: bytes) -> bool:
-    """Tell whether a line ends in a complete one: then a line break is missing before it."""
+    """Return whether a line ends in a complete one: then a line break is missing before it."""
     starts = islice(_LINE_START.finditer(raw, 1), _MAX_LINE_STARTS)
     return any(_decode_whole_line(raw[start.start() :], "line", 1) for start in starts)
 
@@ -332,7 +332,7 @@ class SessionFileIndex:
             self.add_line(line.raw, line.content)
 
     def _is_same_file(self, file: int) -> bool:
-        """Tell whether the last line is where it was: another file may have the same inode."""
+        """Return whether the last line is where it was: another file may have the same inode."""
         offset, mark = self._mark
         return os.pread(file, len(mark), offset) == mark
 

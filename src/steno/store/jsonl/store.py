@@ -206,7 +206,7 @@ class JsonlStore(Store):
                 wanted = found[0].parent
             if wanted is None:
                 return
-            # The next entry is not where it was. If the file is damaged, reading all of it tells
+            # The next entry is not where it was. If the file is damaged, reading all of it shows
             # where; if it was rewritten without notice, the second round continues.
             index = self._index_of(session)
             with hold_lock(index.lock, self._path(session).name, deadline=self._deadline()):

@@ -201,7 +201,7 @@ class PostgresConnection:
 
 
 class _ConnectionLost(Exception):
-    """A connection could not be made or was lost; the cause tells why."""
+    """A connection could not be made or was lost; the cause is chained."""
 
 
 @final
@@ -216,7 +216,7 @@ class ConnectionPool:
         self._prepare = prepare
         self._is_closed = False
         self._inherited: list[PostgresConnection] = []
-        """Connections of the parent process, which still uses them: they must not be closed here."""
+        """Connections of the parent process, which still uses them: do not close them here."""
         self._reset()
 
     def _reset(self) -> None:

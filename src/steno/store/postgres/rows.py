@@ -60,7 +60,7 @@ class AppendTarget(NamedTuple):
     parent: int | None
 
     def holds_entry(self, branch: str, digest: str) -> bool:
-        """Tell whether this very entry was written to the branch before."""
+        """Return whether this very entry was written to the branch before."""
         if self.existing_record is None:
             return False
         record = decode_stored_record(self.existing_record)
@@ -132,7 +132,7 @@ def word_keys(words: Iterable[str]) -> list[bytes]:
 
 
 def encode_name(text: str) -> bytes:
-    """Return a name or id as bytes; one with a lone surrogate, which no value has, is never found."""
+    """Return a name or id as bytes; no value has a lone surrogate, so such a name is not found."""
     return text.encode("utf-8", "surrogatepass")
 
 

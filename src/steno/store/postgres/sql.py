@@ -186,11 +186,11 @@ RECORD: Final = "SELECT body FROM {s}.record WHERE session = %s AND seq = %s"
 REPLACE: Final = """
     UPDATE {s}.record SET time = %s, body = %s, words = %s::bytea[] WHERE session = %s AND seq = %s
 """
-CLEAN: Final = (  # statements that want no transaction around them
-    # Without being told to, VACUUM leaves the indexes alone if there is little to do.
+CLEAN: Final = (  # statements that run outside of a transaction
+    # By default, VACUUM skips the indexes if there is little to do.
     "VACUUM (INDEX_CLEANUP ON) {s}.record",
     # GIN never forgets a key, even if no row has it any more. The first of these removes what the
-    # second left behind if it was interrupted; neither holds up those who read or write.
+    # second left if it was interrupted; neither blocks readers or writers.
     "DROP INDEX CONCURRENTLY IF EXISTS {s}.record_words_ccnew",
     "REINDEX INDEX CONCURRENTLY {s}.record_words",
 )

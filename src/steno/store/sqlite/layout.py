@@ -144,7 +144,7 @@ def create_tables(db: sqlite3.Connection) -> None:
 
 
 def has_current_schema(db: sqlite3.Connection) -> bool:
-    """Tell whether the file describes its tables as layout 3 does: SQLite reads them by that."""
+    """Return whether the file describes its tables as layout 3 does: SQLite reads them by that."""
     query = "SELECT name, sql FROM sqlite_schema"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as expected:
         create_tables(expected)

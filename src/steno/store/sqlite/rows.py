@@ -428,7 +428,7 @@ def lost_record(place: str) -> Damaged:
 
 
 def session_exists(db: sqlite3.Connection, session: int) -> bool:
-    """Tell whether a session still exists."""
+    """Return whether a session still exists."""
     return db.execute("SELECT 1 FROM session WHERE key = ?", (session,)).fetchone() is not None
 
 

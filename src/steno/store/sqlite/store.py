@@ -135,7 +135,7 @@ class SqliteStore(Store):
         self._is_indexed: Final = indexed
 
     def close(self) -> None:
-        """Close the file; it then holds everything, and there is no log beside it."""
+        """Close the file; it then holds everything, and there is no separate log."""
         self._database.close()
 
     # -- sessions ----------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def _index_exists(db: sqlite3.Connection) -> bool:
 
 
 def _can_index(db: sqlite3.Connection) -> bool:
-    """Tell whether this SQLite has FTS5."""
+    """Return whether this SQLite has FTS5."""
     row = db.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
     return row is not None
 

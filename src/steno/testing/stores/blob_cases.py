@@ -1,4 +1,4 @@
-"""Cases about blobs: bytes that a store keeps beside the records, under their SHA-256 digest."""
+"""Cases about blobs: bytes that a store keeps apart from the records, under their digest."""
 
 from __future__ import annotations
 

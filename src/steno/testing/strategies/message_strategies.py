@@ -175,7 +175,7 @@ def messages() -> SearchStrategy[Message]:
 def _surrounded(
     core: SearchStrategy[B], around: SearchStrategy[B]
 ) -> SearchStrategy[tuple[B, ...]]:
-    """Tuples in which at least one block, wherever it stands, comes from `core`."""
+    """Tuples in which at least one block, at any position, comes from `core`."""
     some = st.lists(around, max_size=2)
     return st.tuples(some, core, some).map(lambda parts: (*parts[0], parts[1], *parts[2]))
 
