@@ -208,7 +208,7 @@ class Agent:
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Take back the steering messages that are not recorded yet."""
-        return tuple([one.message for one in self._steering.withdraw()])
+        return tuple([steering.message for steering in self._steering.withdraw()])
 
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
@@ -299,12 +299,12 @@ def _collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
         if hasattr(tools, "tools"):
             code, advice = "tools_is_toolbox", "its .tools?"
         raise _wrong_type("tools", "a list of tools", tools, code=code, advice=advice)
-    found = tuple(tools)
-    for number, tool in enumerate(found):
+    collected = tuple(tools)
+    for number, tool in enumerate(collected):
         if (problem := _tool_problem(tool)) is not None:
             code, advice = problem
             raise _wrong_type(f"tools[{number}]", "a tool", tool, code=code, advice=advice)
-    return found
+    return collected
 
 
 def _tool_problem(tool: object) -> tuple[str, str] | None:
