@@ -520,7 +520,7 @@ class CallbackApprover:
         # Any other value that is true in Python must not count as an approval.
         kind = type(decision).__name__
         raise InvalidValue(
-            f"the function must return a Verdict or a bool, not {kind}",
+            f"the function must return an ApprovalDecision or a bool, not {kind}",
             place="approver",
             code="invalid_approval",
         )
