@@ -239,11 +239,11 @@ def test_a_broken_log_is_trimmed_as_well() -> None:
 def test_a_summary_should_leave_the_last_groups() -> None:
     entries = long_log(6)
     assert compaction_point(entries) == "e6"
-    assert compaction_point(entries, keep=1) == "e12"
-    assert compaction_point(entries, keep=6) == "e2"
-    assert compaction_point(entries, keep=7) is None
+    assert compaction_point(entries, kept_groups=1) == "e12"
+    assert compaction_point(entries, kept_groups=6) == "e2"
+    assert compaction_point(entries, kept_groups=7) is None
     with pytest.raises(InvalidValue):
-        compaction_point(entries, keep=0)
+        compaction_point(entries, kept_groups=0)
 
 
 def test_what_is_summed_up_need_not_be_again() -> None:
@@ -251,7 +251,7 @@ def test_what_is_summed_up_need_not_be_again() -> None:
         *[ChatMessage.user(f"{n}") for n in range(6)], Compaction(through="e2", summary="s")
     )
     assert compaction_point(entries) is None
-    assert compaction_point(entries, keep=3) == "e3"
+    assert compaction_point(entries, kept_groups=3) == "e3"
     assert compaction_point(()) is None
 
 
@@ -265,8 +265,8 @@ def test_a_summary_should_reach_between_no_call_and_its_result() -> None:
         turn("a")[1],
         ChatMessage.user("x"),
     )
-    assert compaction_point(late, keep=1) == "e6"
-    assert compaction_point(late, keep=2) == "e1"
+    assert compaction_point(late, kept_groups=1) == "e6"
+    assert compaction_point(late, kept_groups=2) == "e1"
 
 
 def test_one_message_that_is_left_out_is_counted_as_one() -> None:
@@ -284,7 +284,7 @@ def test_what_was_said_last_and_does_not_fit_is_told_apart_from_the_rest(earlier
     assert built.last_tokens == 5_000 + 4
     assert built.tokens == 5_004 + earlier * (120 + 4) + 5
     words = explain_over_budget(
-        built.request.messages[-1], built.last_tokens, model="lab/x", most=1_001
+        built.request.messages[-1], built.last_tokens, model="lab/x", context_tokens=1_001
     )
     assert words == (
         "what you say and point at takes about 5,004 tokens, and lab/x reads 1,001 at once; "
@@ -297,6 +297,6 @@ def test_results_count_as_said_last_with_the_calls_they_answer() -> None:
     last = built.request.messages[-1]
     assert built.is_over_budget
     assert 5_000 < built.last_tokens < built.tokens
-    assert explain_over_budget(last, built.last_tokens, model="", most=None).startswith(
+    assert explain_over_budget(last, built.last_tokens, model="", context_tokens=None).startswith(
         "what tools said last"
     )

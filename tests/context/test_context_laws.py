@@ -143,7 +143,7 @@ def test_a_summary_through_the_point_we_name_parts_no_call_from_its_result(
     messages: tuple[Message, ...], keep: int
 ) -> None:
     entries = log(*messages)
-    through = compaction_point(entries, keep=keep)
+    through = compaction_point(entries, kept_groups=keep)
     assume(through is not None)
     assert through is not None
     summary = log(Compaction(through=through, summary="s"), start=len(entries) + 1)
@@ -156,5 +156,5 @@ def test_a_summary_through_the_point_we_name_parts_no_call_from_its_result(
 
 @given(logs(), st.integers(1, 4))
 def test_the_point_we_name_lies_on_the_branch(entries: tuple[Entry, ...], keep: int) -> None:
-    through = compaction_point(entries, keep=keep)
+    through = compaction_point(entries, kept_groups=keep)
     assert through is None or through in {entry.id for entry in entries if entry.message}

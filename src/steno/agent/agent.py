@@ -47,7 +47,7 @@ class Agent:
         result = await agent.run("What does it do?")
 
     Without a `gate` it may only read; see `Gate` for rules and approvers. Pass
-    `runner=Runner(store)` to store long output with the session, and `resolver=Inputs(workspace)` to
+    `runner=Runner(store)` to store long output with the session, and `resolver=InputResolver(workspace)` to
     resolve references to files, images and resources. `model` is the name of the model in the
     record (`anthropic/claude-…`), `target` holds its settings, and `actor` names the user.
     """
@@ -208,7 +208,7 @@ class Agent:
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Take back the steering messages that are not recorded yet."""
-        return tuple([one.message for one in self._steering.withdraw()])
+        return tuple([steering.message for steering in self._steering.withdraw()])
 
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
@@ -268,12 +268,12 @@ def _check_runner(runner: object) -> None:
 
 def _check_resolver(resolver: object) -> None:
     if resolver is not None and not _has_methods(resolver, "resolve", "is_current", "changes"):
-        raise _wrong_type("resolver", "one, such as Inputs(workspace)", resolver)
+        raise _wrong_type("resolver", "one, such as InputResolver(workspace)", resolver)
 
 
 def _check_settings(*, target: object, limits: object, telemetry: object) -> None:
     if not isinstance(target, ModelTarget):
-        raise _wrong_type("target", 'a Target, such as Target(model="…")', target)
+        raise _wrong_type("target", 'a ModelTarget, such as ModelTarget(model="…")', target)
     if not isinstance(limits, Limits):
         raise _wrong_type("limits", "Limits of steno.agent, such as Limits(turns=20)", limits)
     if not _has_methods(telemetry, "run", "turn", "call"):
@@ -299,12 +299,12 @@ def _collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
         if hasattr(tools, "tools"):
             code, advice = "tools_is_toolbox", "its .tools?"
         raise _wrong_type("tools", "a list of tools", tools, code=code, advice=advice)
-    found = tuple(tools)
-    for number, tool in enumerate(found):
+    collected = tuple(tools)
+    for number, tool in enumerate(collected):
         if (problem := _tool_problem(tool)) is not None:
             code, advice = problem
             raise _wrong_type(f"tools[{number}]", "a tool", tool, code=code, advice=advice)
-    return found
+    return collected
 
 
 def _tool_problem(tool: object) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from steno.agent.events import Notice, NoticeCode
 from steno.agent.recorder import RunRecorder
 from steno.agent.run_config import RunConfig
 from steno.context import (
-    KEPT_GROUPS,
+    RECENT_GROUPS,
     ContextBuilder,
     CountTokens,
     ModelTarget,
@@ -51,14 +51,14 @@ async def compact(
     target: ModelTarget,
     *,
     room: int | None,
-    keep: int = KEPT_GROUPS,
+    kept_groups: int = RECENT_GROUPS,
 ) -> Entry | None:
     """Record a summary of the oldest messages; return its entry, None if there is none.
 
-    `room` is how many tokens of messages fit into one request; the last `keep` groups of messages
+    `room` is how many tokens of messages fit into one request; the last `kept_groups` groups of messages
     stay as they are.
     """
-    through = compaction_point(recorder.conversation.entries_view(), keep=keep)
+    through = compaction_point(recorder.conversation.entries_view(), kept_groups=kept_groups)
     old = None if through is None else _build_request_through(through, config, recorder, target)
     if through is None or old is None:
         return None
@@ -80,7 +80,7 @@ async def compact(
 async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
     """Record a summary of all but the last messages, however much room there is."""
     conversation = recorder.conversation
-    if compaction_point(conversation.entries_view(), keep=_GROUPS_KEPT_ON_REQUEST) is None:
+    if compaction_point(conversation.entries_view(), kept_groups=_GROUPS_KEPT_ON_REQUEST) is None:
         return None
     recorder.record_model(config.model)
     built = config.context_builder.build(
@@ -90,7 +90,7 @@ async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
         restore_blobs=conversation.restore_blobs,
     )
     return await compact(
-        config, recorder, config.target, room=built.room, keep=_GROUPS_KEPT_ON_REQUEST
+        config, recorder, config.target, room=built.room, kept_groups=_GROUPS_KEPT_ON_REQUEST
     )
 
 
@@ -104,18 +104,18 @@ def _build_request_through(
     """
     conversation = recorder.conversation
     entries = conversation.entries_view()
-    whole = ContextBuilder(count=config.count_tokens).build(
+    unlimited = ContextBuilder(count=config.count_tokens).build(
         entries,
         replace(target, context_tokens=None),
         config.dispatcher.offered_definitions(conversation.mode),
         restore_blobs=conversation.restore_blobs,
     )
-    past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
-    covered = {e.id for e in entries[:past] if not isinstance(e.message, SystemMessage)}
-    last = max((n for n, source in enumerate(whole.sources) if source in covered), default=-1)
+    end = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
+    covered = {e.id for e in entries[:end] if not isinstance(e.message, SystemMessage)}
+    last = max((n for n, source in enumerate(unlimited.sources) if source in covered), default=-1)
     if last < 0:
         return None
-    return replace(whole.request, messages=whole.request.messages[: last + 1])
+    return replace(unlimited.request, messages=unlimited.request.messages[: last + 1])
 
 
 # -- the summary --------------------------------------------------------------------------------
@@ -129,16 +129,18 @@ async def summarise(
     `room` is how many tokens of messages fit into one request; None if that is not known.
     Raises ProviderError and ProtocolError, also for an empty summary.
     """
-    lead = tuple(takewhile(lambda message: isinstance(message, SystemMessage), request.messages))
+    system_messages = tuple(
+        takewhile(lambda message: isinstance(message, SystemMessage), request.messages)
+    )
     summary, usage = "", Usage()
-    for piece in _split_to_fit(request.messages[len(lead) :], room, count):
+    for chunk in _split_to_fit(request.messages[len(system_messages) :], room, count):
         before = (summary_message(summary),) if summary else ()
-        part = replace(
+        chunk_request = replace(
             request,
-            messages=(*lead, *before, *piece, ChatMessage.user(_SUMMARY_PROMPT)),
+            messages=(*system_messages, *before, *chunk, ChatMessage.user(_SUMMARY_PROMPT)),
             tool_choice="none" if request.tools else None,
         )
-        async with provider.stream(part) as stream:
+        async with provider.stream(chunk_request) as stream:
             message = await stream.collect()
         summary, usage = (message.text or "").strip(), usage + (message.usage or Usage())
         if not summary:
@@ -155,17 +157,17 @@ def _split_to_fit(
         return
     room -= int(room * _MAX_SUMMARY_SHARE)
     piece: list[Message] = []
-    taken = 0
-    for whole in _group_with_results(messages):
-        group, tokens = whole, _count_tokens(whole, count)
+    used_tokens = 0
+    for original in _group_with_results(messages):
+        group, tokens = original, _count_tokens(original, count)
         if tokens > room:
-            group = [shorten_result(m) if isinstance(m, ToolResultMessage) else m for m in whole]
+            group = [shorten_result(m) if isinstance(m, ToolResultMessage) else m for m in original]
             tokens = _count_tokens(group, count)
-        if piece and taken + tokens > room:
+        if piece and used_tokens + tokens > room:
             yield piece
-            piece, taken = [], 0
+            piece, used_tokens = [], 0
         piece += group
-        taken += tokens
+        used_tokens += tokens
     if piece:
         yield piece
 

@@ -106,7 +106,7 @@ class Dispatcher:
 
     async def answer_calls(self, calls: Sequence[AnyToolCall], recorder: RunRecorder) -> None:
         """Answer calls that await their result. An exception leaves the rest unanswered."""
-        checked = [(call, self._refuse(call)) for call in calls]
+        checked = [(call, self._find_refusal(call)) for call in calls]
         is_all_invalid = all(refusal is not None for _, refusal in checked)
         self.consecutive_invalid_turns = self.consecutive_invalid_turns + 1 if is_all_invalid else 0
         for batch in self._batches(checked):
@@ -115,7 +115,7 @@ class Dispatcher:
             ]
             await self._run_batch(decided, recorder)
 
-    def _refuse(self, call: AnyToolCall) -> ToolResultMessage | None:
+    def _find_refusal(self, call: AnyToolCall) -> ToolResultMessage | None:
         """Return the result of a call that cannot be run; None if it can be run."""
         if isinstance(call, InvalidToolCall):
             text = f"The call could not be run: {call.reason}"
@@ -169,10 +169,10 @@ class Dispatcher:
     ) -> None:
         running = [self._start_call(call, checked, recorder) for call, checked in decided]
         try:
-            for one in running:
+            for running_call in running:
                 # `wait` is cancelled at once, whatever the tool does about its own cancellation.
-                await asyncio.wait([one.task])
-                self._record(one.call, one.task.result(), recorder)
+                await asyncio.wait([running_call.task])
+                self._record(running_call.call, running_call.task.result(), recorder)
         except BaseException:
             await self._stop_calls(running, recorder)
             raise
@@ -205,15 +205,17 @@ class Dispatcher:
 
     async def _stop_calls(self, running: Sequence[_RunningCall], recorder: RunRecorder) -> None:
         """Cancel calls that run, and record results for those that have none yet."""
-        for one in running:
-            one.task.cancel()
+        for running_call in running:
+            running_call.task.cancel()
         try:
             # A cancelled tool may need a moment to end its work.
-            await asyncio.wait([one.task for one in running], timeout=_STOP_TIMEOUT_S)
+            await asyncio.wait(
+                [running_call.task for running_call in running], timeout=_STOP_TIMEOUT_S
+            )
         finally:
-            for one in running:
+            for running_call in running:
                 with suppress(OutOfOrder):  # it has its result
-                    self._record(one.call, _result_after_stop(one), recorder)
+                    self._record(running_call.call, _result_after_stop(running_call), recorder)
 
     def _record(self, call: AnyToolCall, result: ToolResultMessage, recorder: RunRecorder) -> None:
         recorder.record(
@@ -250,10 +252,10 @@ def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
     task, output = running.task, running.output.text
     if task.done() and not task.cancelled() and task.exception() is None:
         return task.result()
-    stopped = build_cancelled_result(running.call.id, ResultCode.CALL_STOPPED)
+    result = build_cancelled_result(running.call.id, ResultCode.CALL_STOPPED)
     if not output:
-        return stopped
-    return replace(stopped, content=(*stopped.content, Text(f"{PARTIAL_OUTPUT_HEADING}\n{output}")))
+        return result
+    return replace(result, content=(*result.content, Text(f"{PARTIAL_OUTPUT_HEADING}\n{output}")))
 
 
 # -- calls of an earlier run -----------------------------------------------------------------------

@@ -88,8 +88,10 @@ class ContextNotices:
     def report(self, built: BuiltRequest) -> None:
         """Report each new change of a request, and record the repairs."""
         shown = [change for change in built.changes if change.code not in _SILENT_CHANGES]
-        news = [change for change in shown if self.send_once(change)]
-        repairs = [_build_repair(change) for change in news if change.code in _RECORDED_CHANGES]
+        new_changes = [change for change in shown if self.send_once(change)]
+        repairs = [
+            _build_repair(change) for change in new_changes if change.code in _RECORDED_CHANGES
+        ]
         if repairs:
             past = self._recorder.conversation.entries_view()
             recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
@@ -118,9 +120,9 @@ class AgentRun:
         """Take the configuration, the log and the queue; nothing happens yet."""
         self._config = config
         self._recorder = recorder
-        resolves = config.references is not None
+        resolves_references = config.references is not None
         self._input = InputRecorder(
-            recorder, queue, actor=config.actor, resolves_references=resolves
+            recorder, queue, actor=config.actor, resolves_references=resolves_references
         )
         self._target = config.target
         self._retries_references = False
@@ -197,15 +199,15 @@ class AgentRun:
 
         Return its entry; None if there is nothing to summarise, it failed, or it was interrupted.
         """
-        made: list[Entry | None] = []
+        summaries: list[Entry | None] = []
 
         async def step() -> bool:
-            made.append(await compact_now(self._config, self._recorder))
+            summaries.append(await compact_now(self._config, self._recorder))
             return False
 
         await self._run_step(step)
-        self._input.record_rest()
-        return made[0] if made else None
+        self._input.record_remaining()
+        return summaries[0] if summaries else None
 
     async def _prepare(self) -> bool:
         """Finish the calls of an earlier run, and refresh references; return True."""
@@ -229,18 +231,18 @@ class AgentRun:
             return False
         task = asyncio.current_task()
         assert task is not None
-        stops = task.cancelling()
+        cancel_count = task.cancelling()
         self._step = asyncio.create_task(step())
         try:
             continues = await self._step
         except asyncio.CancelledError:
-            if not self._is_interrupted or task.cancelling() > stops:
+            if not self._is_interrupted or task.cancelling() > cancel_count:
                 raise
             self._recorder.cancel_outstanding()
             return False
         finally:
             self._step = None
-        if task.cancelling() > stops:  # and the step caught the exception
+        if task.cancelling() > cancel_count:  # and the step caught the exception
             raise asyncio.CancelledError
         return continues
 
@@ -296,38 +298,38 @@ class AgentRun:
         """Send the request of this turn and record the response. Raises the last error."""
         self._turns += 1
         self._recorder.emit(TurnStarted(self._turns))
-        refused: ContextOverflow | None = None
-        for number in count(1):
+        last_overflow: ContextOverflow | None = None
+        for attempt in count(1):
             built = await self._build_request()
-            if refused is not None:
-                self._check_shorter(built, refused)
-            last, before = self._last_entry(), self._message
+            if last_overflow is not None:
+                self._check_shorter(built, last_overflow)
+            last_entry_id, message_before = self._last_entry(), self._message
             try:
                 with self._config.telemetry.turn(built.request, self._config.model) as span:
                     message = await self._receive_response(built.request, span)
             except (ProviderError, ProtocolError) as exc:
-                has_begun = self._message is not before
+                has_begun = self._message is not message_before
                 if not has_begun and await self._replace_refused_images(exc):
                     continue
                 overflow = exc if isinstance(exc, ContextOverflow) else None
-                if number == _MAX_ATTEMPTS or not (overflow or (has_begun and exc.retryable)):
+                if attempt == _MAX_ATTEMPTS or not (overflow or (has_begun and exc.retryable)):
                     raise
                 if has_begun:  # the partial response is left beside the branch
-                    assert last is not None
-                    self._recorder.rewind(last)
+                    assert last_entry_id is not None
+                    self._recorder.rewind(last_entry_id)
                 if overflow is not None:
-                    refused = None if has_begun else overflow
+                    last_overflow = None if has_begun else overflow
                     self._shrink_target(built)
                 else:
-                    await self._wait_before_retry(exc, number)
+                    await self._wait_before_retry(exc, attempt)
             else:
                 return message
         raise AssertionError("unreachable")
 
     async def _receive_response(self, request: Request, span: TelemetrySpan) -> AssistantMessage:
         stream = self._config.provider.stream(request)
-        for loss in getattr(stream, "losses", ()):
-            self._context_notices.send_once(loss)
+        for change in getattr(stream, "losses", ()):
+            self._context_notices.send_once(change)
         emit = self._recorder.emit
         try:
             async with stream:
@@ -361,8 +363,8 @@ class AgentRun:
         }
         audit = {name: value for name, value in members.items() if value and isinstance(value, str)}
         self._recorder.record(message, audit=audit or None)
-        named = {name: audit.get(name) for name in ("response_id", "response_model")}
-        span.record_result(message, **named)
+        response_names = {name: audit.get(name) for name in ("response_id", "response_model")}
+        span.record_result(message, **response_names)
         self._message = message
         if message.usage is not None:
             self._usage += message.usage
@@ -400,10 +402,16 @@ class AgentRun:
 
     def _shrink_target(self, built: BuiltRequest) -> None:
         """Make the next attempt shorter: the provider knows better than our estimate."""
-        room = max(int(built.tokens * _SHRINK_FACTOR), 1)
+        budget_tokens = max(int(built.tokens * _SHRINK_FACTOR), 1)
         # The room for a long response may be the reason.
-        answer = self._target.answer_tokens and min(self._target.answer_tokens, room)
-        self._target = replace(self._target, context_tokens=room + (answer or 0), max_tokens=answer)
+        response_tokens = self._target.answer_tokens and min(
+            self._target.answer_tokens, budget_tokens
+        )
+        self._target = replace(
+            self._target,
+            context_tokens=budget_tokens + (response_tokens or 0),
+            max_tokens=response_tokens,
+        )
 
     def _check_shorter(self, built: BuiltRequest, refused: ContextOverflow) -> None:
         """Report that less is sent than was refused. Raises ContextOverflow if nothing can be left out."""
@@ -416,7 +424,7 @@ class AgentRun:
             built.request.messages[-1],
             built.last_tokens,
             model=config.model,
-            most=config.target.context_tokens,
+            context_tokens=config.target.context_tokens,
         )
         raise ContextOverflow(
             message, status=refused.status, provider_code=refused.provider_code
@@ -431,7 +439,7 @@ class AgentRun:
     def _close_log(self) -> None:
         """Record results for outstanding calls, and the messages that are left."""
         self._record_prompt()
-        self._input.record_rest()
+        self._input.record_remaining()
 
     def _incomplete_reason(self) -> str:
         """Return why the last response may be incomplete; empty if it is not."""

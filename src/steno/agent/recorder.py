@@ -93,11 +93,11 @@ class RunRecorder:
         if model and self.conversation.model != model:
             self._emit_recorded(self.conversation.change_model(model))
 
-    def is_on_branch(self, entry: Entry) -> bool:
+    def is_on_branch(self, recorded: Entry) -> bool:
         """Return whether a recent entry is still part of the active branch."""
         past = reversed(self.conversation.entries_view())
-        since = takewhile(lambda one: one.id != entry.parent, past)
-        return any(one.id == entry.id for one in since)
+        since = takewhile(lambda entry: entry.id != recorded.parent, past)
+        return any(entry.id == recorded.id for entry in since)
 
     def rewind(self, to: str) -> None:
         """Continue the branch from an earlier entry; see `rewind_branch`."""
@@ -133,15 +133,15 @@ def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
     back and its mode could not be set again.
     """
     mode = conversation.mode
-    left_behind = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
-    staying = [entry for entry in left_behind if _is_shell_command(entry)]
-    written = [conversation.rewind(to)]
+    rewound = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
+    preserved = [entry for entry in rewound if _is_shell_command(entry)]
+    entries = [conversation.rewind(to)]
     if conversation.mode is not mode:
-        written.append(_restore_mode(conversation, mode))
-    for entry in reversed(staying):
-        repeated = conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
-        written.append(repeated)
-    return written
+        entries.append(_restore_mode(conversation, mode))
+    for entry in reversed(preserved):
+        copy = conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
+        entries.append(copy)
+    return entries
 
 
 def _is_shell_command(entry: Entry) -> bool:

@@ -93,9 +93,9 @@ class ReferenceTracker:
         self._reset()
 
     def _reset(self) -> None:
-        self._found: dict[tuple[str, int], TrackedReference] = {}
-        self._found_at: dict[tuple[str, int], int] = {}
-        self._shown_at: dict[str, int] = {}
+        self._references: dict[tuple[str, int], TrackedReference] = {}
+        self._resolved_at: dict[tuple[str, int], int] = {}
+        self._known_since: dict[str, int] = {}
         """The entry number of each resolution, and that with which the model came to know a file."""
         self._unanswered_ids: list[str] = []
         """The user messages after the last response."""
@@ -123,43 +123,59 @@ class ReferenceTracker:
 
     def unanswered(self) -> tuple[TrackedReference, ...]:
         """Return the references of messages without a response."""
-        return tuple([one for one in self._found.values() if one.entry.id in self._unanswered_ids])
+        return tuple(
+            [
+                reference
+                for reference in self._references.values()
+                if reference.entry.id in self._unanswered_ids
+            ]
+        )
 
     def resolved(self) -> tuple[TrackedReference, ...]:
         """Return the references that the model sees."""
-        return tuple([self._with_known(one) for one in self._found.values() if one.is_resolved])
+        return tuple(
+            [
+                self._with_known(reference)
+                for reference in self._references.values()
+                if reference.is_resolved
+            ]
+        )
 
-    def _with_known(self, one: TrackedReference) -> TrackedReference:
-        found_at = self._found_at.get((one.entry.id, one.block), 0)
-        known = [path for path, shown_at in self._shown_at.items() if shown_at > found_at]
-        return one._replace(known_files=frozenset(known)) if known else one
+    def _with_known(self, reference: TrackedReference) -> TrackedReference:
+        found_at = self._resolved_at.get((reference.entry.id, reference.block), 0)
+        known = [path for path, shown_at in self._known_since.items() if shown_at > found_at]
+        return reference._replace(known_files=frozenset(known)) if known else reference
 
     def _add_message(self, entry: Entry, message: UserMessage) -> None:
         self._unanswered_ids.append(entry.id)
         for number, block in enumerate(message.content):
             if type(block) in _REFERENCE_TYPES:
                 assert isinstance(block, ReferenceBlock)
-                self._found[entry.id, number] = TrackedReference(entry, number, block)
+                self._references[entry.id, number] = TrackedReference(entry, number, block)
 
     def _add_resolution(self, resolution: Resolution, number: int) -> None:
         key = (resolution.target, resolution.block)
-        if key in self._found:
-            self._found[key] = self._found[key]._replace(resolution=resolution)
-            self._found_at[key] = number
+        if key in self._references:
+            self._references[key] = self._references[key]._replace(resolution=resolution)
+            self._resolved_at[key] = number
             if resolution.status is ResolutionStatus.RESOLVED:
                 self._mark_known(resolution.details, number)
 
     def _mark_known(self, details: Mapping[str, Any] | None, number: int) -> None:
         """Note the files that the model has seen."""
         for path in _iterate_paths(details or {}):
-            self._shown_at[path] = number
+            self._known_since[path] = number
 
     def _drop_compacted(self, entries: Sequence[Entry], through: str) -> None:
         """Forget the references of messages that a summary replaces."""
-        if not self._found:
+        if not self._references:
             return
-        gone = {entry.id for entry in _entries_through(entries, through)}
-        self._found = {key: one for key, one in self._found.items() if key[0] not in gone}
+        compacted_ids = {entry.id for entry in _entries_through(entries, through)}
+        self._references = {
+            key: reference
+            for key, reference in self._references.items()
+            if key[0] not in compacted_ids
+        }
 
 
 def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
@@ -202,17 +218,17 @@ class ReferenceResolver:
     async def refresh_outdated(self, recorder: RunRecorder, support: ImageSupport) -> None:
         """Resolve references again whose resolution is out of date, or of no use to the model."""
         context = self._resolve_context(recorder, support)
-        for one in self._read_log(recorder).resolved():
-            assert one.resolution is not None
-            if not self._resolver.is_current(one.reference, one.resolution, context):
-                await self._refresh(one, recorder, context)
+        for reference in self._read_log(recorder).resolved():
+            assert reference.resolution is not None
+            if not self._resolver.is_current(reference.reference, reference.resolution, context):
+                await self._refresh(reference, recorder, context)
 
     async def report_changes(self, recorder: RunRecorder) -> None:
         """Report targets that have changed since the model saw them."""
-        for one in self._read_log(recorder).resolved():
-            assert one.resolution is not None
+        for reference in self._read_log(recorder).resolved():
+            assert reference.resolution is not None
             changes = await self._resolver.changes(
-                one.reference, one.resolution, known=one.known_files
+                reference.reference, reference.resolution, known=reference.known_files
             )
             for change in changes:
                 _send_notice(recorder, change, "reference_changed")
@@ -234,7 +250,9 @@ class ReferenceResolver:
         """
         unanswered = self._read_log(recorder).unanswered()
         wanted = [
-            one for one in unanswered if not one.is_resolved and (retry or not _has_failed(one))
+            reference
+            for reference in unanswered
+            if not reference.is_resolved and (retry or not _has_failed(reference))
         ]
         await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
 
@@ -248,11 +266,14 @@ class ReferenceResolver:
         context = self._resolve_context(recorder, support)
         tracker = self._read_log(recorder)
         unanswered = tracker.unanswered()
-        waiting = {(one.entry.id, one.block) for one in unanswered}
-        for one in tracker.resolved():
-            if _is_shown_as_image(one) and (one.entry.id, one.block) not in waiting:
-                await self._refresh(one, recorder, context)
-        wanted = [one for one in unanswered if _is_shown_as_image(one)]
+        unanswered_keys = {(reference.entry.id, reference.block) for reference in unanswered}
+        for reference in tracker.resolved():
+            if (
+                _is_shown_as_image(reference)
+                and (reference.entry.id, reference.block) not in unanswered_keys
+            ):
+                await self._refresh(reference, recorder, context)
+        wanted = [reference for reference in unanswered if _is_shown_as_image(reference)]
         await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
 
     def has_images(self, recorder: RunRecorder) -> bool:
@@ -269,21 +290,21 @@ class ReferenceResolver:
         context = self._resolve_context(recorder, support)
         failed: dict[str, list[str]] = {}
         load = _BlobLoader(recorder)
-        for one in wanted:
+        for reference in wanted:
             try:
-                resolved = await self._resolve(load(one), context)
-                resolution = _build_resolution(one, resolved)
+                resolved = await self._resolve(load(reference), context)
+                resolution = _build_resolution(reference, resolved)
             except Exception as exc:
                 # Without a record it would be tried, and fail, in every later run.
                 fault = ResolvedReference(
                     error=f"a fault came up while it was opened: {type(exc).__name__}"
                 )
-                recorder.record(_build_resolution(one, fault))
+                recorder.record(_build_resolution(reference, fault))
                 turn.rewind_prompt(recorder)
                 raise
             recorder.record(resolution)
             if resolved.error is not None:
-                failed.setdefault(one.entry.id, []).append(resolved.error)
+                failed.setdefault(reference.entry.id, []).append(resolved.error)
         errors = turn.errors(failed)
         if errors:
             turn.rewind_prompt(recorder)
@@ -294,11 +315,11 @@ class ReferenceResolver:
             _send_notice(recorder, error, "reference_failed")
 
     async def _refresh(
-        self, one: TrackedReference, recorder: RunRecorder, context: ResolveContext
+        self, reference: TrackedReference, recorder: RunRecorder, context: ResolveContext
     ) -> None:
-        resolved = await self._resolve(_BlobLoader(recorder)(one), context)
+        resolved = await self._resolve(_BlobLoader(recorder)(reference), context)
         if resolved.error is None:
-            recorder.record(_build_resolution(one, resolved))
+            recorder.record(_build_resolution(reference, resolved))
         else:
             _send_notice(
                 recorder, f"{resolved.error}; what was found before stays", "reference_kept"
@@ -338,8 +359,8 @@ class _TurnInput(NamedTuple):
         """Return the errors that end the run, of those by the entry of their message."""
         if not self.is_first:
             return []
-        about = failed if self.prompt is None else [self.prompt.id]
-        return [error for entry_id in about for error in failed.get(entry_id, ())]
+        entry_ids = failed if self.prompt is None else [self.prompt.id]
+        return [error for entry_id in entry_ids for error in failed.get(entry_id, ())]
 
     def rewind_prompt(self, recorder: RunRecorder) -> None:
         """Rewind the branch to before the prompt."""
@@ -387,31 +408,35 @@ class _BlobLoader:
         self._recorder = recorder
         self._last: tuple[str, UserMessage] | None = None
 
-    def __call__(self, one: TrackedReference) -> ReferenceBlock:
-        if self._last is None or self._last[0] != one.entry.id:
-            message = one.entry.payload
+    def __call__(self, reference: TrackedReference) -> ReferenceBlock:
+        if self._last is None or self._last[0] != reference.entry.id:
+            message = reference.entry.payload
             assert isinstance(message, UserMessage)
-            self._last = (one.entry.id, self._recorder.conversation.restore_blobs(message))
-        reference = self._last[1].content[one.block]
-        assert isinstance(reference, ReferenceBlock)
-        return reference
+            self._last = (reference.entry.id, self._recorder.conversation.restore_blobs(message))
+        block = self._last[1].content[reference.block]
+        assert isinstance(block, ReferenceBlock)
+        return block
 
 
-def _has_failed(one: TrackedReference) -> bool:
-    return one.resolution is not None and one.resolution.status is ResolutionStatus.FAILED
+def _has_failed(reference: TrackedReference) -> bool:
+    return (
+        reference.resolution is not None and reference.resolution.status is ResolutionStatus.FAILED
+    )
 
 
-def _is_shown_as_image(one: TrackedReference) -> bool:
-    content = () if one.resolution is None else one.resolution.content
-    return isinstance(one.reference, Image) and any(isinstance(block, Image) for block in content)
+def _is_shown_as_image(reference: TrackedReference) -> bool:
+    content = () if reference.resolution is None else reference.resolution.content
+    return isinstance(reference.reference, Image) and any(
+        isinstance(block, Image) for block in content
+    )
 
 
-def _build_resolution(one: TrackedReference, resolved: ResolvedReference) -> Resolution:
+def _build_resolution(reference: TrackedReference, resolved: ResolvedReference) -> Resolution:
     """Return the payload for the record. Raises InvalidValue for content that is none."""
     error = resolved.error
     return Resolution(
-        target=one.entry.id,
-        block=one.block,
+        target=reference.entry.id,
+        block=reference.block,
         status=ResolutionStatus.RESOLVED if error is None else ResolutionStatus.FAILED,
         content=resolved.content if error is None else (),
         error=None if error is None else replace_lone_surrogates(error[:_MAX_REASON_LENGTH]),
@@ -436,8 +461,8 @@ def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> Input
     async def authorize(
         tool: str, capability: Capability, subject: str, *, preview: str = ""
     ) -> str:
-        opening = _InputTool(map_tool_name(tool), capability, subject, preview)
-        decision = await gate.admit(opening, opening.call, recorder)
+        input_tool = _InputTool(map_tool_name(tool), capability, subject, preview)
+        decision = await gate.admit(input_tool, input_tool.call, recorder)
         if not decision.allowed:
             raise ToolFailed(decision.reason, code=str(decision.code))
         return decision.reason

@@ -119,10 +119,10 @@ def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
     """Return the result of a call in which the tool has a fault; the traceback is for people."""
     # These functions cope with exceptions that cannot even be printed.
     message = _truncate_text("".join(traceback.format_exception_only(exc)).strip())
-    found: Any = exc.__traceback__
-    if found is not None:  # the first frame is our own and explains nothing
-        found = found.tb_next or found
-    trace = _truncate_text("".join(traceback.format_exception(type(exc), exc, found)))
+    traceback_frame: Any = exc.__traceback__
+    if traceback_frame is not None:  # the first frame is our own and explains nothing
+        traceback_frame = traceback_frame.tb_next or traceback_frame
+    trace = _truncate_text("".join(traceback.format_exception(type(exc), exc, traceback_frame)))
     return _build_error_result(call, Failure(message=message, traceback=trace, recoverable=False))
 
 

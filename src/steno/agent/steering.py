@@ -54,7 +54,9 @@ class SteeringQueue:
     @property
     def wants_answer(self) -> bool:
         """Whether any message wants an answer."""
-        return any(one.wants_answer for waiting in self._waiting.values() for one in waiting)
+        return any(
+            message.wants_answer for waiting in self._waiting.values() for message in waiting
+        )
 
     def take_due(self, *, is_over: bool) -> list[SteeringMessage]:
         """Take the messages that are due before the next request; all of them at the end."""
@@ -70,11 +72,13 @@ class SteeringQueue:
         return self._take_where(wants_answer=False)
 
     def _take_where(self, *, wants_answer: bool) -> list[SteeringMessage]:
-        everything = [(policy, one) for policy in SteeringPolicy for one in self._take(policy)]
-        for policy, one in everything:
-            if one.wants_answer is not wants_answer:
-                self.put(one, policy)
-        return [one for _, one in everything if one.wants_answer is wants_answer]
+        everything = [
+            (policy, message) for policy in SteeringPolicy for message in self._take(policy)
+        ]
+        for policy, message in everything:
+            if message.wants_answer is not wants_answer:
+                self.put(message, policy)
+        return [message for _, message in everything if message.wants_answer is wants_answer]
 
     def _take(self, policy: SteeringPolicy) -> list[SteeringMessage]:
         taken = list(self._waiting[policy])
@@ -112,12 +116,12 @@ class InputRecorder:
 
     def record_prompt(self) -> None:
         """Record the prompt, unless that is done."""
-        first, self._pending_prompt = self._pending_prompt, None
-        if first is None:
+        prompt, self._pending_prompt = self._pending_prompt, None
+        if prompt is None:
             return
         if self._resolves_references:
-            ensure_rewind_target(first.message, self._recorder)
-        self.prompt = self._record_message(first.message, first.audit)
+            ensure_rewind_target(prompt.message, self._recorder)
+        self.prompt = self._record_message(prompt.message, prompt.audit)
         self.is_held = self._resolves_references and has_references(self.prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
@@ -130,21 +134,23 @@ class InputRecorder:
         """Hold no messages any more: the prompt stays, or is about to be sent."""
         self.is_held = False
 
-    def record_rest(self) -> None:
+    def record_remaining(self) -> None:
         """Record the messages that are left at the end of the run.
 
         If the prompt was taken back, those that want an answer stay in the queue: they are withdrawn,
         or recorded in the next run.
         """
-        is_kept = self.prompt is None or self._recorder.is_on_branch(self.prompt)
+        is_prompt_on_branch = self.prompt is None or self._recorder.is_on_branch(self.prompt)
         self._record_all(
-            self._queue.take_due(is_over=True) if is_kept else self._queue.take_without_answer()
+            self._queue.take_due(is_over=True)
+            if is_prompt_on_branch
+            else self._queue.take_without_answer()
         )
 
     def _record_all(self, messages: Sequence[SteeringMessage]) -> bool:
-        for one in messages:
-            self._record_message(one.message, one.audit)
-        return any(one.wants_answer for one in messages)
+        for steering in messages:
+            self._record_message(steering.message, steering.audit)
+        return any(steering.wants_answer for steering in messages)
 
     def _record_message(self, message: UserMessage, audit: Mapping[str, Any]) -> Entry:
         members = {"actor": self._actor, **audit}

@@ -20,7 +20,7 @@ from steno.messages.message import ToolResultMessage
 from steno.ports import BlobStore, Tool
 from steno.values import replace_lone_surrogates
 
-_MAX_AT_EITHER_END: Final = 10_000
+_MAX_END_CHARACTERS: Final = 10_000
 """In characters; some 5,000 tokens in all."""
 
 
@@ -113,10 +113,10 @@ class BoundedText:
             self._loop.call_soon_threadsafe(self._append, replace_lone_surrogates(text))
 
     def _append(self, text: str) -> None:
-        room = _MAX_AT_EITHER_END - len(self._head)
-        self._head += text[:room]
-        tail = self._tail + text[room:]
-        self._tail = tail[-_MAX_AT_EITHER_END:]
+        remaining = _MAX_END_CHARACTERS - len(self._head)
+        self._head += text[:remaining]
+        tail = self._tail + text[remaining:]
+        self._tail = tail[-_MAX_END_CHARACTERS:]
         self._omitted += len(tail) - len(self._tail)
         self._on_text(text)
 

@@ -12,12 +12,12 @@ from steno.context.builder import ContextBuilder
 from steno.context.notes import MODE_NOTES, explain_over_budget, summary_message
 from steno.context.report import BuiltRequest, ModelTarget
 from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, token_counter_for
-from steno.context.window import KEPT_GROUPS, compaction_point, shorten_result
+from steno.context.window import RECENT_GROUPS, compaction_point, shorten_result
 from steno.messages.change import Change, ChangeCode
 
 __all__ = [
-    "KEPT_GROUPS",
     "MODE_NOTES",
+    "RECENT_GROUPS",
     "BuiltRequest",
     "Change",
     "ChangeCode",

@@ -76,7 +76,7 @@ class BranchState:
         """The entry of each message."""
         self.system_count: int = 0
         """The number of system messages before all others."""
-        self.first_kept: int = 0
+        self.first_uncovered: int = 0
         """The position of the first message that no summary covers."""
         self.summary: CompactionSummary | None = None
         self.mode: Mode = Mode.ACT
@@ -110,7 +110,7 @@ class BranchState:
     @property
     def needs_repair(self) -> bool:
         """Whether providers would refuse the messages in this order."""
-        return self._last_violation >= self.first_kept or self.has_outstanding_calls
+        return self._last_violation >= self.first_uncovered or self.has_outstanding_calls
 
     @property
     def has_outstanding_calls(self) -> bool:
@@ -145,8 +145,8 @@ class BranchState:
         if self.summary is None:
             return list(chain.from_iterable(self._changes.values()))
         first = self.summary.through + 1
-        if self.first_kept < len(self.messages):
-            first = min(first, self._numbers[self.ids[self.first_kept]])
+        if self.first_uncovered < len(self.messages):
+            first = min(first, self._numbers[self.ids[self.first_uncovered]])
         return [
             change
             for number, changes in self._changes.items()
@@ -167,11 +167,11 @@ class BranchState:
 
     # -- reading -----------------------------------------------------------------------------
 
-    def read(self, entry: Entry, whole: Payload | None = None) -> None:
-        """Read the next entry; `whole` is its payload with the content of blobs, if it has any."""
+    def read(self, entry: Entry, restored: Payload | None = None) -> None:
+        """Read the next entry; `restored` is its payload with the content of blobs, if it has any."""
         number = len(self._message_counts)
         self._numbers[entry.id] = number
-        payload = entry.payload if whole is None else whole
+        payload = entry.payload if restored is None else restored
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
                 self._read_message(number, entry.id, payload)
@@ -204,7 +204,7 @@ class BranchState:
     def _append_message(self, entry_id: str, message: Message) -> None:
         if isinstance(message, SystemMessage) and self.system_count == len(self.messages):
             self.system_count += 1
-            self.first_kept = max(self.first_kept, self.system_count)
+            self.first_uncovered = max(self.first_uncovered, self.system_count)
         self.messages.append(message)
         self.ids.append(entry_id)
 
@@ -223,8 +223,8 @@ class BranchState:
         if isinstance(message, UserMessage):
             self.last_user_position = position
         if self._pending_feedback and not self._order.outstanding:
-            for remark_id, remark in self._pending_feedback:
-                self._append_message(remark_id, remark)
+            for feedback_id, feedback in self._pending_feedback:
+                self._append_message(feedback_id, feedback)
             self._pending_feedback.clear()
 
     def _check_order(self, position: int, message: Message) -> None:
@@ -247,14 +247,14 @@ class BranchState:
         if through is None or through >= len(self._message_counts):
             self._add_change(entry_id, ChangeCode.IGNORED, "summary_of_other_branch")
             return
-        cut = self._message_counts[through]
-        if cut == len(self.messages) and self._order.outstanding:
-            cut -= 1
-        while self.system_count < cut < len(self.messages) and isinstance(
-            self.messages[cut], ToolResultMessage
+        first_uncovered = self._message_counts[through]
+        if first_uncovered == len(self.messages) and self._order.outstanding:
+            first_uncovered -= 1
+        while self.system_count < first_uncovered < len(self.messages) and isinstance(
+            self.messages[first_uncovered], ToolResultMessage
         ):
-            cut -= 1
-        self.first_kept = max(cut, self.system_count)
+            first_uncovered -= 1
+        self.first_uncovered = max(first_uncovered, self.system_count)
         self.summary = CompactionSummary(summary_message(compaction.summary), entry_id, through)
 
     def _resolve(self, entry_id: str, resolution: Resolution) -> None:
@@ -287,8 +287,8 @@ class BranchState:
     def _add_feedback(self, entry_id: str, feedback: Feedback) -> None:
         """Add feedback at its place in the log, but not between a call and its result."""
         position = self.position_of(feedback.target)
-        about = None if position is None else self.messages[position]
-        message = feedback_message(about, entry_id=feedback.target, remark=feedback.text)
+        target = None if position is None else self.messages[position]
+        message = feedback_message(target, entry_id=feedback.target, feedback=feedback.text)
         self._add_change(entry_id, ChangeCode.FEEDBACK, "sent_as_user_message")
         if self._order.outstanding:
             self._pending_feedback.append((entry_id, message))
@@ -344,11 +344,13 @@ class ResourceIndex:
         if not resources:
             return
         self._copies[position] = {
-            block: _ResourceCopy(held, extents.get(block, ResourceExtent.WHOLE))
-            for block, held in resources.items()
+            block: _ResourceCopy(resource, extents.get(block, ResourceExtent.WHOLE))
+            for block, resource in resources.items()
         }
-        for block, held in resources.items():
-            self._latest[held.key] = max((position, block), self._latest.get(held.key, (0, 0)))
+        for block, resource in resources.items():
+            self._latest[resource.key] = max(
+                (position, block), self._latest.get(resource.key, (0, 0))
+            )
 
     def tokens(self, positions: range, count: CountTokens) -> int:
         """Return how many tokens resources take in the messages at these positions."""
@@ -416,5 +418,5 @@ class _ResourceCopy(NamedTuple):
     extent: ResourceExtent
 
 
-def _resource_tokens(held: MessageResource, extent: ResourceExtent, count: CountTokens) -> int:
-    return sum([block_tokens(block, count) for block in held.blocks_for(extent)])
+def _resource_tokens(resource: MessageResource, extent: ResourceExtent, count: CountTokens) -> int:
+    return sum([block_tokens(block, count) for block in resource.blocks_for(extent)])

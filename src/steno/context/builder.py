@@ -76,14 +76,18 @@ class ContextBuilder:
         head, body = self._head(), self._update_window()
         window, start = self._window, body.start
         window.set_start(start)
-        fixed = settings.tokens + head.tokens
+        fixed_tokens = settings.tokens + head.tokens
         fits, room = True, None
         if target.resource_tokens is not None:
             self._limit_resources(start, target.resource_tokens)
         if target.context_tokens is not None:
-            room = target.context_tokens - _answer_reserve(target, target.context_tokens) - fixed
+            room = (
+                target.context_tokens
+                - _answer_reserve(target, target.context_tokens)
+                - fixed_tokens
+            )
             fits = self._fit(start, room)
-        sent = self._lay_out_messages(head, window.first_kept(start))
+        sent = self._lay_out_messages(head, window.first_sent(start))
         if not sent.messages:
             raise InvalidRequest(
                 "there is nothing to send; append a message first",
@@ -100,7 +104,7 @@ class ContextBuilder:
         return BuiltRequest(
             request=_with_messages(settings.request, sent.messages),
             changes=tuple(changes),
-            tokens=fixed + window.tokens(start),
+            tokens=fixed_tokens + window.tokens(start),
             sources=PrefixView(sent.ids),
             wants_compaction=window.omitted is not None or not fits,
             is_over_budget=not fits,
@@ -116,7 +120,7 @@ class ContextBuilder:
         self._layout = _layout_key(target)
         self._ends: tuple[Entry, Entry] | None = None
         """The first and the last entry that were read."""
-        self._read_so_far = 0
+        self._read_count = 0
         self._last_repair: _WindowContent | None = None
         self._last_head: tuple[object, _RequestHead] = (None, _RequestHead())
         self._last_sent: _SentMessages | None = None
@@ -129,7 +133,7 @@ class ContextBuilder:
             self._reset(target)
         branch = self._branch
         try:
-            for entry in entries[self._read_so_far :]:
+            for entry in entries[self._read_count :]:
                 branch.read(
                     entry,
                     None if restore_blobs is None else _restored_payload(entry, restore_blobs),
@@ -137,7 +141,7 @@ class ContextBuilder:
         except BaseException:
             self._reset(target)  # a state that was read half-way is not used again
             raise
-        self._read_so_far = len(entries)
+        self._read_count = len(entries)
         self._ends = (entries[0], entries[-1]) if entries else None
 
     def _is_continuation(self, entries: Sequence[Entry], target: ModelTarget) -> bool:
@@ -147,7 +151,7 @@ class ContextBuilder:
         """
         if self._layout != _layout_key(target):
             return False
-        count, ends = self._read_so_far, self._ends
+        count, ends = self._read_count, self._ends
         if ends is None:
             return True
         return len(entries) >= count and entries[0] is ends[0] and entries[count - 1] is ends[1]
@@ -160,10 +164,10 @@ class ContextBuilder:
         if not branch.needs_repair:
             start = branch.changed_from if last is None else 0
             window.replace_from(start, branch.messages[start:], branch.ids[start:])
-            self._last_repair, body = None, _WindowContent(branch.first_kept)
+            self._last_repair, body = None, _WindowContent(branch.first_uncovered)
         elif (
             last is not None
-            and last.first_kept == branch.first_kept
+            and last.first_uncovered == branch.first_uncovered
             and branch.is_ordered_from(last.final_count)
         ):
             # Messages in order do not change the repair of those before them.
@@ -186,11 +190,13 @@ class ContextBuilder:
         self._window.replace_from(0, repaired, _repaired_sources(messages, ids))
         turns = sum(
             1
-            for message in messages[: branch.first_kept]
+            for message in messages[: branch.first_uncovered]
             if not isinstance(message, ToolResultMessage)
         )
         changes = [
-            _repair_change(issue, ids) for issue in issues if issue.position >= branch.first_kept
+            _repair_change(issue, ids)
+            for issue in issues
+            if issue.position >= branch.first_uncovered
         ]
         # A result may still arrive, and a later message may use an id that the repair chose.
         is_final = not branch.has_outstanding_calls and not any(
@@ -199,7 +205,7 @@ class ContextBuilder:
         return _WindowContent(
             start=_position_of_turn(repaired, turns),
             changes=tuple(changes),
-            first_kept=branch.first_kept,
+            first_uncovered=branch.first_uncovered,
             final_count=len(branch.messages) if is_final else -1,
         )
 
@@ -242,43 +248,47 @@ class ContextBuilder:
             return True
         # Resources of the last message are shortened only if nothing else is left to shorten.
         return (
-            self._reduce_resources(start, self._window.tokens(start) - room, 0, of_last=True)
+            self._reduce_resources(
+                start, self._window.tokens(start) - room, 0, in_last_message=True
+            )
             and fit()
         )
 
-    def _limit_resources(self, start: int, most: int) -> None:
+    def _limit_resources(self, start: int, max_tokens: int) -> None:
         """Show at most so many tokens of resources."""
-        for of_last, spare in ((False, spare_tokens(most)), (True, 0)):
+        for in_last_message, spare in ((False, spare_tokens(max_tokens)), (True, 0)):
             shown = range(self._first_sent(start), len(self._branch.messages))
             tokens = self._branch.resources.tokens(shown, self._count)
-            if tokens > most:
-                self._reduce_resources(start, tokens - most, spare, of_last=of_last)
+            if tokens > max_tokens:
+                self._reduce_resources(
+                    start, tokens - max_tokens, spare, in_last_message=in_last_message
+                )
 
     def _reduce_resources(
-        self, start: int, excess: int, spare: int, *, of_last: bool = False
+        self, start: int, excess: int, spare: int, *, in_last_message: bool = False
     ) -> bool:
         """Show less of resources, before or in the last user message; return whether that saved any."""
         branch, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
-        less = branch.resources.choose_reductions(
-            range(max(first, last), last + 1) if of_last else range(first, last),
+        reductions = branch.resources.choose_reductions(
+            range(max(first, last), last + 1) if in_last_message else range(first, last),
             (ResourceExtent.SHORTENED,)
-            if of_last
+            if in_last_message
             else (ResourceExtent.SHORTENED, ResourceExtent.LEFT_OUT),
             count=self._count,
             excess=excess,
             spare=spare,
         )
-        if less:
-            branch.reduce_resources(less)
+        if reductions:
+            branch.reduce_resources(reductions)
             self._update_window()
-        return bool(less)
+        return bool(reductions)
 
     def _first_sent(self, start: int) -> int:
         """Return the position in the branch of the first message that is sent, apart from results."""
         branch, window = self._branch, self._window
-        first = window.first_kept(start)
+        first = window.first_sent(start)
         if first == start:
-            return branch.first_kept
+            return branch.first_uncovered
         entry_id = window.ids[first] if first < len(window.ids) else None
         position = None if entry_id is None else branch.position_of(entry_id)
         return len(branch.messages) if position is None else position
@@ -286,22 +296,22 @@ class ContextBuilder:
     def _lay_out_messages(self, head: _RequestHead, first: int) -> _SentMessages:
         """Return the messages to send, which begin with as many of the last request as still hold."""
         window, last = self._window, self._last_sent
-        gap, kept = window.omitted, first
-        if last is not None and last.first == first and last.head is head and last.gap is gap:
+        omitted, unchanged = window.omitted, first
+        if last is not None and last.first == first and last.head is head and last.gap is omitted:
             # In a long conversation a turn costs only the copy of these.
-            kept = max(first, window.changed_from)
-            end = len(head.messages) + (gap is not None) + kept - first
+            unchanged = max(first, window.changed_from)
+            end = len(head.messages) + (omitted is not None) + unchanged - first
             messages, ids = last.messages[:end], last.ids
             if end != len(ids):
                 ids = ids[:end]
-        elif gap is None:
+        elif omitted is None:
             messages, ids = head.messages, [*head.ids]
         else:
-            messages, ids = (*head.messages, gap.note), [*head.ids, None]
+            messages, ids = (*head.messages, omitted.note), [*head.ids, None]
         window.clear_changed()
-        messages += tuple(window.messages[kept:])
-        ids += window.ids[kept:]
-        self._last_sent = _SentMessages(head, gap, first, messages, ids)
+        messages += tuple(window.messages[unchanged:])
+        ids += window.ids[unchanged:]
+        self._last_sent = _SentMessages(head, omitted, first, messages, ids)
         return self._last_sent
 
     # -- everything else ---------------------------------------------------------------------
@@ -361,7 +371,7 @@ class _WindowContent(NamedTuple):
     """The position of the first message that may be sent."""
     changes: tuple[Change, ...] = ()
     """The repairs."""
-    first_kept: int = 0
+    first_uncovered: int = 0
     """The position of that message in the branch."""
     final_count: int = 0
     """How many messages of the branch are final; -1 if the next build repairs all of them again."""
@@ -406,8 +416,12 @@ def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:
     if target.answer_tokens is not None:
         # A limit as large as the context window must leave room for the request.
         return min(target.answer_tokens, context_tokens // 2)
-    usual = min(_MAX_RESERVE_TOKENS, context_tokens // _RESERVE_DIVISOR)
-    return usual if target.max_output_tokens is None else min(usual, target.max_output_tokens)
+    default_reserve = min(_MAX_RESERVE_TOKENS, context_tokens // _RESERVE_DIVISOR)
+    return (
+        default_reserve
+        if target.max_output_tokens is None
+        else min(default_reserve, target.max_output_tokens)
+    )
 
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:

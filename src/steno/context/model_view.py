@@ -91,28 +91,28 @@ def build_model_view(
     changes: list[Change] = []
     resources: dict[int, MessageResource] = {}
 
-    def note(code: ChangeCode, reason: str) -> None:
+    def add_change(code: ChangeCode, reason: str) -> None:
         changes.append(Change(code, reason, entry=entry_id, number=number))
 
     for number, block in enumerate(message.content):
         blocks: tuple[Block, ...] = (block,)
-        finding: ChangeCode | None = None
+        code: ChangeCode | None = None
         if is_from_user and isinstance(block, _ReferenceBlock):
-            blocks, finding = _resolve_block(block, resolutions.get(number))
-            if finding is not None:
-                note(finding, _REASONS[finding])
+            blocks, code = _resolve_block(block, resolutions.get(number))
+            if code is not None:
+                add_change(code, _REASONS[code])
         if vision is False:
             for _ in filter(_is_image, blocks):
-                note(ChangeCode.IMAGE_LEFT_OUT, "model_without_vision")
+                add_change(ChangeCode.IMAGE_LEFT_OUT, "model_without_vision")
             blocks = tuple(
                 [image_omitted_note(part) if isinstance(part, Image) else part for part in blocks]
             )
-        if is_from_user and isinstance(block, Resource) and finding in _CODES_WITH_CONTENT:
-            held = MessageResource(block, blocks, finding is not None)
+        if is_from_user and isinstance(block, Resource) and code in _CODES_WITH_CONTENT:
+            resource = MessageResource(block, blocks, code is not None)
             extent = extents.get(number, ResourceExtent.WHOLE)
             if extent is not ResourceExtent.WHOLE:
-                note(*_EXTENT_CHANGES[extent])
-            resources[number], blocks = held, held.blocks_for(extent)
+                add_change(*_EXTENT_CHANGES[extent])
+            resources[number], blocks = resource, resource.blocks_for(extent)
         content += blocks if blocks == (block,) else _separate_texts(content, blocks)
     if content == [*message.content]:
         return ModelView(message, tuple(changes), resources)
@@ -142,7 +142,7 @@ _EXTENT_CHANGES: Final = {
     ResourceExtent.LEFT_OUT: (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
 }
 _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
-"""The findings about a block that holds content."""
+"""The codes of blocks that hold content; None: the block itself does."""
 
 
 def _resolve_block(

@@ -54,28 +54,30 @@ def format_message_count(count: int) -> str:
     return "1 message" if count == 1 else f"{count:,} messages"
 
 
-def explain_over_budget(last: Message, tokens: int, *, model: str, most: int | None) -> str:
+def explain_over_budget(
+    last: Message, tokens: int, *, model: str, context_tokens: int | None
+) -> str:
     """Return the message of the error that the last message does not fit the context window.
 
-    `tokens` is about how many tokens it takes, `most` the size of the window, if that is known.
+    `tokens` is about how many tokens it takes, `context_tokens` the size of the window, if that is known.
     """
     is_prompt = isinstance(last, UserMessage)
-    what = "what you say and point at takes" if is_prompt else "what tools said last takes"
-    reads = "less" if most is None else f"{most:,}"
-    way_out = (
+    subject = "what you say and point at takes" if is_prompt else "what tools said last takes"
+    limit = "less" if context_tokens is None else f"{context_tokens:,}"
+    advice = (
         "name fewer lines, or another model" if is_prompt else "ask for less, or name another model"
     )
-    return f"{what} about {tokens:,} tokens, and {model or 'the model'} reads {reads} at once; {way_out}"
+    return f"{subject} about {tokens:,} tokens, and {model or 'the model'} reads {limit} at once; {advice}"
 
 
-def feedback_message(about: Message | None, *, entry_id: str, remark: str) -> UserMessage:
+def feedback_message(target: Message | None, *, entry_id: str, feedback: str) -> UserMessage:
     """Return feedback on an earlier message as a message of its own, with a quotation of that one."""
-    quote = "" if about is None else collapse_whitespace(about.text or "", _MAX_QUOTE_CHARACTERS)
-    if about is None or not quote:
+    quote = "" if target is None else collapse_whitespace(target.text or "", _MAX_QUOTE_CHARACTERS)
+    if target is None or not quote:
         what = f"the message of entry {collapse_whitespace(entry_id, _MAX_QUOTE_CHARACTERS)}"
     else:
-        what = f'the {about.role} message that begins "{quote}"'
-    return UserMessage((Text(f"[Feedback on {what}]\n{remark}"),))
+        what = f'the {target.role} message that begins "{quote}"'
+    return UserMessage((Text(f"[Feedback on {what}]\n{feedback}"),))
 
 
 def image_omitted_note(image: Image) -> Text:
@@ -137,13 +139,13 @@ def reference_label(block: FileReference | Image | Resource) -> str:
             return "an image"
 
 
-def collapse_whitespace(text: str, most: int) -> str:
+def collapse_whitespace(text: str, max_characters: int) -> str:
     """Return the beginning of a text, with one blank in place of each run of white space."""
-    words = " ".join(text[: 8 * most].split())  # a text may be very long
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    collapsed = " ".join(text[: 8 * max_characters].split())  # a text may be very long
+    return collapsed if len(collapsed) <= max_characters else f"{collapsed[: max_characters - 1]}…"
 
 
-def _safe_label(text: str, most: int) -> str:
+def _safe_label(text: str, max_characters: int) -> str:
     """Return a foreign name without characters that could end a note."""
-    shown = collapse_whitespace(text, most).replace("[", "(").replace("]", ")")
+    shown = collapse_whitespace(text, max_characters).replace("[", "(").replace("]", ")")
     return "".join([character if character.isprintable() else "\ufffd" for character in shown])

@@ -37,8 +37,8 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
     @property
     def answer_tokens(self) -> int | None:
         """The greatest length of a response to ask for; None leaves it to the provider."""
-        asked, most = self.max_tokens, self.max_output_tokens
-        return asked if asked is None or most is None else min(asked, most)
+        requested, limit = self.max_tokens, self.max_output_tokens
+        return requested if requested is None or limit is None else min(requested, limit)
 
 
 class BuiltRequest(NamedTuple):

@@ -32,7 +32,7 @@ from steno.messages.message import (
 from steno.messages.order import CallPairing
 from steno.records.entry import Compaction, Entry
 
-KEPT_GROUPS: Final = 4
+RECENT_GROUPS: Final = 4
 """How many of the last groups are never shortened."""
 
 
@@ -106,14 +106,14 @@ class MessageWindow:
         if self.omitted is not None and not self._is_still_valid(self.omitted, start):
             self.omitted = None
 
-    def first_kept(self, start: int) -> int:
+    def first_sent(self, start: int) -> int:
         """Return the position of the first message that is sent."""
         return start if self.omitted is None else self.omitted.end
 
     def tokens(self, start: int) -> int:
         """Return how many tokens the messages from a position on take, without those left out."""
         note = 0 if self.omitted is None else self.omitted.tokens
-        return note + self._token_sums[-1] - self._token_sums[self.first_kept(start)]
+        return note + self._token_sums[-1] - self._token_sums[self.first_sent(start)]
 
     def last_tokens(self, start: int) -> int:
         """Return how many tokens the last group takes."""
@@ -122,7 +122,7 @@ class MessageWindow:
 
     def changes(self, start: int) -> list[Change]:
         """Return the reductions from a position on."""
-        first = self.first_kept(start)
+        first = self.first_sent(start)
         found = [change for position, change in self._shortened.items() if position >= first]
         if self.omitted is None:
             return found
@@ -144,20 +144,20 @@ class MessageWindow:
         if excess <= 0:
             return True
         spare = spare_tokens(room)
-        begin = max(self.first_kept(start), self._shortened_to)
+        first = max(self.first_sent(start), self._shortened_to)
         self._shorten(
-            begin, start_of_last_groups(self.messages, KEPT_GROUPS), excess=excess + spare
+            first, start_of_last_groups(self.messages, RECENT_GROUPS), excess=excess + spare
         )
         if (excess := self.tokens(start) - room) > 0:
             save(excess, spare)
         return self.tokens(start) <= room or self._omit_oldest(start, room=room, spare=spare)
 
-    def _is_still_valid(self, gap: OmittedRange, start: int) -> bool:
+    def _is_still_valid(self, omitted: OmittedRange, start: int) -> bool:
         """Return whether the omitted range still holds: a repair may have moved messages."""
         return (
-            gap.start == start
-            and gap.end < len(self.messages)
-            and not isinstance(self.messages[gap.end], ToolResultMessage)
+            omitted.start == start
+            and omitted.end < len(self.messages)
+            and not isinstance(self.messages[omitted.end], ToolResultMessage)
         )
 
     def _message_sizes(self, start: int) -> list[int]:
@@ -237,44 +237,44 @@ def shorten_block(block: ResultBlock) -> ResultBlock:
 
 
 def _without_middle(text: str) -> str:
-    left = len(text) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
-    return f"{text[:_HEAD_CHARACTERS]}\n[… {left:,} characters left out to save room …]\n{text[-_TAIL_CHARACTERS:]}"
+    omitted_count = len(text) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
+    return f"{text[:_HEAD_CHARACTERS]}\n[… {omitted_count:,} characters left out to save room …]\n{text[-_TAIL_CHARACTERS:]}"
 
 
 # -- compaction ------------------------------------------------------------------------------------
 
 
-def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> str | None:
+def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROUPS) -> str | None:
     """Return the id of the last entry that a summary should cover.
 
-    The last `keep` groups stay as they are. None if nothing is left to summarize. Raises
-    InvalidValue if `keep` is below 1.
+    The last `kept_groups` groups stay as they are. None if nothing is left to summarize. Raises
+    InvalidValue if `kept_groups` is below 1.
     """
-    if keep < 1:
+    if kept_groups < 1:
         raise InvalidValue(
             "keep at least one group", code="out_of_range", place="compaction", field="keep"
         )
     numbers = [number for number, entry in enumerate(entries) if entry.message is not None]
     messages = [message for entry in entries if (message := entry.message) is not None]
-    begin = _align_to_groups(messages, start_of_last_groups(messages, keep))
+    start = _align_to_groups(messages, start_of_last_groups(messages, kept_groups))
     first = _first_after_summary(entries)
-    for position in range(begin - 1, -1, -1):
+    for position in range(start - 1, -1, -1):
         if numbers[position] < first:
             break
         if not isinstance(messages[position], SystemMessage):
-            return entries[numbers[begin - 1]].id
+            return entries[numbers[start - 1]].id
     return None
 
 
-def _align_to_groups(messages: Sequence[Message], begin: int) -> int:
-    """Return a position at or before `begin` that does not separate a call from its result.
+def _align_to_groups(messages: Sequence[Message], start: int) -> int:
+    """Return a position at or before `start` that does not separate a call from its result.
 
     In a log out of order a result may stand far from its call.
     """
     answered = [(turn, found) for (turn, _), found in CallPairing(messages).result_of.items()]
-    while between := [min(pair) for pair in answered if min(pair) < begin <= max(pair)]:
-        begin = min(between)
-    return begin
+    while split_starts := [min(pair) for pair in answered if min(pair) < start <= max(pair)]:
+        start = min(split_starts)
+    return start
 
 
 def _first_after_summary(entries: Sequence[Entry]) -> int:

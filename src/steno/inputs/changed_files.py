@@ -57,8 +57,8 @@ def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | No
 
 def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | None:
     """Return the file that an image was read from; None if it came from elsewhere."""
-    seen = read_recorded_paths({**(details or {}), "kind": "file"})
-    return seen if isinstance(seen, RecordedFile) else None
+    recorded = read_recorded_paths({**(details or {}), "kind": "file"})
+    return recorded if isinstance(recorded, RecordedFile) else None
 
 
 def find_changes(
@@ -70,16 +70,18 @@ def find_changes(
     return tuple([change for change in changes if change is not None])
 
 
-def _find_change(workspace: Workspace, seen: RecordedFile) -> str | None:
+def _find_change(workspace: Workspace, recorded: RecordedFile) -> str | None:
     try:
-        if not workspace.strict.exists(seen.path):
-            return gone_text(seen.path)
-        with workspace.strict.open_file(seen.path) as file:
-            has_size = os.fstat(file.fileno()).st_size == seen.bytes
-            is_same = has_size and Fingerprint.of(file.read(seen.bytes)).sha256 == seen.sha256
+        if not workspace.strict.exists(recorded.path):
+            return gone_text(recorded.path)
+        with workspace.strict.open_file(recorded.path) as file:
+            has_size = os.fstat(file.fileno()).st_size == recorded.bytes
+            is_same = (
+                has_size and Fingerprint.of(file.read(recorded.bytes)).sha256 == recorded.sha256
+            )
     except (ToolFailed, OSError):
-        return unreadable_text(seen.path)
-    return None if is_same else changed_text(seen.path)
+        return unreadable_text(recorded.path)
+    return None if is_same else changed_text(recorded.path)
 
 
 # -- text ------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class FileReferenceResolver:
         """Use the best search engine on this machine, unless one is given."""
         self._workspace: Final = workspace
         self._limits: Final = limits
-        self._given_engine: Final = engine
+        self._search_engine: Final = engine
 
     async def resolve(self, reference: FileReference, context: ResolveContext) -> ResolvedReference:
         """Return the text of a file, a folder or a pattern. A failure is a result with an error."""
@@ -111,18 +111,18 @@ class FileReferenceResolver:
 
         Files in `known` are skipped, and in folders their lines do not count.
         """
-        workspace, seen = self._workspace, read_recorded_paths(resolution.details)
-        if workspace is None or seen is None:
+        workspace, recorded = self._workspace, read_recorded_paths(resolution.details)
+        if workspace is None or recorded is None:
             return ()
-        match seen:
+        match recorded:
             case RecordedFile():
-                return await asyncio.to_thread(find_changes, workspace, (seen,), known)
+                return await asyncio.to_thread(find_changes, workspace, (recorded,), known)
             case RecordedFolder():
-                return await self._changes_of_folder(workspace, seen, resolution, known)
+                return await self._changes_of_folder(workspace, recorded, resolution, known)
             case RecordedFileSet():
-                return await self._changes_of_files(workspace, reference.path, seen, known)
+                return await self._changes_of_files(workspace, reference.path, recorded, known)
             case _:
-                assert_never(seen)
+                assert_never(recorded)
 
     # -- opening -----------------------------------------------------------------------------
 
@@ -140,8 +140,8 @@ class FileReferenceResolver:
         if not await asyncio.to_thread(workspace.strict.exists, name):
             if is_glob(reference.path):
                 return await self._show_matching(workspace, reference, context)
-            near = await suggest_path(workspace, self._engine(workspace), name)
-            hint = "" if near is None else f"; do you mean {quote_path(near)}?"
+            suggestion = await suggest_path(workspace, self._choose_engine(workspace), name)
+            hint = "" if suggestion is None else f"; do you mean {quote_path(suggestion)}?"
             raise ToolFailed(
                 f"there is no such file or folder{hint}",
                 code="file_not_found",
@@ -211,30 +211,32 @@ class FileReferenceResolver:
     def _extract_files(
         self, workspace: Workspace, reference: FileReference, names: Sequence[str]
     ) -> list[FileExtract]:
-        most = room = self._limits.max_bytes
+        max_bytes = remaining_bytes = self._limits.max_bytes
         extracts: list[FileExtract] = []
         contents: dict[str, bytes] = {}
         for name in names:
             data = workspace.strict.read_file(name)
             try:
-                extracts.append(extract_lines(name, data, reference, max_bytes=room))
+                extracts.append(extract_lines(name, data, reference, max_bytes=remaining_bytes))
             except NotTextFile as exc:
                 raise _pattern_error(
                     reference, name, f"is not text but {exc.kind}", code="not_text"
                 ) from None
             except ExtractTooLong:
-                if len(data) > most:
-                    too_long = f"has {len(data):,} bytes, and no more than {most:,} can be shown"
+                if len(data) > max_bytes:
+                    too_long = (
+                        f"has {len(data):,} bytes, and no more than {max_bytes:,} can be shown"
+                    )
                     raise _pattern_error(
                         reference, name, too_long, code="extract_too_long"
                     ) from None
                 raise ToolFailed(
                     f"{len(names)} files fit, which are together too long"
-                    f" to be shown, with more than {most:,} bytes; narrow the pattern",
+                    f" to be shown, with more than {max_bytes:,} bytes; narrow the pattern",
                     code="files_too_long",
                     place=quote_path(reference.path),
                 ) from None
-            room -= len(extracts[-1].text.encode())
+            remaining_bytes -= len(extracts[-1].text.encode())
             contents[name] = data
         for name, data in contents.items():
             workspace.strict.mark_as_read(name, data)
@@ -245,31 +247,35 @@ class FileReferenceResolver:
     async def _changes_of_folder(
         self,
         workspace: Workspace,
-        seen: RecordedFolder,
+        recorded: RecordedFolder,
         resolution: Resolution,
         known: frozenset[str],
     ) -> tuple[str, ...]:
-        inside = {_entry_inside(path, seen.path) for path in known} - {""}
+        known_names = {_entry_inside(path, recorded.path) for path in known} - {""}
         try:
-            if not await asyncio.to_thread(workspace.strict.exists, seen.path):
-                return (gone_text(seen.path),)
+            if not await asyncio.to_thread(workspace.strict.exists, recorded.path):
+                return (gone_text(recorded.path),)
             # With room for new entries: nothing that was shown is left out because of them.
-            now = await self._list_folder(workspace, seen.path, more=len(inside))
+            current = await self._list_folder(
+                workspace, recorded.path, extra_entries=len(known_names)
+            )
         except PathLookupTimeout:
-            return (unclear_text(seen.path),)
+            return (unclear_text(recorded.path),)
         except ToolFailed:
-            return (unreadable_text(seen.path),)
-        before = _recorded_listing(resolution)
-        if before is None or not inside:
-            is_same = _text_digest(now.text) == seen.sha256
+            return (unreadable_text(recorded.path),)
+        recorded_listing = _recorded_listing(resolution)
+        if recorded_listing is None or not known_names:
+            is_same = _text_digest(current.text) == recorded.sha256
         else:
-            is_same = _is_same_listing(before, now, frozenset(map(printable_name, inside)))
-        return () if is_same else (changed_text(seen.path),)
+            is_same = _is_same_listing(
+                recorded_listing, current, frozenset(map(printable_name, known_names))
+            )
+        return () if is_same else (changed_text(recorded.path),)
 
     async def _changes_of_files(
-        self, workspace: Workspace, pattern: str, seen: RecordedFileSet, known: frozenset[str]
+        self, workspace: Workspace, pattern: str, recorded: RecordedFileSet, known: frozenset[str]
     ) -> tuple[str, ...]:
-        changes = await asyncio.to_thread(find_changes, workspace, seen.files, known)
+        changes = await asyncio.to_thread(find_changes, workspace, recorded.files, known)
         if not is_glob(pattern):
             return changes
         try:
@@ -278,21 +284,23 @@ class FileReferenceResolver:
             return (*changes, unclear_text(pattern))
         except ToolFailed:
             return changes  # the folder is gone, and all of its files with it
-        known |= {file.path for file in seen.files}
+        known |= {file.path for file in recorded.files}
         return (*changes, *new_files_text([name for name in names if name not in known]))
 
     async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:
-        engine, limit_s = self._engine(workspace), self._limits.timeout_s
-        return await find_matching_files(workspace, engine, pattern, limit_s=limit_s)
+        engine, timeout_s = self._choose_engine(workspace), self._limits.timeout_s
+        return await find_matching_files(workspace, engine, pattern, timeout_s=timeout_s)
 
     async def _list_folder(
-        self, workspace: Workspace, name: str, *, more: int = 0
+        self, workspace: Workspace, name: str, *, extra_entries: int = 0
     ) -> FolderListing:
-        most, limit_s = self._limits.max_listed + more, self._limits.timeout_s
-        return await list_folder(workspace, name, most=most, limit_s=limit_s)
+        max_entries, timeout_s = self._limits.max_listed + extra_entries, self._limits.timeout_s
+        return await list_folder(workspace, name, max_entries=max_entries, timeout_s=timeout_s)
 
-    def _engine(self, workspace: Workspace) -> SearchEngine:
-        return choose_search_engine(workspace) if self._given_engine is None else self._given_engine
+    def _choose_engine(self, workspace: Workspace) -> SearchEngine:
+        return (
+            choose_search_engine(workspace) if self._search_engine is None else self._search_engine
+        )
 
 
 async def _require_read_permission(
@@ -315,10 +323,10 @@ def _is_folder(workspace: Workspace, name: str) -> bool:
         return False
 
 
-def _check_without_lines(reference: FileReference, what: str) -> None:
+def _check_without_lines(reference: FileReference, kind: str) -> None:
     if reference.start_line is not None:
         raise ToolFailed(
-            f"is {what}, which has no lines; name a file",
+            f"is {kind}, which has no lines; name a file",
             code="has_no_lines",
             place=quote_path(reference.path),
         )
@@ -328,10 +336,10 @@ def _text_digest(text: str) -> str:
     return Fingerprint.of(text.encode()).sha256
 
 
-def _pattern_error(reference: FileReference, name: str, why: str, *, code: str) -> ToolFailed:
+def _pattern_error(reference: FileReference, name: str, problem: str, *, code: str) -> ToolFailed:
     """Return an error about one of the files that a pattern names; the user did not name the file."""
     return ToolFailed(
-        f"fits {printable_name(name)}, which {why}; narrow the pattern",
+        f"fits {printable_name(name)}, which {problem}; narrow the pattern",
         code=code,
         place=quote_path(reference.path),
     )
@@ -393,12 +401,14 @@ def extract_lines(
             place=quote_path(name),
         )
     details |= {"first_line": first, "last_line": last}
-    which = f"line {first}" if first == last else f"lines {first} to {last}"
-    heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
-    shown, fitting = _number_lines(lines, first, last, room=max_bytes - len(heading.encode()))
-    if fitting < last:
+    range_text = f"line {first}" if first == last else f"lines {first} to {last}"
+    heading = f"{printable_name(name)}, {range_text} of {len(lines)}:\n"
+    shown, last_fitting = _number_lines(
+        lines, first, last, remaining_bytes=max_bytes - len(heading.encode())
+    )
+    if last_fitting < last:
         raise ExtractTooLong(
-            _too_long_text(size, first, fitting, max_bytes), place=quote_path(name)
+            _too_long_text(size, first, last_fitting, max_bytes), place=quote_path(name)
         )
     return FileExtract(heading + shown, details)
 
@@ -412,23 +422,25 @@ def _decode_file(name: str, data: bytes) -> TextFile:
     return file
 
 
-def _number_lines(lines: list[str], first: int, last: int, *, room: int) -> tuple[str, int]:
+def _number_lines(
+    lines: list[str], first: int, last: int, *, remaining_bytes: int
+) -> tuple[str, int]:
     """Return lines with their numbers, and the last one for which there is room."""
     shown: list[str] = []
     for number in range(first, last + 1):
         line = format_numbered_line(number, lines[number - 1])
-        room -= len(line.encode())
-        if room < 0:
+        remaining_bytes -= len(line.encode())
+        if remaining_bytes < 0:
             return "", number - 1
         shown.append(line)
     return "".join(shown), last
 
 
 def _missing_lines_text(first: int, last: int, count: int) -> str:
-    there_are = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
-    wanted = f"line {first}" if first == last else _format_range(first, last)
+    count_text = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
+    range_text = f"line {first}" if first == last else _format_range(first, last)
     advice = f"; name {_format_range(first, count)}" if first <= count else ""
-    return f"has {there_are}, so {wanted} is not there{advice}"
+    return f"has {count_text}, so {range_text} is not there{advice}"
 
 
 def _too_long_text(size: int, first: int, fitting: int, max_bytes: int) -> str:
@@ -471,5 +483,5 @@ def _entry_inside(path: str, folder: str) -> str:
 def _is_same_listing(before: FolderListing, now: FolderListing, known: frozenset[str]) -> bool:
     """Compare two listings but for what is known; of what was only counted nothing is known."""
     lines = {name: line for name, line in parse_listing(before).items() if name not in known}
-    others = {name: line for name, line in parse_listing(now).items() if name not in known}
-    return lines.items() <= others.items() if before.left_out else lines == others
+    current_lines = {name: line for name, line in parse_listing(now).items() if name not in known}
+    return lines.items() <= current_lines.items() if before.left_out else lines == current_lines

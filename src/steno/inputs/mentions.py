@@ -38,7 +38,7 @@ class Mentions(NamedTuple):
     """In the order in which they are mentioned, each once."""
     notes: tuple[str, ...]
     """Notes for the user about words that were not taken for mentions."""
-    unsure: frozenset[ReferenceBlock] = frozenset()
+    uncertain: frozenset[ReferenceBlock] = frozenset()
     """Blocks for paths that are not there, and may not have been meant as paths."""
 
 
@@ -62,29 +62,31 @@ def parse_mentions(
     opened; any other word is left as text. Raises InvalidValue for what can never be opened:
     paths that climb out with `..`, lines that run backwards, servers that there are not.
     """
-    reader = _MentionCollector(workspace, servers)
-    kept: list[str] = []
-    at = 0
+    collector = _MentionCollector(workspace, servers)
+    pieces: list[str] = []
+    position = 0
     for start, end in find_prose_spans(text):
         for found in _MENTION.finditer(text, start, end):
-            named = reader.first_existing(_adjacent_candidates(found))
-            if found["close"] and named is None:
+            existing = collector.first_existing(_adjacent_candidates(found))
+            if found["close"] and existing is None:
                 continue
             if found["escape"]:
-                kept.append(text[at : found.start()])
-                at = found.end("escape")
-            elif named is not None:
+                pieces.append(text[position : found.start()])
+                position = found.end("escape")
+            elif existing is not None:
                 with suppress(InvalidValue):  # perhaps no path was meant
-                    reader.take_path(*named)
+                    collector.add_path(*existing)
             elif found["bare"] is not None:
-                reader.take_word(found["bare"])
+                collector.add_word(found["bare"])
             elif found["quoted"] is not None:
-                reader.take_path(found["quoted"], found["lines"] or "")
+                collector.add_path(found["quoted"], found["lines"] or "")
             else:
-                reader.note(found["unclosed"], "its quote is not closed; left as text")
-    kept.append(text[at:])
-    unsure = frozenset(reader.unsure)
-    return Mentions("".join(kept), tuple(reader.blocks), _limit_notes([*reader.notes]), unsure)
+                collector.note(found["unclosed"], "its quote is not closed; left as text")
+    pieces.append(text[position:])
+    uncertain = frozenset(collector.uncertain)
+    return Mentions(
+        "".join(pieces), tuple(collector.blocks), _limit_notes([*collector.notes]), uncertain
+    )
 
 
 # -- syntax ---------------------------------------------------------------------------------------
@@ -154,29 +156,29 @@ class _MentionCollector:
         self._servers = servers
         self._existing: dict[str, bool] = {}
         self.blocks: dict[ReferenceBlock, None] = {}
-        self.unsure: set[ReferenceBlock] = set()
+        self.uncertain: set[ReferenceBlock] = set()
         self.notes: dict[str, None] = {}
 
-    def take_word(self, word: str) -> None:
+    def add_word(self, word: str) -> None:
         """Take what stands behind an `@`, up to the next blank: perhaps a path, or only a word."""
         word = word.replace("\\ ", " ")
         bare = word if word in _CURRENT_FOLDER else _without_punctuation(word)
         if not bare:
             return
         if is_url(bare):
-            self._take_address(bare)
-        elif of_server := _SERVER_URI.fullmatch(bare):
-            self._take_resource(of_server["server"], of_server["uri"])
+            self._add_address(bare)
+        elif resource_match := _SERVER_URI.fullmatch(bare):
+            self._add_resource(resource_match["server"], resource_match["uri"])
         elif found := self.first_existing(_path_candidates(word, bare)):
-            self.take_path(*found)
+            self.add_path(*found)
         else:
-            self._take_missing(bare)
+            self._add_missing(bare)
 
-    def first_existing(self, readings: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    def first_existing(self, candidates: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
         """Return the first path that names something, and its lines; None if none does."""
-        return next(filter(self._is_existing, readings), None)
+        return next(filter(self._is_existing, candidates), None)
 
-    def take_path(self, path: str, lines: str) -> ReferenceBlock:
+    def add_path(self, path: str, lines: str) -> ReferenceBlock:
         """Take a path that is meant as one, and some of its lines."""
         path = _expand_home(path)
         normal = posixpath.normpath(path)
@@ -207,12 +209,12 @@ class _MentionCollector:
         short = word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:_MAX_WORD_CHARACTERS]}…"
         self.notes[f"@{short}: {text}"] = None
 
-    def _take_missing(self, word: str) -> None:
+    def _add_missing(self, word: str) -> None:
         *_, (path, lines) = _split_line_suffix(word)
         if lines or self._looks_like_a_path(path):
-            block = self.take_path(path, lines)
+            block = self.add_path(path, lines)
             if not is_glob(path):
-                self.unsure.add(block)
+                self.uncertain.add(block)
         else:
             self.note(word, "there is no such file; left as text")
 
@@ -222,7 +224,7 @@ class _MentionCollector:
         folder, slash, _ = word.partition("/")  # packages are called so, too: `@types/node`
         return bool(slash) and self._exists(folder)
 
-    def _take_address(self, address: str) -> None:
+    def _add_address(self, address: str) -> None:
         try:
             is_image = _IMAGE_SUFFIX.search(urlsplit(address).path) is not None
         except ValueError:
@@ -232,10 +234,10 @@ class _MentionCollector:
         else:
             self.note(address, "only images are fetched from addresses; left as text")
 
-    def _take_resource(self, server: str, uri: str) -> None:
+    def _add_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
-            near = closest_name(server, self._servers)
-            advice = f"do you mean {quote_path(near)}? Or" if near else "configure it, or"
+            matches = closest_name(server, self._servers)
+            advice = f"do you mean {quote_path(matches)}? Or" if matches else "configure it, or"
             raise InvalidValue(
                 f"there is no such server; {advice} write \\@ if none is meant",
                 code="server_not_found",
@@ -243,8 +245,8 @@ class _MentionCollector:
             )
         self.blocks[Resource(server=server, uri=uri)] = None
 
-    def _is_existing(self, reading: tuple[str, str]) -> bool:
-        return self._exists(_expand_home(reading[0]))
+    def _is_existing(self, candidate: tuple[str, str]) -> bool:
+        return self._exists(_expand_home(candidate[0]))
 
     def _exists(self, path: str) -> bool:
         if path not in self._existing:
@@ -281,9 +283,9 @@ def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
     if word is None or (start < end and start and not _MENTION_EDGE.match(text, start - 1)):
         return
     markup = text[start:end][::-1]
-    for each in (word, word.rpartition(markup)[0] if markup else ""):
-        if bare := _without_punctuation(each):
-            yield from _path_candidates(each, bare)
+    for candidate in (word, word.rpartition(markup)[0] if markup else ""):
+        if bare := _without_punctuation(candidate):
+            yield from _path_candidates(candidate, bare)
 
 
 def _path_candidates(word: str, bare: str) -> Iterator[tuple[str, str]]:
@@ -305,18 +307,18 @@ def _parse_line_range(path: str, lines: str) -> tuple[int | None, int | None]:
     if not lines:
         return None, None
     first, dash, last = lines.partition("-")
-    rule = ""
+    problem = ""
     if max(len(first), len(last)) > _MAX_DIGITS:
-        lines, rule = lines[:40], "no file has so many"
+        lines, problem = lines[:40], "no file has so many"
     elif dash and not last:
-        rule = f"name the last one as well, such as {first}-{int(first) + 20}"
+        problem = f"name the last one as well, such as {first}-{int(first) + 20}"
     elif int(first) == 0:
-        rule = "they are counted from 1"
+        problem = "they are counted from 1"
     elif dash and int(last) < int(first):
-        rule = "the second must not be smaller"
-    if rule:
+        problem = "the second must not be smaller"
+    if problem:
         raise InvalidValue(
-            f"lines {lines}: {rule}", code="invalid_lines", place=f"@{quote_path(path)}"
+            f"lines {lines}: {problem}", code="invalid_lines", place=f"@{quote_path(path)}"
         )
     return int(first), int(last) if dash else None
 

@@ -80,29 +80,29 @@ def is_glob(path: str) -> bool:
 
 
 async def find_matching_files(
-    workspace: Workspace, engine: SearchEngine, pattern: str, *, limit_s: float
+    workspace: Workspace, engine: SearchEngine, pattern: str, *, timeout_s: float
 ) -> list[str]:
     """Return the names of all files that a pattern is about, in order.
 
     `*` stops at a slash, as in a shell. Raises ToolFailed, PathLookupTimeout.
     """
     steps = pattern.split("/")
-    fixed = next(number for number, step in enumerate(steps) if is_glob(step))
-    folder, rest = "/".join(steps[:fixed]), "/".join(steps[fixed:])
-    if fixed and not folder:
+    first_glob = next(number for number, step in enumerate(steps) if is_glob(step))
+    folder, rest = "/".join(steps[:first_glob]), "/".join(steps[first_glob:])
+    if first_glob and not folder:
         folder = "/"
     try:
         # The slash says that the pattern begins in this folder, and not in any below it.
         under = await asyncio.to_thread(workspace_name, workspace, folder or ".")
-        wants = build_filter_below(under, f"/{rest}")
+        matches = build_filter_below(under, f"/{rest}")
     except InvalidValue as exc:
         raise ToolFailed(str(exc), code=exc.code, place=quote_path(pattern)) from exc
     await asyncio.to_thread(check_exists, workspace, under)
     names = await _with_timeout(
-        limit_s, under, engine.files(under, hidden=asks_for_hidden_names(rest))
+        timeout_s, under, engine.files(under, hidden=asks_for_hidden_names(rest))
     )
     return await asyncio.to_thread(
-        lambda: [each for each in names if each != under and wants(each)]
+        lambda: [name for name in names if name != under and matches(name)]
     )
 
 
@@ -117,36 +117,36 @@ class FolderListing(NamedTuple):
 
 
 async def list_folder(
-    workspace: Workspace, name: str, *, most: int, limit_s: float
+    workspace: Workspace, name: str, *, max_entries: int, timeout_s: float
 ) -> FolderListing:
     """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed, PathLookupTimeout."""
-    listing = asyncio.to_thread(_build_listing, workspace, name, most)
-    return await _with_timeout(limit_s, name, listing)
+    listing = asyncio.to_thread(_build_listing, workspace, name, max_entries)
+    return await _with_timeout(timeout_s, name, listing)
 
 
-def _build_listing(workspace: Workspace, name: str, most: int) -> FolderListing:
+def _build_listing(workspace: Workspace, name: str, max_entries: int) -> FolderListing:
     ignored = IgnoreRules(partial(read_ignore_file, workspace), os.path.lexists)
-    inside = _read_folder(workspace.strict, name)
+    entries = _read_folder(workspace.strict, name)
 
-    def kept(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
-        paths = {each: str(workspace.root / each) for each in names}
+    def visible(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
+        paths = {name: str(workspace.root / name) for name in names}
         found = [e for e, path in paths.items() if not ignored.ignores(path, is_folder=is_folder)]
         return sorted(found)
 
-    folders, files = kept(inside.folders, is_folder=True), kept(inside.files)
-    links = kept(_find_links(workspace, name))
+    folders, files = visible(entries.folders, is_folder=True), visible(entries.files)
+    links = visible(_find_links(workspace, name))
     counts = [_count_text(folders, "folder"), _count_text(files, "file")]
     counts += [_count_text(links, "link")] if links else []
-    holds = f"{', '.join(counts[:-1])} and {counts[-1]}"
-    lines = [f"{printable_name(name)}/ holds {holds}, without what is hidden or ignored:"]
-    room = max(0, most - len(folders))
-    lines += [f"{printable_name(_base_name(folder))}/" for folder in folders[:most]]
+    counts_text = f"{', '.join(counts[:-1])} and {counts[-1]}"
+    lines = [f"{printable_name(name)}/ holds {counts_text}, without what is hidden or ignored:"]
+    remaining = max(0, max_entries - len(folders))
+    lines += [f"{printable_name(_base_name(folder))}/" for folder in folders[:max_entries]]
     lines += [
-        printable_name(_base_name(file)) + _size_note(workspace, file) for file in files[:room]
+        printable_name(_base_name(file)) + _size_note(workspace, file) for file in files[:remaining]
     ]
-    room = max(0, room - len(files))
-    lines += [f"{printable_name(_base_name(link))} (link)" for link in links[:room]]
-    left_out = max(0, len(folders) + len(files) + len(links) - most)
+    remaining = max(0, remaining - len(files))
+    lines += [f"{printable_name(_base_name(link))} (link)" for link in links[:remaining]]
+    left_out = max(0, len(folders) + len(files) + len(links) - max_entries)
     if left_out:
         lines.append(f"[... {left_out:,} more ...]")
     return FolderListing("\n".join(lines) + "\n", left_out)
@@ -171,7 +171,7 @@ def _read_folder(workspace: Workspace, folder: str) -> _FolderEntries:
         folders.append(below)
         return False
 
-    files = [file for file in workspace.files(folder, enters=enters) if file != folder]
+    files = [file for file in workspace.files(folder, should_enter=enters) if file != folder]
     return _FolderEntries(folders, files)
 
 
@@ -182,15 +182,17 @@ def _find_links(workspace: Workspace, folder: str) -> list[str]:
     """
     real = workspace.root / folder
     tops = frozenset(root.parts[1:] for root in workspace.roots)
-    with explain_os_errors(folder), open_path(str(real), (), tops) as place:
-        if place.rest or place.names != real.parts[1:]:
+    with explain_os_errors(folder), open_path(str(real), (), tops) as resolved:
+        if resolved.rest or resolved.names != real.parts[1:]:
             raise ToolFailed(
                 "has changed since it was allowed; try again",
                 code="changed_since_allowed",
                 place=quote_path(folder),
             )
-        with os.scandir(place.folder) as found:
-            names = [each.name for each in found if each.is_symlink() and is_utf8_text(each.name)]
+        with os.scandir(resolved.folder) as entries:
+            names = [
+                entry.name for entry in entries if entry.is_symlink() and is_utf8_text(entry.name)
+            ]
     return [name if folder == "." else posixpath.join(folder, name) for name in names]
 
 
@@ -231,20 +233,21 @@ async def suggest_path(workspace: Workspace, engine: SearchEngine, name: str) ->
 def _nearest_path(workspace: Workspace, name: str) -> str | None:
     """Return a name like one that is not there: step by step, as far as there is one."""
     folder, steps = name, list[str]()
-    near = None
+    nearest = None
     try:
         while not workspace.exists(folder or "."):
             folder, step = posixpath.split(folder)
             steps.insert(0, step)
         for step in steps:
-            inside = _read_folder(workspace, folder or ".")
+            entries = _read_folder(workspace, folder or ".")
             known = [
-                _base_name(each) for each in (*inside.folders, *inside.files)[:_MAX_COMPARED_NAMES]
+                _base_name(path)
+                for path in (*entries.folders, *entries.files)[:_MAX_COMPARED_NAMES]
             ]
             found = step if step in known else closest_name(step, known)
             if found is None:
                 break
-            near = folder = posixpath.join(folder, found)
+            nearest = folder = posixpath.join(folder, found)
     except ToolFailed:
         pass
-    return near
+    return nearest

@@ -79,7 +79,7 @@ class InputResolver:
         workspace = _open_workspace(workspace)
         self._workspace = workspace
         self._limits = image_limits
-        self._unsure: set[ReferenceBlock] = set()
+        self._uncertain: set[ReferenceBlock] = set()
         self._servers = servers
         self._files = FileReferenceResolver(workspace, limits=file_limits)
         self._images = ImageResolver(workspace, limits=image_limits, ocr=ocr, transport=transport)
@@ -108,12 +108,12 @@ class InputResolver:
         """
         mode = _parse_mode(mode)
         mentions = parse_mentions(text, workspace=self._workspace, servers=self._servers.specs)
-        self._unsure |= mentions.unsure
+        self._uncertain |= mentions.uncertain
         references = [replace(b, mode=mode) if isinstance(b, Image) else b for b in mentions.blocks]
-        shown = [_build_image(image, mode) for image in images]
+        image_blocks = [_build_image(image, mode) for image in images]
         text = "\n\n".join([part for part in (mentions.text, appended) if part.strip()])
         texts = [Text(text)] if text else []
-        return ParsedPrompt(UserMessage((*texts, *references, *shown)), mentions.notes)
+        return ParsedPrompt(UserMessage((*texts, *references, *image_blocks)), mentions.notes)
 
     def prepare_image(self, data: bytes) -> Image:
         """Return an image that the model's API takes, without metadata. Raises BadImage."""
@@ -126,7 +126,7 @@ class InputResolver:
     ) -> ResolvedReference:
         """Return the content of a reference. A failure is a result with an error."""
         resolved = await self._resolve(reference, context)
-        if resolved.error is not None and reference in self._unsure:
+        if resolved.error is not None and reference in self._uncertain:
             return replace(resolved, error=f"{resolved.error} (write \\@ if none is meant)")
         return resolved
 
@@ -171,21 +171,21 @@ class InputResolver:
                 return await self._resources.changes(reference, resolution)
 
 
-def _open_workspace(given: object) -> Workspace | None:
-    if given is None or isinstance(given, Workspace):
-        return given
-    if isinstance(given, (str, PathLike)):
-        return Workspace(given)
+def _open_workspace(value: object) -> Workspace | None:
+    if value is None or isinstance(value, Workspace):
+        return value
+    if isinstance(value, (str, PathLike)):
+        return Workspace(value)
     raise InvalidValue(
-        f"the workspace must be a Workspace or the path of a folder, not {_type_name(given)}",
+        f"the workspace must be a Workspace or the path of a folder, not {_type_name(value)}",
         code="invalid_workspace",
         place="inputs",
     )
 
 
-def _parse_mode(given: str) -> RecognitionMode:
+def _parse_mode(value: str) -> RecognitionMode:
     try:
-        return RecognitionMode(given)
+        return RecognitionMode(value)
     except ValueError:
         known = ", ".join(RecognitionMode)
         raise InvalidValue(
@@ -216,5 +216,5 @@ def _build_image(image: object, mode: RecognitionMode) -> Image:
             )
 
 
-def _type_name(given: object) -> str:
-    return type(given).__name__
+def _type_name(value: object) -> str:
+    return type(value).__name__

@@ -277,15 +277,15 @@ class _LiveOutput:
 
     def __init__(self, context: ToolContext, max_bytes: int) -> None:
         self._context = context
-        self._left = max_bytes
+        self._remaining_bytes = max_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def __call__(self, data: bytes) -> None:
-        if self._left <= 0:
+        if self._remaining_bytes <= 0:
             return
-        text = self._decoder.decode(data[: self._left])
-        self._left -= len(data)
-        if self._left <= 0:
+        text = self._decoder.decode(data[: self._remaining_bytes])
+        self._remaining_bytes -= len(data)
+        if self._remaining_bytes <= 0:
             text += "\n[... there is more, which is not shown while it runs ...]\n"
         if text:
             self._context.report_output(text)
@@ -322,7 +322,7 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
         name: value
         for name, value in environ.items()
         if name in patterns
-        or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
+        or (not is_secret_name(name) and any(fnmatchcase(name, pattern) for pattern in patterns))
     }
     return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
 
@@ -503,10 +503,12 @@ class BashKillTool:
 async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
     with job.take_output() as (text, command_exit):
         shown, details = await asyncio.to_thread(truncate_output, text, context)
-    known = {"job": job.id, "running": command_exit is None}
+    job_details = {"job": job.id, "running": command_exit is None}
     if command_exit is None:
-        return ToolOutput.of(append_notes(shown, ["still running"]), details={**known, **details})
+        return ToolOutput.of(
+            append_notes(shown, ["still running"]), details={**job_details, **details}
+        )
     notes = exit_notes(command_exit) or ["exit code 0"]
     return ToolOutput.of(
-        append_notes(shown, notes), details={**known, **exit_details(command_exit), **details}
+        append_notes(shown, notes), details={**job_details, **exit_details(command_exit), **details}
     )

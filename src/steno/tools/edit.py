@@ -78,16 +78,16 @@ class EditTool:
 
     async def preview(self, call: ToolCall) -> str:
         """Return the diff."""
-        wanted = parse_arguments(call, _EditArguments)
+        arguments = parse_arguments(call, _EditArguments)
         (path,) = self.subjects(call)
-        return (await asyncio.to_thread(self._change, path, wanted)).preview_text
+        return (await asyncio.to_thread(self._change, path, arguments)).preview_text
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Change the file, or leave it as it was. Raises ToolFailed."""
-        wanted, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
-        return await run_to_completion(lambda: self._change(path, wanted).apply(self._workspace))
+        arguments, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
+        return await run_to_completion(lambda: self._change(path, arguments).apply(self._workspace))
 
-    def _change(self, path: str, wanted: _EditArguments) -> FileChange:
+    def _change(self, path: str, arguments: _EditArguments) -> FileChange:
         workspace = self._workspace.strict
         before = workspace.read_file(path)
         workspace.check_unchanged_since_read(path, before)
@@ -100,7 +100,7 @@ class EditTool:
             )
         try:
             after = file.encode(
-                replace_text(file, wanted.old, wanted.new, every=wanted.replace_all)
+                replace_text(file, arguments.old, arguments.new, every=arguments.replace_all)
             )
         except UnicodeEncodeError:
             raise ToolFailed(
@@ -114,12 +114,12 @@ class EditTool:
 
 def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> str:
     """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
-    plain, wanted = _normalise_line_ends(file.text), _normalise_line_ends(old)
+    text, wanted = _normalise_line_ends(file.text), _normalise_line_ends(old)
     if wanted == _normalise_line_ends(new):
         raise ToolFailed(
             "is the same as old; there is nothing to change", code="nothing_to_change", place="new"
         )
-    first = plain.find(wanted)
+    first = text.find(wanted)
     if first < 0:
         raise ToolFailed(
             f"is not in the file{_nearest_text_hint(file.text, old)}",
@@ -127,22 +127,24 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
             place="old",
         )
     # From the next character on, since `aa` stands in `aaa` twice.
-    if not every and plain.find(wanted, first + 1) >= 0:
-        raise ToolFailed(_ambiguous_text_error(plain, wanted), code="text_ambiguous", place="old")
-    count = plain.count(wanted) if every else 1
-    if len(plain) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
+    if not every and text.find(wanted, first + 1) >= 0:
+        raise ToolFailed(_ambiguous_text_error(text, wanted), code="text_ambiguous", place="old")
+    count = text.count(wanted) if every else 1
+    if len(text) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
         raise ToolFailed(
             f"the file would have more than {MAX_FILE_BYTES:,} bytes",
             code="file_too_large",
             place="new",
         )
-    return _replace_occurrences(file, plain, wanted, new=new, count=count)
+    return _replace_occurrences(file, text, wanted, new=new, count=count)
 
 
-def _ambiguous_text_error(plain: str, wanted: str) -> str:
+def _ambiguous_text_error(text: str, wanted: str) -> str:
     """Return where a text stands that should stand in one place only."""
-    places = [_line_number(plain, at) for at in islice(_find_occurrences(plain, wanted), 10)]
-    count = plain.count(wanted)
+    places = [
+        _line_number(text, position) for position in islice(_find_occurrences(text, wanted), 10)
+    ]
+    count = text.count(wanted)
     listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
     return (
         f"stands in the file {max(count, 2)} times (lines {listed}); take in more of"
@@ -150,7 +152,7 @@ def _ambiguous_text_error(plain: str, wanted: str) -> str:
     )
 
 
-def _replace_occurrences(file: TextFile, plain: str, wanted: str, *, new: str, count: int) -> str:
+def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str, count: int) -> str:
     """Return the text of a file with `new` in the first places where `wanted` stands.
 
     Each line feed of what is wanted may stand for CR LF; everything else stands for itself.
@@ -158,27 +160,29 @@ def _replace_occurrences(file: TextFile, plain: str, wanted: str, *, new: str, c
     # Where, in the plain text, a line feed stands for two characters.
     pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]
     if not pairs:
-        return plain.replace(wanted, new, count)
+        return text.replace(wanted, new, count)
     with_pairs = _normalise_line_ends(new).replace("\n", "\r\n")
-    usual = with_pairs if file.line_end == "\r\n" else new
+    default_replacement = with_pairs if file.line_end == "\r\n" else new
     parts: list[str] = []
-    done = 0
-    for at in islice(_find_occurrences(plain, wanted), count):
-        start = at + bisect_left(pairs, at)
-        end = at + len(wanted) + bisect_left(pairs, at + len(wanted))
+    copied = 0
+    for position in islice(_find_occurrences(text, wanted), count):
+        start = position + bisect_left(pairs, position)
+        end = position + len(wanted) + bisect_left(pairs, position + len(wanted))
         found = file.text[start:end]
-        put = with_pairs if "\r\n" in found else new if "\n" in found else usual
-        parts += file.text[done:start], put
-        done = end
-    return "".join([*parts, file.text[done:]])
+        replacement = (
+            with_pairs if "\r\n" in found else new if "\n" in found else default_replacement
+        )
+        parts += file.text[copied:start], replacement
+        copied = end
+    return "".join([*parts, file.text[copied:]])
 
 
 def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
     """Return where a text stands in another, from left to right, none within the one before."""
-    at = text.find(wanted)
-    while at >= 0:
-        yield at
-        at = text.find(wanted, at + len(wanted))
+    position = text.find(wanted)
+    while position >= 0:
+        yield position
+        position = text.find(wanted, position + len(wanted))
 
 
 def _normalise_line_ends(text: str) -> str:
@@ -208,23 +212,23 @@ def _nearest_text_hint(text: str, old: str) -> str:
     size = len(wanted)
     if max(len(text), len(old), len(lines) * size) > _MAX_COMPARED_CHARACTERS:
         return _READ_AGAIN_HINT
-    loose, aim = (
+    normalized_lines, wanted_lines = (
         [_normalise_line(line) for line in lines],
         [_normalise_line(line) for line in wanted],
     )
-    for at in range(len(loose) - size + 1):
-        if loose[at : at + size] == aim:
+    for at in range(len(normalized_lines) - size + 1):
+        if normalized_lines[at : at + size] == wanted_lines:
             shown = "\n".join(
                 line.removesuffix("\r") for line in lines[at : at + size][:_MAX_SHOWN_LINES]
             )
             return f", but differs in white space, quotes or dashes from what line {at + 1} has:\n{shown}"
-    longest = max(aim, key=len)[:200]
+    longest = max(wanted_lines, key=len)[:200]
     near = get_close_matches(
-        longest, [line[:200] for line in loose[:_MAX_COMPARED_LINES] if line], n=1
+        longest, [line[:200] for line in normalized_lines[:_MAX_COMPARED_LINES] if line], n=1
     )
     if not near:
         return _READ_AGAIN_HINT
-    at = next(i for i, line in enumerate(loose) if line[:200] == near[0])
+    at = next(i for i, line in enumerate(normalized_lines) if line[:200] == near[0])
     return f"; line {at + 1} comes nearest:\n{lines[at].removesuffix(chr(13))[:500]}"
 
 

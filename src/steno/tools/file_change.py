@@ -76,14 +76,14 @@ def _build_diff(path: str, before: bytes | None, after: bytes) -> Diff:
     name = path if path.isprintable() else quote_path(path)
     if old is None or new is None:
         return Diff(f"{name}: {len(before or b''):,} bytes become {len(after):,} bytes\n", 0, 0)
-    steps = list(_find_opcodes(old, new))
-    added = sum(b2 - b1 for tag, _, _, b1, b2 in steps if tag != "equal")
-    removed = sum(a2 - a1 for tag, a1, a2, _, _ in steps if tag != "equal")
-    if not steps:
+    opcodes = list(_find_opcodes(old, new))
+    added = sum(b2 - b1 for tag, _, _, b1, b2 in opcodes if tag != "equal")
+    removed = sum(a2 - a1 for tag, a1, a2, _, _ in opcodes if tag != "equal")
+    if not opcodes:
         return Diff("", 0, 0)
     header = f"--- {'/dev/null' if before is None else name}\n+++ {name}\n"
     hunks = "".join(
-        part for group in _group_opcodes(steps) for part in _format_hunk(group, old, new)
+        part for group in _group_opcodes(opcodes) for part in _format_hunk(group, old, new)
     )
     return Diff(header + hunks, added, removed)
 
@@ -102,8 +102,8 @@ def _find_opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Opcode]:
     """Yield the steps from one to the other, if there are any; only the middle is compared."""
     shortest = min(len(old), len(new))
     head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
-    most = shortest - head
-    tail = next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
+    max_tail = shortest - head
+    tail = next((i for i in range(max_tail) if old[-1 - i] != new[-1 - i]), max_tail)
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a and not b:
         return

@@ -80,8 +80,8 @@ class FunctionTool(Generic[P, R]):
         self.ruled_as: Final[tuple[str, ...]] = ()
         if subjects is not None:
             parameters = inspect.signature(function).parameters
-            given = [parameters[key] for key in self._hints]
-            _check_subjects(subjects, given, self._definition.name)
+            shown_parameters = [parameters[key] for key in self._hints]
+            _check_subjects(subjects, shown_parameters, self._definition.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as if it were no tool."""
@@ -175,28 +175,28 @@ def tool(
     else goes as JSON. Raises InvalidTool for a function that no model could call, and for settings
     that do not fit it.
     """
-    made = partial(
+    decorate = partial(
         FunctionTool[..., Any],
         capability=capability,
         name=name,
         description=description,
         subjects=subjects,
     )
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)
 
 
-def _parse_capability(word: str, name: str) -> Capability:
+def _parse_capability(value: str, name: str) -> Capability:
     try:
-        return Capability(word)
+        return Capability(value)
     except ValueError:
-        words = ", ".join(Capability)
+        choices = ", ".join(Capability)
         raise InvalidTool(
-            f"capability must be one of {words}", code="unknown_capability", place=name
+            f"capability must be one of {choices}", code="unknown_capability", place=name
         ) from None
 
 
 def _check_subjects(
-    subjects: Callable[..., object], given: Sequence[inspect.Parameter], name: str
+    subjects: Callable[..., object], parameters: Sequence[inspect.Parameter], name: str
 ) -> None:
     """Raise InvalidTool unless `subjects` takes whatever the function may be given."""
     try:
@@ -207,10 +207,10 @@ def _check_subjects(
         ) from exc
     except ValueError:  # a built-in without a readable signature
         return
-    needed = [one for one in given if one.default is one.empty]
-    for some in (needed, given):
+    needed = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    for required in (needed, parameters):
         try:
-            signature.bind(**{one.name: None for one in some})
+            signature.bind(**{parameter.name: None for parameter in required})
         except TypeError as exc:
             raise InvalidTool(
                 f"subjects must take the same arguments by name, with defaults for those"
@@ -235,10 +235,10 @@ def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     target = inspect.unwrap(target)
     if not inspect.isroutine(target):
         target = type(target).__call__
-    written = function_hints(
+    hints = function_hints(
         getattr(target, "__func__", target), parameters, at=f"{name}: parameter "
     )
-    return {key: written.get(key, Any) for key in parameters}
+    return {key: hints.get(key, Any) for key in parameters}
 
 
 def _build_output(result: object, context: ToolContext, name: str) -> ToolOutput:
@@ -265,8 +265,8 @@ def _build_output(result: object, context: ToolContext, name: str) -> ToolOutput
                 code="result_not_json",
                 place=name,
             ) from exc
-    shown, kept = truncate_output(text, context)
-    return ToolOutput(content=(Text(shown),), details=kept or details or None)
+    shown, blob_details = truncate_output(text, context)
+    return ToolOutput(content=(Text(shown),), details=blob_details or details or None)
 
 
 def _is_block(value: object) -> TypeGuard[ResultBlock]:

@@ -115,7 +115,7 @@ def _build_search_request(arguments: _GrepArguments, under: str) -> SearchReques
     """Return the request for the engine. Raises ToolFailed."""
     try:
         pattern = translate_regex(arguments.pattern, ignore_case=arguments.ignore_case)
-        wants = (
+        is_wanted = (
             _accept_any_name
             if arguments.glob is None
             else build_filter_below(under, arguments.glob)
@@ -126,7 +126,7 @@ def _build_search_request(arguments: _GrepArguments, under: str) -> SearchReques
         pattern=pattern,
         under=under,
         hidden=arguments.glob is not None and asks_for_hidden_names(arguments.glob),
-        wants=wants,
+        wants=is_wanted,
         most=_LINES_TO_FIND[arguments.mode](arguments.limit),
     )
 
@@ -147,15 +147,15 @@ async def _format_content(
     results: AsyncIterator[FileMatch], arguments: _GrepArguments
 ) -> tuple[list[str], dict[str, Any]]:
     shown: list[str] = []
-    left = arguments.limit
+    remaining = arguments.limit
     files = 0
     async for found in results:
-        if not left:
+        if not remaining:
             return [*shown, "", _limit_note(arguments, "matches")], _match_details(
                 arguments.limit, files, True
             )
-        numbers = found.lines[:left]
-        left -= len(numbers)
+        numbers = found.lines[:remaining]
+        remaining -= len(numbers)
         files += 1
         shown += [*([""] if shown else []), printable_name(found.name)]
         shown += _format_excerpts(found.text, numbers, arguments.context)
@@ -163,7 +163,7 @@ async def _format_content(
             return [*shown, "", _limit_note(arguments, "matches")], _match_details(
                 arguments.limit, files, True
             )
-    return shown, _match_details(arguments.limit - left, files, False)
+    return shown, _match_details(arguments.limit - remaining, files, False)
 
 
 async def _format_files(
@@ -183,8 +183,8 @@ async def _format_files(
 _FORMATTERS: Final = {"content": _format_content, "files": _format_files, "count": _format_files}
 
 
-def _limit_note(arguments: _GrepArguments, what: str) -> str:
-    return f"[more than {arguments.limit} {what}; narrow the search or raise the limit]"
+def _limit_note(arguments: _GrepArguments, noun: str) -> str:
+    return f"[more than {arguments.limit} {noun}; narrow the search or raise the limit]"
 
 
 def _match_details(matches: int, files: int, limited: bool) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Ite
     matching = frozenset(numbers)
     last = 0
     for number in sorted(
-        {near for at in numbers for near in range(at - context, at + context + 1)}
+        {line for match in numbers for line in range(match - context, match + context + 1)}
     ):
         if not 1 <= number <= len(lines):
             continue

@@ -15,7 +15,7 @@ NUMBER_BYTES = 8
 
 
 def find_matching_lines(
-    patterns: Sequence[re.Pattern[str]], text: bytes, most: int
+    patterns: Sequence[re.Pattern[str]], text: bytes, max_lines: int
 ) -> "array[int]":
     """Return the numbers of the first matching lines, counted from 1.
 
@@ -27,10 +27,10 @@ def find_matching_lines(
         lines.pop()
     found = array("Q")
     for number, line in enumerate(lines, start=1):
-        fits = for_ascii if line.isascii() else for_any
-        if fits.search(line.decode("utf-8", "surrogateescape")):
+        pattern = for_ascii if line.isascii() else for_any
+        if pattern.search(line.decode("utf-8", "surrogateescape")):
             found.append(number)
-            if len(found) >= most:
+            if len(found) >= max_lines:
                 break
     return found
 
@@ -48,8 +48,8 @@ def main() -> None:
         return int.from_bytes(receive.read(NUMBER_BYTES), sys.byteorder)
 
     patterns = [re.compile(receive.read(receive_number()).decode()) for _ in range(2)]
-    while most := receive_number():
-        found = find_matching_lines(patterns, receive.read(receive_number()), most)
+    while max_lines := receive_number():
+        found = find_matching_lines(patterns, receive.read(receive_number()), max_lines)
         send.write(encode_number(len(found)) + found.tobytes())
         send.flush()
 

@@ -31,8 +31,8 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
         raise InvalidValue("the pattern is empty", code="glob_empty", place="glob")
     if "/" not in pattern:
         anchored = f"**/{anchored}"
-    fits = re.compile(glob_to_regex(anchored), re.DOTALL).fullmatch
-    return lambda path: fits(path) is not None
+    matches = re.compile(glob_to_regex(anchored), re.DOTALL).fullmatch
+    return lambda path: matches(path) is not None
 
 
 def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
@@ -40,14 +40,14 @@ def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
 
     The file and the folder must be spelled in the same way. Raises InvalidValue.
     """
-    fits = build_path_filter(pattern)
+    matches = build_path_filter(pattern)
     start = 0 if under == "." else len(under) + 1
 
-    def wants(name: str) -> bool:
+    def matches_below(name: str) -> bool:
         # A file that is searched itself has no path below the folder; its name counts.
-        return fits(name[start:] or name.rpartition("/")[2])
+        return matches(name[start:] or name.rpartition("/")[2])
 
-    return wants
+    return matches_below
 
 
 def printable_name(name: str) -> str:
@@ -82,12 +82,12 @@ class _GlobParser:
     def __init__(self, pattern: str, lone_bracket: bool) -> None:
         self.pattern = pattern
         self.lone_bracket = lone_bracket
-        self.at = 0
+        self.position = 0
         self.stack: list[list[list[str]]] = [[[]]]
         """For every open brace its alternatives, and for each of them its parts."""
 
     def parse(self) -> str:
-        while self.at < len(self.pattern):
+        while self.position < len(self.pattern):
             self._read_one()
         if len(self.stack) > 1:
             raise InvalidValue(
@@ -103,11 +103,11 @@ class _GlobParser:
         return self.stack[-1][-1]
 
     def _next(self) -> str:
-        return self.pattern[self.at : self.at + 1]
+        return self.pattern[self.position : self.position + 1]
 
     def _read_one(self) -> None:
         character = self._next()
-        self.at += 1
+        self.position += 1
         match character:
             case "?":
                 self.tokens.append("[^/]")
@@ -132,7 +132,7 @@ class _GlobParser:
                 "nothing follows the last backslash", code="glob_trailing_backslash", place="glob"
             )
         self.tokens.append(re.escape(self._next()))
-        self.at += 1
+        self.position += 1
 
     def _close(self) -> None:
         if len(self.stack) == 1:
@@ -145,15 +145,15 @@ class _GlobParser:
         self.tokens.append(f"(?:{'|'.join(options)})")
 
     def _read_star(self) -> None:
-        before = self.pattern[self.at - 2 : self.at - 1] if self.at > 1 else ""
+        before = self.pattern[self.position - 2 : self.position - 1] if self.position > 1 else ""
         if self._next() != "*":
             self.tokens.append(_ANY_NAME)
             return
-        self.at += 1
+        self.position += 1
         after = self._next()
         if not self.tokens:
             if after in ("", "/"):
-                self.at += 1
+                self.position += 1
                 self.tokens.append(_ANY_FOLDERS_FIRST)
             else:
                 self.tokens.append(_ANY_NAME)
@@ -164,14 +164,14 @@ class _GlobParser:
             self.tokens.append(_ANY_NAME)
             return
         if not is_last:
-            self.at += 1
+            self.position += 1
         if self.tokens[-1] not in (_ANY_FOLDERS_FIRST, _ANYTHING_BELOW):
             self.tokens[-1] = _ANYTHING_BELOW if is_last else _ANY_FOLDERS_BETWEEN
 
     def _read_class(self) -> str:
         """Read a class in brackets; a backslash has no special meaning there."""
         negated = self._next() in ("!", "^") and bool(self._next())
-        start = self.at + negated
+        start = self.position + negated
         end = self.pattern.find("]", start + 1)
         if end == -1 and self.lone_bracket:
             return re.escape("[")
@@ -181,26 +181,26 @@ class _GlobParser:
                 code="glob_class_not_closed",
                 place="glob",
             )
-        self.at = end + 1
+        self.position = end + 1
         return f"[{'^' if negated else ''}{_translate_class(self.pattern[start:end])}]"
 
 
 def _translate_class(content: str) -> str:
     items: list[str] = []
-    at = 0
-    while at < len(content):
-        low = content[at]
-        if content[at + 1 : at + 2] == "-" and at + 2 < len(content):
-            high = content[at + 2]
+    position = 0
+    while position < len(content):
+        low = content[position]
+        if content[position + 1 : position + 2] == "-" and position + 2 < len(content):
+            high = content[position + 2]
             if high < low:
                 raise InvalidValue(
                     "a range in brackets runs backwards", code="glob_range_reversed", place="glob"
                 )
             items.append(f"{re.escape(low)}-{re.escape(high)}")
-            at += 3
+            position += 3
         else:
             items.append(re.escape(low))
-            at += 1
+            position += 1
     return "".join(items)
 
 
@@ -319,12 +319,12 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
         line = line.rstrip()
     if not line:
         return None
-    brings_back = is_anchored = False
+    is_negated = is_anchored = False
     if line.startswith(("\\!", "\\#")):
         line = line[1:]
     else:
-        brings_back = line.startswith("!")
-        line = line[brings_back:]
+        is_negated = line.startswith("!")
+        line = line[is_negated:]
         is_anchored = line.startswith("/")
         line = line[is_anchored:]
     is_for_folders = line.endswith("/")
@@ -335,5 +335,5 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
     if line.endswith("/**"):
         line += "/*"
     # Names are bytes, and `?` matches one of them, as in ripgrep.
-    fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
-    return IgnoreRule(fits, is_for_folders, brings_back)
+    matches = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
+    return IgnoreRule(matches, is_for_folders, is_negated)

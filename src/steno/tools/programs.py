@@ -43,7 +43,7 @@ def isolated_python_command(file: str) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def helper_process(
-    command: Sequence[str], *, folder: Path, files: Sequence[int] = (), reads: bool = False
+    command: Sequence[str], *, folder: Path, files: Sequence[int] = (), has_stdin: bool = False
 ) -> AsyncGenerator[Process, None]:
     """Run a program in its own process group, and kill the group when the block ends.
 
@@ -51,7 +51,7 @@ async def helper_process(
     """
     process = await asyncio.create_subprocess_exec(
         *command,
-        stdin=PIPE if reads else DEVNULL,
+        stdin=PIPE if has_stdin else DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
         cwd=folder,

@@ -74,26 +74,26 @@ class ReadTool:
 
     async def preview(self, call: ToolCall) -> str:
         """Return which lines of which file would be read."""
-        wanted, (name,) = parse_arguments(call, _ReadArguments), self.subjects(call)
-        if not _BLOB_PATH.fullmatch(wanted.path):
+        arguments, (name,) = parse_arguments(call, _ReadArguments), self.subjects(call)
+        if not _BLOB_PATH.fullmatch(arguments.path):
             (await asyncio.to_thread(self._workspace.strict.open_file, name)).close()
-        return f"{name}, up to {wanted.limit} lines from line {wanted.offset}"
+        return f"{name}, up to {arguments.limit} lines from line {arguments.offset}"
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Read. Raises ToolFailed for what is not there, too large, or neither text nor image."""
-        wanted, name = parse_arguments(call, _ReadArguments), approved_path(self, call, context)
-        return await asyncio.to_thread(self._run, wanted, name, context)
+        arguments, name = parse_arguments(call, _ReadArguments), approved_path(self, call, context)
+        return await asyncio.to_thread(self._run, arguments, name, context)
 
-    def _run(self, wanted: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:
-        if kept := _BLOB_PATH.fullmatch(wanted.path):
-            data = _read_blob(kept[1], context)
+    def _run(self, arguments: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:
+        if blob_match := _BLOB_PATH.fullmatch(arguments.path):
+            data = _read_blob(blob_match[1], context)
             # The offsets in the hint count lines of this text, whatever the bytes look like.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
-            return _build_output(data, text, wanted, name=name)
+            return _build_output(data, text, arguments, name=name)
         workspace = self._workspace.strict
         data = workspace.read_file(name)
         output = _build_output(
-            data, decode_text_file(data), wanted, name=name, prepare_image=self._prepare_image
+            data, decode_text_file(data), arguments, name=name, prepare_image=self._prepare_image
         )
         workspace.mark_as_read(name, data)
         return output
@@ -102,7 +102,7 @@ class ReadTool:
 def _build_output(
     data: bytes,
     text: TextFile | None,
-    wanted: _ReadArguments,
+    arguments: _ReadArguments,
     *,
     name: str,
     prepare_image: PrepareImage | None = None,
@@ -117,9 +117,9 @@ def _build_output(
         raise ToolFailed(
             f"is not text but {describe_binary(data)} of {len(data):,} bytes",
             code="not_text",
-            place=quote_path(wanted.path),
+            place=quote_path(arguments.path),
         )
-    return _build_text_output(text, wanted, details)
+    return _build_text_output(text, arguments, details)
 
 
 def _read_blob(sha256: str, context: ToolContext) -> bytes:
@@ -153,21 +153,21 @@ def _unprepared_image(data: bytes, mime_type: str, name: str) -> Image:
 
 
 def _build_text_output(
-    file: TextFile, wanted: _ReadArguments, details: dict[str, Any]
+    file: TextFile, arguments: _ReadArguments, details: dict[str, Any]
 ) -> ToolOutput:
     lines = file.lines
     details |= {"encoding": file.label, "lines": len(lines)}
     if not lines:
         return ToolOutput.of("[the file is empty]", details=details)
-    if wanted.offset > len(lines):
+    if arguments.offset > len(lines):
         count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
         raise ToolFailed(
-            f"has no line {wanted.offset}, only {count}",
+            f"has no line {arguments.offset}, only {count}",
             code="line_not_found",
-            place=quote_path(wanted.path),
+            place=quote_path(arguments.path),
         )
-    window = _build_line_window(lines, wanted)
-    details |= {"first_line": wanted.offset, "last_line": window.last_line}
+    window = _build_line_window(lines, arguments)
+    details |= {"first_line": arguments.offset, "last_line": window.last_line}
     return ToolOutput.of(window.text, details=details)
 
 
@@ -176,18 +176,18 @@ class _LineWindow(NamedTuple):
     last_line: int
 
 
-def _build_line_window(lines: list[str], wanted: _ReadArguments) -> _LineWindow:
+def _build_line_window(lines: list[str], arguments: _ReadArguments) -> _LineWindow:
     """Return the requested lines with their numbers, as many as fit."""
     shown: list[str] = []
     size = 0
-    for number in range(wanted.offset, min(wanted.offset + wanted.limit, len(lines) + 1)):
-        column = wanted.column if not shown else 1
+    for number in range(arguments.offset, min(arguments.offset + arguments.limit, len(lines) + 1)):
+        column = arguments.column if not shown else 1
         line = format_numbered_line(number, _truncate_line(lines[number - 1], number, column))
         size += len(line.encode())
         if shown and size > MAX_OUTPUT_BYTES:
             break
         shown.append(line)
-    last = wanted.offset + len(shown) - 1
+    last = arguments.offset + len(shown) - 1
     if last < len(lines):
         shown.append(f"[... {len(lines):,} lines in all; to read on: offset {last + 1} ...]\n")
     return _LineWindow("".join(shown), last)
@@ -198,6 +198,6 @@ def _truncate_line(line: str, number: int, column: int) -> str:
     end = column - 1 + MAX_LINE_CHARACTERS
     if end >= len(line):
         return line[column - 1 :]
-    left = len(line) - end
-    how = f"offset {number}, limit 1, column {end + 1}"
-    return f"{line[column - 1 : end]}[... {left:,} more characters; to read on: {how} ...]"
+    omitted = len(line) - end
+    next_call = f"offset {number}, limit 1, column {end + 1}"
+    return f"{line[column - 1 : end]}[... {omitted:,} more characters; to read on: {next_call} ...]"

@@ -113,8 +113,8 @@ class _RegexTranslator:
         self.at += len(text) * found
         return found
 
-    def _match(self, what: re.Pattern[str]) -> re.Match[str] | None:
-        found = what.match(self.text, self.at)
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self.text, self.at)
         if found is not None:
             self.at = found.end()
         return found
@@ -328,13 +328,13 @@ class _RegexTranslator:
     # -- groups and repetition ---------------------------------------------------------------
 
     def _open(self) -> None:
-        outside = self.ignores_case
+        outer_ignores_case = self.ignores_case
         is_plain = not self.text.startswith("?", self.at)
         if not is_plain and self._match(_GROUP_NAME) is None and self._set_flags():
             return
         if len(self.groups) >= _MAX_GROUP_DEPTH:
             self._refuse("groups_too_deep", f"groups are nested more than {_MAX_GROUP_DEPTH} deep")
-        self.groups.append(_OpenGroup(outside, self.parts, self.repeats))
+        self.groups.append(_OpenGroup(outer_ignores_case, self.parts, self.repeats))
         self.parts, self.repeats, self.may_repeat = [], 1, False
 
     def _set_flags(self) -> bool:

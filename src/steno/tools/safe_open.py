@@ -74,11 +74,11 @@ def open_path(
     Raises ToolFailed if it leads out of all the folders `tops`, OSError if a step fails.
     """
     _check_path(path)
-    descent = _PathWalk(path, base, tops)
+    walk = _PathWalk(path, base, tops)
     try:
-        yield descent.walk()
+        yield walk.resolve()
     finally:
-        descent.close()
+        walk.close()
 
 
 @contextmanager
@@ -144,7 +144,7 @@ class _PathWalk:
             self._todo += base[::-1]
         self._links = 0
 
-    def walk(self) -> ResolvedPath:
+    def resolve(self) -> ResolvedPath:
         """Walk to the end."""
         self._enter_top()
         while self._todo:
@@ -215,22 +215,22 @@ class _PathWalk:
 
     def _step_inside(self, name: str) -> PathNames:
         """Step inside, and return the rest of the path if this was the last step."""
-        here = self._folders[-1]
+        folder = self._folders[-1]
         try:
-            found = os.stat(name, dir_fd=here, follow_symlinks=False)
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return self._missing_names(name)
         if stat.S_ISLNK(found.st_mode):
-            self._follow(os.readlink(name, dir_fd=here))
+            self._follow(os.readlink(name, dir_fd=folder))
             return ()
-        name = _real_spelling(name, found, here)
+        name = _real_spelling(name, found, folder)
         if not any(step not in {"", "."} for step in self._todo) and not stat.S_ISDIR(
             found.st_mode
         ):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
             raise ToolFailed("lies too deep", code="path_too_deep", place=quote_path(self._path))
-        self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=here))
+        self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder))
         self._names.append(name)
         return ()
 
@@ -247,8 +247,8 @@ def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
 
     Rules are about the real name: a file that is denied as `.env` must not be read as `.ENV`.
     """
-    twin = name.swapcase()
-    if name.isascii() and twin != name and not _is_same_file(twin, found, folder):
+    other_case = name.swapcase()
+    if name.isascii() and other_case != name and not _is_same_file(other_case, found, folder):
         return name  # case matters here, and ASCII has no other forms
     entries = os.listdir(folder)
     if name in entries:

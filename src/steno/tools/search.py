@@ -86,8 +86,8 @@ class SearchFilter:
     The count reveals nothing about their content: files are excluded before they are searched.
     """
 
-    def __init__(self, wants: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
-        self._wants = wants
+    def __init__(self, is_wanted: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
+        self._wants = is_wanted
         self._denies = denies
         self.left_out: int = 0
 
@@ -221,9 +221,9 @@ class RipgrepEngine:
         for names in _batch_names(await filter_names(search, listed)):
             matching = await self._find_matching_files(search, names)
             for first in range(0, len(matching), _OPEN_FILES_AT_ONCE):
-                some = matching[first : first + _OPEN_FILES_AT_ONCE]
+                batch = matching[first : first + _OPEN_FILES_AT_ONCE]
                 with ExitStack() as stack:
-                    opened = await asyncio.to_thread(self._open, some, stack)
+                    opened = await asyncio.to_thread(self._open, batch, stack)
                     lines = await self._find_lines(search, list(opened.values()))
                     for name, file in opened.items():
                         found = lines.get(file.fileno())
@@ -248,8 +248,8 @@ class RipgrepEngine:
         return opened
 
     async def _list_names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
-        more = ["--hidden"] if hidden else []
-        output = await self._run([*options, *more, "--", _ripgrep_path(under)])
+        hidden_option = ["--hidden"] if hidden else []
+        output = await self._run([*options, *hidden_option, "--", _ripgrep_path(under)])
         places = filter(
             is_utf8_text, [os.fsdecode(place) for place in output.split(b"\0") if place]
         )
@@ -293,7 +293,7 @@ class RipgrepEngine:
         command = [str(self._program), *_COMMON_OPTIONS, *arguments]
         try:
             async with helper_process(command, folder=self._workspace.root, files=files) as process:
-                output, complaint = await process.communicate()
+                output, stderr = await process.communicate()
         except OSError as exc:
             raise ToolFailed(
                 "ripgrep cannot be started",
@@ -301,8 +301,8 @@ class RipgrepEngine:
                 code="ripgrep_not_started",
                 place="search",
             ) from exc
-        if process.returncode == _FAILED_STATUS and complaint:
-            reason = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
+        if process.returncode == _FAILED_STATUS and stderr:
+            reason = stderr.decode(errors="replace").strip().splitlines()[-1][:300]
             raise ToolFailed(
                 f"cannot be searched for: {reason}", code="pattern_refused", place="pattern"
             )
@@ -316,17 +316,17 @@ def _ripgrep_path(name: str) -> str:
 
 def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
     """Yield names in their order, as many at a time as fit on a command line."""
-    some: list[str] = []
+    batch: list[str] = []
     size = 0
     for name in names:
         length = len(name.encode()) + 16  # what else a system counts for each
-        if some and size + length > _MAX_ARGUMENT_BYTES:
-            yield some
-            some, size = [], 0
-        some.append(name)
+        if batch and size + length > _MAX_ARGUMENT_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(name)
         size += length
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
 # -- the engine in Python -------------------------------------------------------------------------
@@ -341,12 +341,12 @@ class PythonEngine:
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         """Return the names of all files below a folder that a search would look at, in order."""
-        given_up = threading.Event()
+        is_cancelled = threading.Event()
 
         def collect() -> list[str]:
             names: list[str] = []
             for name in self._walk(under, hidden):
-                if given_up.is_set():
+                if is_cancelled.is_set():
                     break
                 names.append(name)
             return names
@@ -354,13 +354,13 @@ class PythonEngine:
         try:
             return await asyncio.to_thread(collect)
         finally:
-            given_up.set()  # stops the thread if the task was cancelled
+            is_cancelled.set()  # stops the thread if the task was cancelled
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files that hold what is looked for, in order."""
         names = await filter_names(search, await self.files(search.under, hidden=search.hidden))
         command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
-        async with helper_process(command, folder=self._workspace.root, reads=True) as process:
+        async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             for pattern in (search.pattern.python.encode(), search.pattern.ascii.encode()):
@@ -400,7 +400,7 @@ class PythonEngine:
         def enters(folder: str) -> bool:
             return not ignored.ignores(self._absolute(folder), is_folder=True)
 
-        for name in self._workspace.strict.files(under, enters=enters):
+        for name in self._workspace.strict.files(under, should_enter=enters):
             path = self._absolute(name)
             # A file that is named itself is searched even if it is ignored.
             if path == top or not ignored.ignores(path, is_folder=False):

@@ -84,9 +84,9 @@ def format_numbered_line(number: int, line: str) -> str:
 
 def decode_text_file(data: bytes) -> TextFile | None:
     """Return the text of a file; None if it is not text."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return _decode(data[len(mark) :], encoding, mark)
+    for byte_order_mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(byte_order_mark):
+            return _decode(data[len(byte_order_mark) :], encoding, byte_order_mark)
     if b"\0" in data:
         guess = _guess_utf_16(data)
         return None if guess is None else _decode(data, guess)

@@ -135,14 +135,14 @@ def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
 
 def _tail_start(data: bytes, max_lines: int, max_bytes: int, head: int) -> int:
     """Return where the end begins, not before the end of the head; the same way round."""
-    lowest = max(head, len(data) - max_bytes)
+    first_allowed = max(head, len(data) - max_bytes)
     start = len(data)
     for _ in range(max_lines):
-        line_start = data.rfind(b"\n", lowest, max(start - 1, lowest)) + 1
+        line_start = data.rfind(b"\n", first_allowed, max(start - 1, first_allowed)) + 1
         if not line_start:
             if (len(data) - start) * 2 >= max_bytes:
                 return start
-            return _character_start(data, lowest, forward=True)
+            return _character_start(data, first_allowed, forward=True)
         start = line_start
     return start
 

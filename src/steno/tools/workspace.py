@@ -78,11 +78,11 @@ class Workspace:
             )
         self.roots: Final = tuple(map(_resolve_root, folders))
         self._base: Final = _path_names(self.roots[0])
-        every = [_path_names(root) for root in self.roots]
+        all_names = [_path_names(root) for root in self.roots]
         # A folder inside another is reached through that one: above the outermost folders, nothing
         # can be changed by a model.
         self._outermost_roots: Final = frozenset(
-            names for names in every if not any(_is_inside(names, other) for other in every)
+            names for names in all_names if not any(_is_inside(names, other) for other in all_names)
         )
         self._read_fingerprints: Final[dict[PathNames, Fingerprint]] = {}
         self._is_strict = False
@@ -111,19 +111,19 @@ class Workspace:
         The real path, with links resolved: relative to the first folder and with `/` between the
         names (`.` for the folder itself), absolute if it lies in another folder.
         """
-        with explain_os_errors(path), self._open_path(path) as place:
-            return self._relative_name(place.names)
+        with explain_os_errors(path), self._open_path(path) as resolved:
+            return self._relative_name(resolved.names)
 
     def relative_of_real_path(self, real: str) -> str:
         """Return the one spelling of an absolute path that is known to be a real one."""
         return self._relative_name(_path_names(Path(real)))
 
     def files(
-        self, under: str = ".", *, enters: Callable[[str], bool] = lambda folder: True
+        self, under: str = ".", *, should_enter: Callable[[str], bool] = lambda folder: True
     ) -> Iterator[str]:
         """Yield the names of all regular files below a folder, as `relative` spells them.
 
-        `enters` tells of each folder below whether to look into it.
+        `should_enter` tells of each folder below whether to look into it.
 
         In order, by the names of folders first. Links are not followed, and not named either;
         left out are folders that may not be read, and names that are not UTF-8, since no model
@@ -133,7 +133,7 @@ class Workspace:
             if not place.rest:
 
                 def enters_names(names: PathNames) -> bool:
-                    return enters(self._relative_name(names))
+                    return should_enter(self._relative_name(names))
 
                 yield from map(
                     self._relative_name, _walk_files(place.folder, place.folder_names, enters_names)
@@ -199,14 +199,14 @@ class Workspace:
     def check_unchanged_since_read(self, path: str, data: bytes) -> None:
         """Raise ToolFailed unless this content of a file is what the model saw last."""
         with explain_os_errors(path), self._open_path(path) as place:
-            known = self._read_fingerprints.get(place.names)
-        if known is None:
+            read_fingerprint = self._read_fingerprints.get(place.names)
+        if read_fingerprint is None:
             raise ToolFailed(
                 "has not been read yet; read it before changing it",
                 code="not_read_yet",
                 place=quote_path(path),
             )
-        if known != Fingerprint.of(data):
+        if read_fingerprint != Fingerprint.of(data):
             raise ToolFailed(
                 "has changed since it was read; read it again first",
                 code="changed_since_read",
@@ -286,7 +286,7 @@ def _is_inside(names: PathNames, other: PathNames) -> bool:
 
 
 def _walk_files(
-    folder: int, above: PathNames, enters: Callable[[PathNames], bool], level: int = 0
+    folder: int, above: PathNames, should_enter: Callable[[PathNames], bool], level: int = 0
 ) -> Iterator[PathNames]:
     """Yield the real paths of regular files in an open folder and below."""
     with os.scandir(folder) as found:
@@ -298,12 +298,12 @@ def _walk_files(
             yield (*above, entry.name)
         elif entry.is_dir(follow_symlinks=False) and level < MAX_DEPTH:
             names = (*above, entry.name)
-            if not enters(names):
+            if not should_enter(names):
                 continue
             with suppress(OSError):
                 below = os.open(entry.name, OPEN_FOLDER_FLAGS, dir_fd=folder)
                 try:
-                    yield from _walk_files(below, names, enters, level + 1)
+                    yield from _walk_files(below, names, should_enter, level + 1)
                 finally:
                     os.close(below)
 
@@ -362,18 +362,18 @@ def _replace_file(
 ) -> None:
     """Write beside the file and then take its name."""
     folder, name = place.folder, place.name
-    before = _stat_or_none(place)
-    if before is not None and not os.access(name, os.W_OK, dir_fd=folder):
+    existing = _stat_or_none(place)
+    if existing is not None and not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a new name would not ask
     temporary = f".steno-{os.urandom(8).hex()}.tmp"
-    mode = 0o666 if before is None else 0o600  # what others may not read, they never may
+    mode = 0o666 if existing is None else 0o600  # what others may not read, they never may
     file = os.fdopen(os.open(temporary, CREATE_FILE_FLAGS, mode, dir_fd=folder), "wb")
     try:
         with file:
             file.write(data)
             file.flush()
-            if before is not None:
-                _copy_owner_and_mode(file.fileno(), before)
+            if existing is not None:
+                _copy_owner_and_mode(file.fileno(), existing)
             os.fsync(file.fileno())
         # As late as can be: no file system offers to compare and replace in one.
         _check_content(place, path, expected)

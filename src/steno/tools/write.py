@@ -49,15 +49,15 @@ class WriteTool:
 
     async def preview(self, call: ToolCall) -> str:
         """Return the diff of what is there and what would be."""
-        wanted = parse_arguments(call, _WriteArguments)
+        arguments = parse_arguments(call, _WriteArguments)
         (path,) = self.subjects(call)
-        return (await asyncio.to_thread(self._change, path, wanted.content)).preview_text
+        return (await asyncio.to_thread(self._change, path, arguments.content)).preview_text
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Write the file, or leave everything as it was. Raises ToolFailed."""
-        wanted, path = parse_arguments(call, _WriteArguments), approved_path(self, call, context)
+        arguments, path = parse_arguments(call, _WriteArguments), approved_path(self, call, context)
         return await run_to_completion(
-            lambda: self._change(path, wanted.content).apply(self._workspace)
+            lambda: self._change(path, arguments.content).apply(self._workspace)
         )
 
     def _change(self, path: str, content: str) -> FileChange:

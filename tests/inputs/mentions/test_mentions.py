@@ -316,7 +316,7 @@ def test_the_home_folder_can_be_pointed_at(
     found = read(workspace, "@~/a.py:1 @~/none @'~/my notes.md' @~joe")
     blocks = (file(f"{folder}/a.py", 1), file(f"{folder}/none"), file(f"{folder}/my notes.md"))
     assert found.blocks == blocks
-    assert found.unsure == {blocks[1]}
+    assert found.uncertain == {blocks[1]}
     assert found.notes == ("@~joe: there is no such file; left as text",)
 
 

@@ -159,10 +159,10 @@ class Gate:
         await asyncio.sleep(0)
         conversation = recorder.conversation
         decisions = self._read_decisions(conversation)
-        session, standing = decisions.grants.rules, self._lasting_rules(recorder)
+        session_rules, lasting_rules = decisions.grants.rules, self._lasting_rules(recorder)
         with _as_tool_fault():
             policy = self._permissions.decide(
-                tool, call, mode=conversation.mode, session=session, standing=standing
+                tool, call, mode=conversation.mode, session=session_rules, standing=lasting_rules
             )
         if policy.kind is DecisionKind.DENY:
             return _record_denial(call, recorder, policy.code, policy.rule, policy.reason)
@@ -212,8 +212,10 @@ class Gate:
 
     def session_rules(self, conversation: Conversation) -> tuple[PermissionRule, ...]:
         """Return the rules allowed for a session: by its record, and for references."""
-        admitted = self._input_grants.get(conversation.id, ())
-        return tuple(dict.fromkeys((*self._read_decisions(conversation).grants.rules, *admitted)))
+        input_rules = self._input_grants.get(conversation.id, ())
+        return tuple(
+            dict.fromkeys((*self._read_decisions(conversation).grants.rules, *input_rules))
+        )
 
     def revoke(
         self, rule: PermissionRule, conversation: Conversation, *, actor: str
@@ -223,10 +225,10 @@ class Gate:
         Return the new entries, one for every grant of the rule. A rule that was allowed for
         references has none: it is forgotten. Raises LogError if that cannot be recorded.
         """
-        admitted = self._input_grants.get(conversation.id, [])
-        admitted[:] = [one for one in admitted if one != rule]
+        input_rules = self._input_grants.get(conversation.id, [])
+        input_rules[:] = [granted for granted in input_rules if granted != rule]
         revocations, signer = Revocations(), GrantSigner(conversation.id, self._sign_text)
-        everywhere = SessionGrants(
+        all_grants = SessionGrants(
             revocations.read(conversation), signer=signer, revocations=revocations
         )
         return [
@@ -235,7 +237,7 @@ class Gate:
                 decision=REVOKED,
                 audit=build_revocation_audit(rule, actor),
             )
-            for granted_in in everywhere.granting_entries(rule)
+            for granted_in in all_grants.granting_entries(rule)
         ]
 
     async def _ask(
@@ -508,17 +510,17 @@ class CallbackApprover:
 
     async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
         """Return the decision of the function. Raises InvalidValue for any other value."""
-        answer = self._function(question)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        if isinstance(answer, ApprovalDecision):
-            return answer
-        if isinstance(answer, bool):
-            return ApprovalDecision(allowed=answer, actor=self._actor)
+        decision = self._function(question)
+        if inspect.isawaitable(decision):
+            decision = await decision
+        if isinstance(decision, ApprovalDecision):
+            return decision
+        if isinstance(decision, bool):
+            return ApprovalDecision(allowed=decision, actor=self._actor)
         # Any other value that is true in Python must not count as an approval.
-        kind = type(answer).__name__
+        kind = type(decision).__name__
         raise InvalidValue(
-            f"the function must return a Verdict or a bool, not {kind}",
+            f"the function must return an ApprovalDecision or a bool, not {kind}",
             place="approver",
             code="invalid_approval",
         )

@@ -101,9 +101,9 @@ class GrantSigner(NamedTuple):
         )
         return compare_digest(found.encode(errors="replace"), self.sign_text(text).encode())
 
-    def _signed_text(self, audit: Mapping[str, Any], *about: str | None) -> str:
+    def _signed_text(self, audit: Mapping[str, Any], *subjects: str | None) -> str:
         members = [audit.get(name) for name in _SIGNED_KEYS]
-        return json.dumps([self.session, *about, *members], default=repr)
+        return json.dumps([self.session, *subjects, *members], default=repr)
 
 
 # -- revocations -----------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class SessionGrants:
             self._granted.append((rule, entry))
 
     def _in_force(self) -> list[tuple[PermissionRule, Entry]]:
-        return [one for one in self._granted if not self.revocations.covers(one[1])]
+        return [grant for grant in self._granted if not self.revocations.covers(grant[1])]
 
 
 def _parse_grant(text: object) -> PermissionRule | None:

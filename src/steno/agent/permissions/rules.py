@@ -105,7 +105,9 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         """Return whether it covers some subject of a call, or every call of the tool."""
         if not self.names_tool(tool):
             return False
-        return self.covers_everything or any(self.covers(one, capability) for one in subjects)
+        return self.covers_everything or any(
+            self.covers(subject, capability) for subject in subjects
+        )
 
 
 def find_covering_rules(
@@ -115,15 +117,15 @@ def find_covering_rules(
 
     A call without subjects is covered by a rule for every call of the tool.
     """
-    about = [rule for rule in rules if rule.names_tool(tool)]
+    candidates = [rule for rule in rules if rule.names_tool(tool)]
     if not subjects:
-        return next(((rule,) for rule in about if rule.covers_everything), None)
+        return next(((rule,) for rule in candidates if rule.covers_everything), None)
     found: dict[PermissionRule, None] = {}
     for subject in subjects:
         names = _protected_names(subject) if capability is Capability.WRITE else frozenset()
-        fitting = (rule for rule in about if rule.covers(subject, capability))
+        matching = (rule for rule in candidates if rule.covers(subject, capability))
         rule = next(
-            (rule for rule in fitting if names <= _protected_names(rule.pattern or "")), None
+            (rule for rule in matching if names <= _protected_names(rule.pattern or "")), None
         )
         if rule is None:
             return None
@@ -202,13 +204,13 @@ def _path_matcher(pattern: str) -> re.Pattern[str]:
     names = [name for name in pattern.split("/") if name != "."] or ["."]
     if len(names) > 1 and not names[-1]:
         names[-1] = "**"
-    runs = [""]
+    segments = [""]
     for name in names:
         if name == "**":
-            runs.append("")
+            segments.append("")
         else:
-            runs[-1] += _name_in_path(name) + "/"
-    return re.compile(_join_with_wildcards(runs, "(?:[^/]*/)"), re.DOTALL)
+            segments[-1] += _name_in_path(name) + "/"
+    return re.compile(_join_with_wildcards(segments, "(?:[^/]*/)"), re.DOTALL)
 
 
 def _name_in_path(name: str) -> str:
@@ -220,11 +222,11 @@ def _name_in_path(name: str) -> str:
 def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
     """Return expressions for what stands between the stars."""
     pieces = [""]
-    for one in tokens:
-        if one == "*":
+    for part in tokens:
+        if part == "*":
             pieces.append("")
         else:
-            pieces[-1] += re.escape(one[-1])
+            pieces[-1] += re.escape(part[-1])
     return pieces
 
 
@@ -367,13 +369,13 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         `session` are the grants of this session, `standing` those of the project and the user.
         Raises ToolFailed if the tool cannot read the arguments.
         """
-        limit = self.find_mode_denial(tool, mode)
-        if limit is not None:
-            return limit
+        mode_denial = self.find_mode_denial(tool, mode)
+        if mode_denial is not None:
+            return mode_denial
         subjects = tool.subjects(call)
-        against = self._find_denial(tool, subjects)
-        if against is not None:
-            return against
+        denial = self._find_denial(tool, subjects)
+        if denial is not None:
+            return denial
         sources = {
             "allow": self.allow,
             "session grant": session,
@@ -399,8 +401,8 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         """
         rule = self._find_deny_rule(tool, subjects)
         if rule is not None:
-            why = f"the rule {rule} forbids this; find another way, or ask the user"
-            return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", why, subjects)
+            explanation = f"the rule {rule} forbids this; find another way, or ask the user"
+            return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", explanation, subjects)
         if not subjects or any(
             is_unknown_subject(subject, tool.capability) for subject in subjects
         ):
@@ -451,19 +453,21 @@ def role_denial_rule(role: AgentRole) -> str:
 
 
 def _build_denial(
-    code: ResultCode, rule: str, why: str, subjects: tuple[str, ...] = ()
+    code: ResultCode, rule: str, explanation: str, subjects: tuple[str, ...] = ()
 ) -> PolicyDecision:
     return PolicyDecision(
         kind=DecisionKind.DENY,
         rule=rule,
-        reason=f"{DENIED_PREFIX}: {why}",
+        reason=f"{DENIED_PREFIX}: {explanation}",
         subjects=subjects,
         code=code,
     )
 
 
 def _join_capabilities(capabilities: frozenset[Capability]) -> str:
-    return " and ".join([word for one, word in _CAPABILITY_NAMES.items() if one in capabilities])
+    return " and ".join(
+        [name for capability, name in _CAPABILITY_NAMES.items() if capability in capabilities]
+    )
 
 
 def build_denial_text(decision: ApprovalDecision) -> str:
@@ -544,9 +548,9 @@ def _address_pattern(address: str) -> str:
 
 def _path_pattern(paths: Sequence[str]) -> str:
     """Return a pattern for the folder of the paths; at the top or if hidden, for the path itself."""
-    folder, *others = {path.rpartition("/")[0] for path in paths}
+    folder, *other_folders = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))
-    if folder and not others and not is_hidden and not any(map(_protected_names, paths)):
+    if folder and not other_folders and not is_hidden and not any(map(_protected_names, paths)):
         return f"{_escape_pattern(folder)}/**"
     return _escape_pattern(paths[0]) if len(set(paths)) == 1 else ""
 

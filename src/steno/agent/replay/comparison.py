@@ -71,10 +71,10 @@ class RecordedResults:
 
     def reserve(self, call: ToolCall) -> Entry | None:
         """Reserve the next result of a call like this; `take` returns it."""
-        waiting = self._results.get(_call_key(call))
-        if not waiting:
+        results = self._results.get(_call_key(call))
+        if not results:
             return None
-        entry = waiting.popleft()
+        entry = results.popleft()
         assert isinstance(entry.payload, ToolResultMessage)
         self._reserved[call.id] = entry.payload
         self.count += 1
@@ -194,13 +194,13 @@ async def rerun(
     """
     active = conversation.branch
     entries = conversation.entries(branch)
-    begin = _find_first_answer(entries)
+    start = _find_first_response(entries)
     results = RecordedResults(entries)
     agent = make(results)
-    conversation.fork(name, at=entries[begin - 1])
+    conversation.fork(name, at=entries[start - 1])
     conversation.switch(name)
     try:
-        stopped = await _repeat_input(agent, entries[begin:], on_event)
+        stopped = await _repeat_input(agent, entries[start:], on_event)
         new = conversation.entries()
     finally:
         conversation.switch(active)
@@ -214,7 +214,7 @@ async def rerun(
     )
 
 
-def _find_first_answer(entries: Sequence[Entry]) -> int:
+def _find_first_response(entries: Sequence[Entry]) -> int:
     """Return the position of the first response to the user, or the end if there is none."""
     has_input = False
     for number, entry in enumerate(entries):
@@ -256,17 +256,17 @@ def _assistant_messages(entries: Iterable[Entry]) -> list[AssistantMessage]:
 
 
 def _summarise_run(entries: Sequence[Entry], price_of: Callable[[str], Price | None]) -> RunSummary:
-    answers = _assistant_messages(entries)
+    responses = _assistant_messages(entries)
     costs = [spent.cost for spent in cost_by_model(entries, price_of).values()]
     known = [cost for cost in costs if cost is not None]
     return RunSummary(
         model=current_model(entries) or "",
-        turns=len(answers),
-        calls=sum(len(answer.tool_calls) for answer in answers),
+        turns=len(responses),
+        calls=sum(len(response.tool_calls) for response in responses),
         usage=total_usage(entries),
         cost=sum(known, Decimal(0)) if known and len(known) == len(costs) else None,
         endings=_stop_reasons(entries),
-        text=next((answer.text for answer in reversed(answers) if answer.text), ""),
+        text=next((response.text for response in reversed(responses) if response.text), ""),
     )
 
 
@@ -283,12 +283,15 @@ def _stop_reasons(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def _find_divergence(
-    recorded: Sequence[AssistantMessage], new: Sequence[AssistantMessage]
+    recorded: Sequence[AssistantMessage], replayed: Sequence[AssistantMessage]
 ) -> Divergence | None:
-    for number in range(max(len(recorded), len(new))):
-        one, other = (side[number] if number < len(side) else None for side in (recorded, new))
-        if one is None or other is None or _comparable_content(one) != _comparable_content(other):
-            return Divergence(number + 1, one, other)
+    for number in range(max(len(recorded), len(replayed))):
+        old, new = (
+            messages[number] if number < len(messages) else None
+            for messages in (recorded, replayed)
+        )
+        if old is None or new is None or _comparable_content(old) != _comparable_content(new):
+            return Divergence(number + 1, old, new)
     return None
 
 

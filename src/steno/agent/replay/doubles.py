@@ -105,15 +105,15 @@ class ReplayState:
         """Continue after an entry of the loop if it is the recorded one. Raises ReplayEnded."""
         record = self.recorded_run.record
         if not self.is_over and record is not None:
-            is_entry, is_digest = entry == record.entry, digest == record.digest
-            if is_entry and is_digest:
+            has_same_entry, has_same_digest = entry == record.entry, digest == record.digest
+            if has_same_entry and has_same_digest:
                 self.made_count += not self._is_copying
                 self._advance()
                 return
             if self._is_copying:
                 raise ReplayEnded("this is taken in another way", place="replay")
-            self.is_tampered = is_entry or is_digest
-            self.attempt = None if is_entry else self.attempt or entry
+            self.is_tampered = has_same_entry or has_same_digest
+            self.attempt = None if has_same_entry else self.attempt or entry
         self.is_over = True
         raise ReplayEnded("nothing more is recorded in this run", place="replay")
 
@@ -157,12 +157,14 @@ class ReplayState:
     def check_next(self, entry: Entry) -> None:
         """Prepare for the entry after one that was just recorded. Raises ReplayStopped."""
         self.copy_given()
-        coming = self.recorded_run.next
-        if coming is None:
+        next_entry = self.recorded_run.next
+        if next_entry is None:
             return
-        if is_not_run(coming) and not is_not_run(entry) and not is_partial(entry, coming):
+        if is_not_run(next_entry) and not is_not_run(entry) and not is_partial(entry, next_entry):
             raise ReplayStopped
-        if is_stopped(coming) and isinstance(self.recorded_run.call_of(coming), InvalidToolCall):
+        if is_stopped(next_entry) and isinstance(
+            self.recorded_run.call_of(next_entry), InvalidToolCall
+        ):
             self.stop()  # no gate and no runner sees an invalid call
 
     def end_as_killed(self) -> Never:
@@ -337,9 +339,9 @@ class RecordedGate:
         """Record the decisions about a call again. Raises ReplayEnded if there are none."""
         recorded_run = self._state.recorded_run
         while (
-            about := recorded_run.next_about(call.id)
-        ) is not None and about is recorded_run.next:
-            approval = about.payload
+            entry := recorded_run.next_about(call.id)
+        ) is not None and entry is recorded_run.next:
+            approval = entry.payload
             if not isinstance(approval, Approval):
                 break
             recorder.record_decision(
@@ -348,11 +350,11 @@ class RecordedGate:
                 actor=approval.actor,
                 rule=approval.rule,
                 reason=approval.reason,
-                audit=about.audit,
+                audit=entry.audit,
             )
             if approval.status is not ApprovalStatus.PENDING:
                 return self._build_decision(call, approval)
-        if about is None or isinstance(about.payload, Approval) or not is_made_by_run(about):
+        if entry is None or isinstance(entry.payload, Approval) or not is_made_by_run(entry):
             self._state.end_as_killed()
         return GateDecision(True)  # it was refused: its result needed no decision
 
@@ -417,8 +419,8 @@ class RecordedTool:
     @property
     def capability(self) -> Capability:
         """What the record of this turn shows: whether its calls ran together with others."""
-        reads = self.definition.name in self._state.recorded_run.read_only_tools()
-        return Capability.READ if reads else Capability.EXECUTE
+        is_reader = self.definition.name in self._state.recorded_run.read_only_tools()
+        return Capability.READ if is_reader else Capability.EXECUTE
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return nothing: no rule is applied."""

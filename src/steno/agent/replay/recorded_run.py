@@ -87,7 +87,7 @@ def is_outcome_unknown(entry: Entry) -> bool:
     return entry.decision is not None and _cancel_code(entry) == ResultCode.OUTCOME_UNKNOWN
 
 
-def is_partial(entry: Entry, coming: Entry | None) -> bool:
+def is_partial(entry: Entry, following: Entry | None) -> bool:
     """Return whether a response was cut off, so that its calls were not run."""
     message = entry.payload
     if (
@@ -95,7 +95,7 @@ def is_partial(entry: Entry, coming: Entry | None) -> bool:
         or message.stop_reason not in _PARTIAL_STOP_REASONS
     ):
         return False
-    return not message.tool_calls or coming is None or is_not_run(coming)
+    return not message.tool_calls or following is None or is_not_run(following)
 
 
 def _cancel_code(entry: Entry) -> str | None:
@@ -131,12 +131,12 @@ def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload
             return payload
 
 
-def _states_the_same(made: ToolResultMessage, recorded: ToolResultMessage) -> bool:
+def _states_the_same(replayed: ToolResultMessage, recorded: ToolResultMessage) -> bool:
     """Return whether two results of the agent answer the same call for the same reason."""
-    code = result_code(made)
+    code = result_code(replayed)
     if code is None or not _repeats_its_text(recorded):
         return False
-    if (made.tool_call_id, made.outcome) != (recorded.tool_call_id, recorded.outcome):
+    if (replayed.tool_call_id, replayed.outcome) != (recorded.tool_call_id, recorded.outcome):
         return False
     if recorded.outcome is Outcome.CANCELLED:
         return code == (result_code(recorded) or _code_of_sentence(recorded))
@@ -151,8 +151,8 @@ def _repeats_its_text(result: ToolResultMessage) -> bool:
     return is_agent_result(result) and failure is not None and result.failure == failure
 
 
-def _is_same_repair(made: Repair, recorded: Repair) -> bool:
-    return (made.code, made.target) == (recorded.code, recorded.target)
+def _is_same_repair(replayed: Repair, recorded: Repair) -> bool:
+    return (replayed.code, replayed.target) == (recorded.code, recorded.target)
 
 
 def _call_id_of(entry: Entry) -> str | None:
@@ -285,14 +285,20 @@ class _CallHistory:
     """The decisions and the result of one call of a turn, by position."""
 
     def __init__(self, entries: Sequence[Entry], call_id: str) -> None:
-        about = [(n, entry) for n, entry in enumerate(entries) if _call_id_of(entry) == call_id]
-        decided = [(n, entry.payload) for n, entry in about if isinstance(entry.payload, Approval)]
-        results = [(n, e) for n, e in about if isinstance(e.payload, ToolResultMessage)]
-        self._first_decided = decided[0][0] if decided else inf
-        self._last_decided = decided[-1][0] if decided else -1
+        own_entries = [
+            (n, entry) for n, entry in enumerate(entries) if _call_id_of(entry) == call_id
+        ]
+        decisions = [
+            (n, entry.payload) for n, entry in own_entries if isinstance(entry.payload, Approval)
+        ]
+        results = [(n, e) for n, e in own_entries if isinstance(e.payload, ToolResultMessage)]
+        self._first_decided = decisions[0][0] if decisions else inf
+        self._last_decided = decisions[-1][0] if decisions else -1
         self._ended: float = results[0][0] if results else inf
         self._result = results[0][1] if results else None
-        self.was_run_again = ApprovalStatus.APPROVED in [one.status for _, one in decided[:-1]]
+        self.was_run_again = ApprovalStatus.APPROVED in [
+            approval.status for _, approval in decisions[:-1]
+        ]
         """Whether it was decided about again after an approval, as only readers are."""
 
     def ran_with(self, later: _CallHistory) -> bool:
@@ -311,27 +317,33 @@ class _CallHistory:
 
 def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple[Record, ...]:
     """Return the records of a branch, after those of the branches that it began in."""
-    begun: dict[str, str | None] = {MAIN_BRANCH: None}
-    homes: dict[str, Record] = {}
+    fork_points: dict[str, str | None] = {MAIN_BRANCH: None}
+    records_by_id: dict[str, Record] = {}
     for record in written:
         if record.entry is None:
-            begun.setdefault(record.branch, record.at)
+            fork_points.setdefault(record.branch, record.at)
         else:
-            homes[record.entry.id] = record
+            records_by_id[record.entry.id] = record
     name = (
-        next(reversed(homes.values())).branch if branch is None and homes else branch or MAIN_BRANCH
+        next(reversed(records_by_id.values())).branch
+        if branch is None and records_by_id
+        else branch or MAIN_BRANCH
     )
-    if name not in begun:
+    if name not in fork_points:
         raise Missing("there is none of this name", place="branch", code="branch_missing")
-    ends: dict[str, float] = {name: inf}
-    while (at := begun[name]) is not None:
-        home = homes.get(at)
-        if home is None or home.branch in ends or home.branch not in begun:
+    last_seq: dict[str, float] = {name: inf}
+    while (at := fork_points[name]) is not None:
+        origin = records_by_id.get(at)
+        if origin is None or origin.branch in last_seq or origin.branch not in fork_points:
             raise Damaged(
                 "what it begins behind is not there", place="branch", code="fork_point_missing"
             )
-        name = home.branch
-        ends[name] = home.seq
+        name = origin.branch
+        last_seq[name] = origin.seq
     return tuple(
-        [record for record in written if record.entry and record.seq <= ends.get(record.branch, 0)]
+        [
+            record
+            for record in written
+            if record.entry and record.seq <= last_seq.get(record.branch, 0)
+        ]
     )

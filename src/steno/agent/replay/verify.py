@@ -77,8 +77,10 @@ class ReplayDifference(NamedTuple):
         return () if self.came is None else _find_changed_fields(self.recorded, self.came)
 
     def __str__(self) -> str:
-        what = "; ".join(map(str, self.parts)) or "it is not the entry that its digest was made of"
-        return f"entry #{self.number} ({self.recorded.id}): {what}"
+        fields = (
+            "; ".join(map(str, self.parts)) or "it is not the entry that its digest was made of"
+        )
+        return f"entry #{self.number} ({self.recorded.id}): {fields}"
 
 
 @final
@@ -116,16 +118,16 @@ async def replay(
 
 
 def _check_records(records: object) -> tuple[Record, ...]:
-    found: tuple[Any, ...] = tuple(records) if isinstance(records, Iterable) else (records,)
-    others = {type(record).__name__ for record in found if not isinstance(record, Record)}
-    if others:
-        kind = " or ".join(sorted(others))
+    values: tuple[Any, ...] = tuple(records) if isinstance(records, Iterable) else (records,)
+    wrong_types = {type(record).__name__ for record in values if not isinstance(record, Record)}
+    if wrong_types:
+        kind = " or ".join(sorted(wrong_types))
         raise InvalidValue(
             f"takes the records of a session, not {kind}; store.records(id)?",
             place="replay",
             code="not_records",
         )
-    return found
+    return values
 
 
 @final
@@ -137,7 +139,7 @@ class _Replayer:
         self._state = ReplayState(recorded_run)
         self._on_event = on_event
         self._agent: Agent | None = None
-        self._roles: tuple[str, str | None] = ("", None)
+        self._identity: tuple[str, str | None] = ("", None)
         """The name of the model in the record, and the actor."""
         self._tools = [
             RecordedTool(self._state, name) for name in recorded_run.tools if is_tool_name(name)
@@ -169,8 +171,8 @@ class _Replayer:
         actor, origin = audit.get("actor"), audit.get("origin")
         roles = (self._next_model(), actor if isinstance(actor, str) else None)
         # A killed program has lost its memory; an agent that ended well remembers what it read.
-        if self._agent is None or state.is_over or roles != self._roles:
-            self._agent, self._roles = self._new_agent(*roles), roles
+        if self._agent is None or state.is_over or roles != self._identity:
+            self._agent, self._identity = self._new_agent(*roles), roles
         state.is_over = False
         prompt = payload if isinstance(payload, UserMessage) else None
         task = asyncio.ensure_future(
@@ -224,7 +226,7 @@ class _Replayer:
         for entry in self._recorded_run.remaining():
             if not isinstance(entry.payload, UserMessage) or not is_made_by_run(entry):
                 return
-            if (entry.audit or {}).get("actor") != self._roles[1]:
+            if (entry.audit or {}).get("actor") != self._identity[1]:
                 return
             self._agent.steer(entry.payload, SteeringPolicy.AFTER_CALLS)
 

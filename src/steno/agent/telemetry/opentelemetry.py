@@ -171,9 +171,9 @@ class OpenTelemetry:
             attributes=attributes,
             record_exception=False,
             set_status_on_exception=False,
-        ) as begun:
+        ) as otel_span:
             span = _OpenTelemetrySpan(
-                begun, captures=self._captures_content and begun.is_recording()
+                otel_span, captures_content=self._captures_content and otel_span.is_recording()
             )
             try:
                 yield span
@@ -207,9 +207,9 @@ class _Histograms:
 class _OpenTelemetrySpan:
     """A span that has begun, and its metrics."""
 
-    def __init__(self, span: trace.Span, *, captures: bool) -> None:
+    def __init__(self, span: trace.Span, *, captures_content: bool) -> None:
         self._span = span
-        self.captures_content: Final = captures
+        self.captures_content: Final = captures_content
         """Whether the span holds content."""
         self._histograms: _Histograms | None = None
         self._labels: SpanAttributes = {}
@@ -236,11 +236,11 @@ class _OpenTelemetrySpan:
             case RunResult():
                 self._end_run(result)
             case AssistantMessage():
-                named = _without_none({"gen_ai.response.model": response_model})
-                self._labels |= named
+                model_attribute = _without_none({"gen_ai.response.model": response_model})
+                self._labels |= model_attribute
                 self._usage = result.usage
                 self.set(
-                    named
+                    model_attribute
                     | _without_none({"gen_ai.response.id": response_id})
                     | _response_attributes(result)
                 )
@@ -295,7 +295,12 @@ class _OpenTelemetrySpan:
 
 def _without_none(*attributes: Mapping[str, Any]) -> SpanAttributes:
     """Join attributes, without those that have no value."""
-    return {name: value for some in attributes for name, value in some.items() if value is not None}
+    return {
+        name: value
+        for mapping in attributes
+        for name, value in mapping.items()
+        if value is not None
+    }
 
 
 def _operation_attributes(name: str) -> SpanAttributes:
@@ -304,12 +309,12 @@ def _operation_attributes(name: str) -> SpanAttributes:
 
 def _model_attributes(model: str, requested: str = "") -> dict[str, str | None]:
     """Return provider and model; `requested` is the exact name where it is known."""
-    named = _MODEL_NAME.fullmatch(model)
-    assert named is not None
-    vendor: str = named["vendor"] or _OTHER
+    match = _MODEL_NAME.fullmatch(model)
+    assert match is not None
+    vendor: str = match["vendor"] or _OTHER
     return {
         "gen_ai.provider.name": _PROVIDER_NAMES.get(vendor, vendor),
-        "gen_ai.request.model": requested or named["model"] or None,
+        "gen_ai.request.model": requested or match["model"] or None,
     }
 
 
@@ -339,12 +344,12 @@ def _response_attributes(message: AssistantMessage) -> SpanAttributes:
 
 def _input_attributes(request: Request) -> SpanAttributes:
     system = [message for message in request.messages if isinstance(message, SystemMessage)]
-    others = [message for message in request.messages if not isinstance(message, SystemMessage)]
+    messages = [message for message in request.messages if not isinstance(message, SystemMessage)]
     instructions = [build_part_json(block) for message in system for block in message.content]
     return _without_none(
         {
             "gen_ai.input.messages": _encode_attribute(
-                [build_message_json(message) for message in others]
+                [build_message_json(message) for message in messages]
             ),
             "gen_ai.system_instructions": _encode_attribute(instructions) if instructions else None,
         }
@@ -395,8 +400,8 @@ def build_part_json(block: Block) -> JsonDict:
         case FileReference():
             return {"type": "file_reference", "path": block.path}
         case Resource():
-            named = {"type": "resource", "uri": block.uri}
-            return named if block.text is None else named | {"content": block.text}
+            part = {"type": "resource", "uri": block.uri}
+            return part if block.text is None else part | {"content": block.text}
         case Opaque():
             return {"type": "opaque", "kind": block.kind}
         case _:

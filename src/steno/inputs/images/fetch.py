@@ -88,28 +88,28 @@ async def fetch_image(
 ) -> FetchedImage:
     """Fetch what is at an address. Raises ToolFailed if that is not allowed or does not work."""
     loop = asyncio.get_running_loop()
-    left_s = limits.timeout_s
-    allowed: dict[str, None] = {}
-    before: _ImageAddress | None = None
+    remaining_s = limits.timeout_s
+    rules: dict[str, None] = {}
+    previous: _ImageAddress | None = None
     address = _parse_address(url)
     for _ in range(limits.max_redirects + 1):
         name = strip_url_secrets(address.url) or "image"
         rule = await context.require_permission("fetch", Capability.NETWORK, address.url, name=name)
-        allowed[rule] = None
+        rules[rule] = None
         context.report_progress(f"fetching {name}")
-        began = loop.time()
+        started_at = loop.time()
         try:
-            async with asyncio.timeout(left_s):
-                await _check_not_private(address, before, host_lookup)
-                found = await _request_image(address, transport, limits.max_bytes)
+            async with asyncio.timeout(remaining_s):
+                await _check_not_private(address, previous, host_lookup)
+                result = await _request_image(address, transport, limits.max_bytes)
         except TimeoutError as exc:
             raise address.error(
                 f"took longer than {limits.timeout_s:g} s", code="fetch_timeout"
             ) from exc
-        if isinstance(found, bytes):
-            return FetchedImage(found, ", ".join(allowed))
-        left_s -= loop.time() - began
-        before, address = address, _redirect_target(address, found)
+        if isinstance(result, bytes):
+            return FetchedImage(result, ", ".join(rules))
+        remaining_s -= loop.time() - started_at
+        previous, address = address, _redirect_target(address, result)
     raise _parse_address(url).error(
         f"was redirected more than {limits.max_redirects} times", code="too_many_redirects"
     )
@@ -173,12 +173,12 @@ def _parse_address(url: str) -> _ImageAddress:
             code="url_has_dot_steps",
             place=f"image at {host}",
         )
-    place = f"[{host}]" if ":" in host else host
+    netloc = f"[{host}]" if ":" in host else host
     if port not in {None, _DEFAULT_PORTS[parts.scheme]}:
-        place += f":{port}"
+        netloc += f":{port}"
     query = f"?{quote(parts.query, safe=_UNESCAPED_CHARACTERS)}" if parts.query else ""
     path = quote(parts.path or "/", safe=_UNESCAPED_CHARACTERS)
-    return _ImageAddress(parts.scheme, host, f"{parts.scheme}://{place}{path}{query}")
+    return _ImageAddress(parts.scheme, host, f"{parts.scheme}://{netloc}{path}{query}")
 
 
 def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
@@ -229,13 +229,13 @@ def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
 
 def _is_public(host: str) -> bool:
     """Tell whether an address is reachable from everywhere; a name is taken to be."""
-    found = _parse_ip(host)
-    if isinstance(found, IPv6Address):
-        inner = _embedded_ipv4(found)
-        if inner is None and found not in _GLOBAL_UNICAST:
+    address = _parse_ip(host)
+    if isinstance(address, IPv6Address):
+        ipv4 = _embedded_ipv4(address)
+        if ipv4 is None and address not in _GLOBAL_UNICAST:
             return False
-        found = inner or found
-    return found is None or (found.is_global and not found.is_multicast)
+        address = ipv4 or address
+    return address is None or (address.is_global and not address.is_multicast)
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
@@ -282,8 +282,8 @@ def _check_headers(response: HttpResponse, address: _ImageAddress, max_bytes: in
 
 async def _read_body(response: HttpResponse, address: _ImageAddress, max_bytes: int) -> bytes:
     data = bytearray()
-    while piece := await response.read():
-        data += piece
+    while chunk := await response.read():
+        data += chunk
         if len(data) > max_bytes:
             raise _too_large_error(address, max_bytes)
     return bytes(data)

@@ -147,9 +147,9 @@ def check_image_type(data: bytes) -> str:
         )
     if found := _detect_type(data):
         return found
-    what = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
+    kind = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
     raise BadImage(
-        f"is {what if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be",
+        f"is {kind if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be",
         code="not_an_image",
     )
 
@@ -256,8 +256,8 @@ _WEBP_HEADER_BYTES: Final = 12
 
 def is_pixels_only(data: bytes, mime_type: str) -> bool:
     """Tell whether a file of this type holds nothing but its pixels; False if that is unclear."""
-    walk = _CHECKS.get(mime_type)
-    return walk is not None and walk(data)
+    check = _CHECKS.get(mime_type)
+    return check is not None and check(data)
 
 
 def has_too_many_scans(data: bytes) -> bool:
@@ -265,13 +265,13 @@ def has_too_many_scans(data: bytes) -> bool:
 
     A scan that changes nothing takes a hundred bytes, and as long as any other.
     """
-    place, scans = 2, 0
-    while scans <= _MAX_SCANS and (found := _JPEG_MARKER.search(data, place)) is not None:
-        marker, place = found[1][0], found.end()
+    offset, scans = 2, 0
+    while scans <= _MAX_SCANS and (found := _JPEG_MARKER.search(data, offset)) is not None:
+        marker, offset = found[1][0], found.end()
         if marker == _JPEG_END:
             break
         scans += marker == _JPEG_SCAN
-        place += int.from_bytes(data[place : place + 2])
+        offset += int.from_bytes(data[offset : offset + 2])
     return scans > _MAX_SCANS
 
 
@@ -283,29 +283,29 @@ def is_lossy_webp(data: bytes) -> bool:
 def _is_pixels_only_png(data: bytes) -> bool:
     if data[_PNG_DEPTH_OFFSET : _PNG_DEPTH_OFFSET + 1] > b"\x08":
         return False
-    place = _PNG_HEADER_BYTES
-    while place + 12 <= len(data):
-        kind = data[place + 4 : place + 8]
-        place += 12 + int.from_bytes(data[place : place + 4])
+    offset = _PNG_HEADER_BYTES
+    while offset + 12 <= len(data):
+        kind = data[offset + 4 : offset + 8]
+        offset += 12 + int.from_bytes(data[offset : offset + 4])
         if kind not in _PNG_CHUNKS:
             return False
         if kind == b"IEND":
-            return place == len(data)
+            return offset == len(data)
     return False
 
 
 def _is_pixels_only_jpeg(data: bytes) -> bool:
-    place = 2
-    while place + 4 <= len(data) and data[place] == 0xFF:
-        marker = data[place + 1]
-        length = int.from_bytes(data[place + 2 : place + 4])
-        if not _is_plain_segment(marker, length, data[place + 4 : place + 9]):
+    offset = 2
+    while offset + 4 <= len(data) and data[offset] == 0xFF:
+        marker = data[offset + 1]
+        length = int.from_bytes(data[offset + 2 : offset + 4])
+        if not _is_plain_segment(marker, length, data[offset + 4 : offset + 9]):
             return False
-        place += 2 + length
+        offset += 2 + length
         if marker == _JPEG_SCAN:
-            place = _scan_end(data, place)
-            if data[place : place + 2] == bytes((0xFF, _JPEG_END)):
-                return place + 2 == len(data)
+            offset = _scan_end(data, offset)
+            if data[offset : offset + 2] == bytes((0xFF, _JPEG_END)):
+                return offset + 2 == len(data)
     return False
 
 
@@ -317,12 +317,12 @@ def _is_plain_segment(marker: int, length: int, name: bytes) -> bool:
     return marker in _JPEG_TABLES or marker in _JPEG_FRAMES
 
 
-def _scan_end(data: bytes, place: int) -> int:
+def _scan_end(data: bytes, offset: int) -> int:
     """Return where the next marker stands behind the data of a scan."""
-    while (place := data.find(0xFF, place)) >= 0 and place + 1 < len(data):
-        if data[place + 1] not in _JPEG_STUFFED:
-            return place
-        place += 2
+    while (offset := data.find(0xFF, offset)) >= 0 and offset + 1 < len(data):
+        if data[offset + 1] not in _JPEG_STUFFED:
+            return offset
+        offset += 2
     return len(data)
 
 
@@ -332,11 +332,11 @@ def _is_pixels_only_webp(data: bytes) -> bool:
 
 
 def _webp_chunks(data: bytes) -> Iterator[bytes]:
-    place = _WEBP_HEADER_BYTES
-    while place < len(data):
-        yield data[place : place + 4]
-        length = int.from_bytes(data[place + 4 : place + 8], "little")
-        place += 8 + length + length % 2
+    offset = _WEBP_HEADER_BYTES
+    while offset < len(data):
+        yield data[offset : offset + 4]
+        length = int.from_bytes(data[offset + 4 : offset + 8], "little")
+        offset += 8 + length + length % 2
 
 
 _CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
@@ -378,14 +378,14 @@ def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, li
     pixels = _shrink(_convert_to_plain_mode(image), max_edge)
     if max(pixels.size) < max(size):
         changed.append("shrunk")
-    turn = _TRANSPOSES.get(_read_orientation(image))
-    if turn is not None:
-        pixels = pixels.transpose(Transpose(turn))
+    transpose = _TRANSPOSES.get(_read_orientation(image))
+    if transpose is not None:
+        pixels = pixels.transpose(Transpose(transpose))
         changed.append("turned upright")
-    before = pixels
+    unconverted = pixels
     if profile and pixels.mode in _PROFILED_MODES:
         pixels = _convert_to_srgb(pixels, profile)
-    if pixels is not before or mode not in _PLAIN_MODES:
+    if pixels is not unconverted or mode not in _PLAIN_MODES:
         changed.append("colours converted")
     pixels = pixels.copy() if pixels.mode in {"L", "RGB", "RGBA"} else pixels.convert("RGB")
     pixels.info.clear()  # what is left there would be written: comments, profiles, resolution
@@ -454,8 +454,8 @@ def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
         return image
     import PIL.Image  # noqa: PLC0415 - it is loaded by now
 
-    paper = PIL.Image.new("RGBA", image.size, "white")
-    return PIL.Image.alpha_composite(paper, image).convert("RGB")
+    background = PIL.Image.new("RGBA", image.size, "white")
+    return PIL.Image.alpha_composite(background, image).convert("RGB")
 
 
 # -- encoding -------------------------------------------------------------------------------------

@@ -97,25 +97,25 @@ class ImageResolver:
                     code="no_vision",
                     place=name,
                 )
-            is_read = image.mode is RecognitionMode.OCR or bool(no_vision.text)
+            uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision.text)
             fallback = no_vision.text if image.mode is RecognitionMode.AUTO else ""
-            if is_read and self._ocr is None:
+            if uses_ocr and self._ocr is None:
                 raise _ImageFailed(
                     f"{f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}",
                     code="no_ocr",
                     place=name,
                 )
-            taken = await self._load_bytes(image, context)
-            name = image_name(image, taken.path)
-            if taken.allowed_by is not None:
-                details["allowed_by"] = taken.allowed_by
-            if taken.path is not None:
-                details["path"] = taken.path
+            loaded = await self._load_bytes(image, context)
+            name = image_name(image, loaded.path)
+            if loaded.allowed_by is not None:
+                details["allowed_by"] = loaded.allowed_by
+            if loaded.path is not None:
+                details["path"] = loaded.path
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": no_vision.kind}
-            if is_read:
-                return await self._recognise(name, taken.data, details, context)
-            return await self._show_or_recognise(name, image.mode, taken.data, details, context)
+            if uses_ocr:
+                return await self._recognise(name, loaded.data, details, context)
+            return await self._show_or_recognise(name, image.mode, loaded.data, details, context)
         except _ImageFailed as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code, details=details)
 
@@ -136,14 +136,14 @@ class ImageResolver:
             details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
             try:
                 return await self._recognise(name, data, details, context)
-            except _ImageFailed as other:
-                if (other.code, other.message) == (exc.code, exc.message):
+            except _ImageFailed as ocr_error:
+                if (ocr_error.code, ocr_error.message) == (exc.code, exc.message):
                     raise
                 raise _ImageFailed(
-                    f"{exc.message}; it cannot be sent as text either: {other.message}",
+                    f"{exc.message}; it cannot be sent as text either: {ocr_error.message}",
                     code=exc.code,
                     place=name,
-                ) from other
+                ) from ocr_error
 
     def _no_vision_reason(self, context: ResolveContext) -> _NoVisionReason:
         """Return why the model sees no images; with an empty text if it does."""
@@ -156,30 +156,30 @@ class ImageResolver:
         return _NoVisionReason(_NO_VISION, "" if self._limits.types else "the API takes no images")
 
     async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> ResolvedReference:
-        began = self._clock()
+        started_at = self._clock()
         try:
             prepared = await asyncio.to_thread(prepare_for_model, data, self._limits)
         except (BadImage, ImportError) as exc:
             raise _unprepared_error(exc, name) from exc
-        took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
+        timing = {"used": "vision", "duration_s": round(self._clock() - started_at, 3)}
         return ResolvedReference(
-            content=(prepared.image,), details=details | took | prepared.details
+            content=(prepared.image,), details=details | timing | prepared.details
         )
 
     async def _recognise(
         self, name: str, data: bytes, details: dict[str, Any], context: ResolveContext
     ) -> ResolvedReference:
         assert self._ocr is not None
-        began = self._clock()
+        started_at = self._clock()
         try:
             details |= await asyncio.to_thread(describe_image, data)
             details["used"] = "ocr"
             context.report_progress(f"recognising the text in {name}")
-            found = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
+            recognised = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
         except (BadImage, ImportError) as exc:
             raise _unprepared_error(exc, name) from exc
         except Unrecognised as exc:
-            details["duration_s"] = round(self._clock() - began, 3)
+            details["duration_s"] = round(self._clock() - started_at, 3)
             if isinstance(exc, OcrEngineFailed):
                 details["engine"] = exc.engine
             raise _ImageFailed(
@@ -189,15 +189,15 @@ class ImageResolver:
                 place=name,
             ) from exc
         details |= {
-            "engine": found.engine,
-            "confidence": found.confidence,
-            "language": found.language,
-            "duration_s": round(found.duration_s, 3),
+            "engine": recognised.engine,
+            "confidence": recognised.confidence,
+            "language": recognised.language,
+            "duration_s": round(recognised.duration_s, 3),
         }
         return ResolvedReference(
-            content=(Text(format_ocr_text(name, found)),),
+            content=(Text(format_ocr_text(name, recognised)),),
             details=details,
-            note=build_ocr_note(name, found, details.get("fallback")),
+            note=build_ocr_note(name, recognised, details.get("fallback")),
         )
 
     # -- loading -----------------------------------------------------------------------------
@@ -238,8 +238,8 @@ class ImageResolver:
         allowed_by = await context.require_permission(
             "read", Capability.READ, name, name=shown_name
         )
-        read = partial(self._workspace.strict.read_file, name, max_bytes=MAX_IMAGE_FILE_BYTES)
-        return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
+        read_file = partial(self._workspace.strict.read_file, name, max_bytes=MAX_IMAGE_FILE_BYTES)
+        return _ImageBytes(await asyncio.to_thread(read_file), allowed_by, name)
 
     async def _fetch(self, url: str, context: ResolveContext) -> _ImageBytes:
         if self._transport is None:
@@ -260,15 +260,15 @@ class ImageResolver:
     def is_current(self, image: Image, resolution: Resolution, context: ResolveContext) -> bool:
         """Tell whether an earlier result can be used for the current model."""
         details = resolution.details or {}
-        is_blind = bool(self._no_vision_reason(context).text)
+        sees_no_images = bool(self._no_vision_reason(context).text)
         if details.get("used") == "vision":
-            if is_blind and image.mode is not RecognitionMode.VISION:
+            if sees_no_images and image.mode is not RecognitionMode.VISION:
                 return False
             sent = details.get("sent")
-            return is_blind or (isinstance(sent, Mapping) and self._accepts(sent))
+            return sees_no_images or (isinstance(sent, Mapping) and self._accepts(sent))
         # What was refused, or could not be prepared, would be once more.
         if details.get("fallback_kind") == _NO_VISION and image.mode is RecognitionMode.AUTO:
-            return is_blind or context.vision is not True
+            return sees_no_images or context.vision is not True
         return True
 
     def _accepts(self, sent: Mapping[str, Any]) -> bool:
@@ -330,22 +330,22 @@ _NO_OCR_HINT: Final = (
 )
 
 
-def image_name(image: Image, place: str | None = None) -> str:
+def image_name(image: Image, workspace_path: str | None = None) -> str:
     """Return the name of an image for people and models: its path, or the last step of its URL.
 
-    `place` is the name that the workspace has for the file, once that is known.
+    `workspace_path` is the name that the workspace has for the file, once that is known.
     """
     match image.source:
         case ImageFile(path):
-            name = place or path
+            name = workspace_path or path
         case ImageUrl(url):
             name = _last_path_segment(url)
         case _:
             name = ""
-    plain = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
-    if len(plain) > _MAX_NAME_CHARACTERS:
-        plain = f"{plain[:50]}...{plain[-20:]}"
-    return plain or "image"
+    printable = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
+    if len(printable) > _MAX_NAME_CHARACTERS:
+        printable = f"{printable[:50]}...{printable[-20:]}"
+    return printable or "image"
 
 
 def _last_path_segment(url: str) -> str:

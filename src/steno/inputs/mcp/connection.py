@@ -177,18 +177,20 @@ class McpConnection:
 
     async def tools(self) -> tuple[ListedTool, ...]:
         """Return all tools. Raises ServerFailed."""
-        return await self._list_all("list_tools", decode_tools, part="tools")
+        return await self._list_all("list_tools", decode_tools, capability="tools")
 
     async def resources(self) -> tuple[ListedResource, ...]:
         """Return all resources and templates. Raises ServerFailed."""
         return (
-            *await self._list_all("list_resources", decode_resources, part="resources"),
-            *await self._list_all("list_resource_templates", decode_templates, part="resources"),
+            *await self._list_all("list_resources", decode_resources, capability="resources"),
+            *await self._list_all(
+                "list_resource_templates", decode_templates, capability="resources"
+            ),
         )
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
         """Return all prompts. Raises ServerFailed."""
-        return await self._list_all("list_prompts", decode_prompts, part="prompts")
+        return await self._list_all("list_prompts", decode_prompts, capability="prompts")
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
@@ -197,9 +199,9 @@ class McpConnection:
         self._check_sendable(tool, arguments)
         throttle = Throttle(progress)
 
-        async def report(done: float, total: float | None, message: str | None) -> None:
-            of = "" if total is None else f"/{total:g}"
-            throttle(f"{done:g}{of} {escape_text(message or '', 200)}".strip())
+        async def report(current: float, total: float | None, message: str | None) -> None:
+            total_text = "" if total is None else f"/{total:g}"
+            throttle(f"{current:g}{total_text} {escape_text(message or '', 200)}".strip())
 
         async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
@@ -254,16 +256,20 @@ class McpConnection:
             )
 
     async def _list_all(
-        self, verb: str, items_in: Callable[[Mapping[str, Any]], Iterable[T]], *, part: str
+        self,
+        verb: str,
+        decode_items: Callable[[Mapping[str, Any]], Iterable[T]],
+        *,
+        capability: str,
     ) -> tuple[T, ...]:
         """Return the items of all pages; none if the server lacks the capability."""
 
         async def send(client: McpClientSession, types: Any) -> tuple[T, ...]:
-            if getattr(client.session.server_capabilities, part, None) is None:
+            if getattr(client.session.server_capabilities, capability, None) is None:
                 return ()
             listed: list[T] = []
             async for page in self._pages(client, getattr(client.session, verb), types):
-                listed += items_in(page)
+                listed += decode_items(page)
             return tuple(listed)
 
         return await self._ask(send, timeout_s=self.spec.start_timeout_s)
@@ -387,8 +393,8 @@ class McpConnection:
             # Its last output may still arrive.
             await asyncio.wait([client.task], timeout=_STDERR_WAIT_S)
         if is_over or is_stream_broken(exc, sdk):
-            what = "the server went away in the middle of a call"
-            return build_failure(self.spec, what, code="server_gone", tail=client.tail)
+            problem = "the server went away in the middle of a call"
+            return build_failure(self.spec, problem, code="server_gone", tail=client.tail)
         self._starts = 0
         return build_failure(self.spec, "the server says no", exc.message, code="server_refused")
 
@@ -404,7 +410,7 @@ _CLOSE_TIMEOUT_S: Final = 5
 _PING_TIMEOUT_S: Final = 3
 _MAX_SERVER_REQUESTS: Final = 1_000
 """How many requests a server may send between two responses; only pings are useful."""
-_RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_heard", default=None)
+_RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_mcp_responses", default=None)
 
 
 @final
@@ -424,7 +430,7 @@ class McpClientSession:
         self._uses_old_protocol = is_older
         self._folder = folder
         self.sdk: Final = sdk
-        self._settled = asyncio.Event()
+        self._handshake_done = asyncio.Event()
         self._disconnecting = asyncio.Event()
         self._failure: ServerFailed | None = None
         self.session: Any = None
@@ -443,7 +449,7 @@ class McpClientSession:
 
     async def ready(self) -> None:
         """Wait until the handshake is done. Raises ServerFailed."""
-        await self._settled.wait()
+        await self._handshake_done.wait()
         if self._failure is not None:
             failure = self._failure
             raise ServerFailed(failure.message, code=failure.code, place=failure.place)
@@ -488,7 +494,7 @@ class McpClientSession:
     async def aclose(self) -> None:
         """End the session, and wait until the server is gone."""
         self.disconnect()
-        if not self._settled.is_set():
+        if not self._handshake_done.is_set():
             self.task.cancel()  # there was no response yet, so there is no session to close
         done, _ = await asyncio.wait([self.task], timeout=_CLOSE_TIMEOUT_S)
         if not done:
@@ -511,16 +517,16 @@ class McpClientSession:
                     # An older server refused the newer handshake first, which is no fault.
                     self.tail.clear_remarks()
                     self.session = session
-                    self._settled.set()
+                    self._handshake_done.set()
                     await self._disconnecting.wait()
         except Exception as exc:  # noqa: BLE001 - after any exception the server is gone
             self._fail_on(_first_exception(exc))
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
-        if not self._settled.is_set() and self._failure is None:
+        if not self._handshake_done.is_set() and self._failure is None:
             self._fail("it was stopped", code="server_stopped")
         self._disconnecting.set()
-        self._settled.set()
+        self._handshake_done.set()
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         if self._spec.command:
@@ -565,14 +571,14 @@ class McpClientSession:
 
     def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
         """Keep why the server cannot be asked: for the tasks that wait, or among its remarks."""
-        if self._settled.is_set():
+        if self._handshake_done.is_set():
             self.tail.add_remark(self._spec.redact_secrets(reason))
         else:
-            what = "cannot be started"
+            problem = "cannot be started"
             if self._spec.url:
                 address = self._spec.redact_secrets(strip_url_secrets(self._spec.url) or "its url")
-                what = f"{address} cannot be {'used' if was_reached else 'reached'}"
-            self._failure = build_failure(self._spec, what, reason, code=code, tail=self.tail)
+                problem = f"{address} cannot be {'used' if was_reached else 'reached'}"
+            self._failure = build_failure(self._spec, problem, reason, code=code, tail=self.tail)
 
 
 class _RecordingDispatcher:
@@ -586,7 +592,7 @@ class _RecordingDispatcher:
     async def run(self, on_request: Callable[..., Any], *args: Any, **options: Any) -> None:
         scope = self._client.sdk.anyio.CancelScope()
 
-        async def counted(*asked: Any) -> Any:
+        async def handle_request(*arguments: Any) -> Any:
             # Each is a task that waits until the server reads the response, which may never happen.
             self._request_count += 1
             if self._request_count > _MAX_SERVER_REQUESTS:
@@ -594,11 +600,11 @@ class _RecordingDispatcher:
                     f"it asked us {_MAX_SERVER_REQUESTS:,} things, and answered nothing"
                 )
                 scope.cancel()
-            return await on_request(*asked)
+            return await on_request(*arguments)
 
         try:
             with scope:
-                await self._inner.run(counted, *args, **options)
+                await self._inner.run(handle_request, *args, **options)
         finally:
             self._client.disconnect()
 
@@ -614,12 +620,17 @@ class _RecordingDispatcher:
 
 
 def build_failure(
-    spec: McpServerSpec, what: str, reason: str = "", *, code: str, tail: StderrTail | None = None
+    spec: McpServerSpec,
+    problem: str,
+    reason: str = "",
+    *,
+    code: str,
+    tail: StderrTail | None = None,
 ) -> ServerFailed:
     """Return an error that tells what went wrong with a server, why, and its last output."""
     # Redacted before it is cut: half of a secret would not be found.
     shown = escape_text(spec.redact_secrets(reason))
-    parts = [what, shown, spec.redact_secrets(str(tail or ""))]
+    parts = [problem, shown, spec.redact_secrets(str(tail or ""))]
     message = ": ".join([part for part in parts if part])
     return ServerFailed(message, code=code, place=f"mcp {spec.name}")
 
@@ -667,12 +678,12 @@ class Throttle:
         self._callback = callback
         self._now = now
         self._next_at = now()
-        self._waiting: str | None = None
+        self._pending: str | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, text: str) -> None:
         """Pass a text on, now or later, unless a newer one replaces it."""
-        self._waiting = text
+        self._pending = text
         left_s = self._next_at - self._now()
         if left_s <= 0:
             self._flush()
@@ -683,8 +694,8 @@ class Throttle:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiting is not None:
-            text, self._waiting = self._waiting, None
+        if self._pending is not None:
+            text, self._pending = self._pending, None
             self._next_at = self._now() + THROTTLE_INTERVAL_S
             self._callback(text)
 

@@ -37,11 +37,13 @@ def _original_environment() -> dict[bytes, bytes]:
     """Return the environment as it was given to us: Python may have put a variable into it."""
     try:
         # Every server waits for this: to load pathlib would take as long as all the rest.
-        with open("/proc/self/environ", "rb") as given:  # noqa: PTH123
-            entries = given.read().split(b"\0")
+        with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
+            entries = file.read().split(b"\0")
     except OSError:  # there are systems without
         return dict(os.environb)
-    return {name: value for name, sign, value in [one.partition(b"=") for one in entries] if sign}
+    return {
+        name: value for name, sign, value in [entry.partition(b"=") for entry in entries] if sign
+    }
 
 
 if __name__ == "__main__":

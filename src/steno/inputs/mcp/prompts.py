@@ -40,7 +40,7 @@ _UNTYPEABLE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_-]+):([A-Za-z0-9_.-]+)(?:\s+(.*))?", re.DOTALL)
 _QUOTED_VALUE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 # A quote without another one goes on to the end: to look behind each again would take for ever.
-_WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*(?P<end>"|\\?\Z))+', re.DOTALL)
+_ARGUMENT: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*(?P<end>"|\\?\Z))+', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 _NAMED_VALUE: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
 
@@ -68,7 +68,7 @@ class PromptCommand(NamedTuple):
     """A parsed command."""
 
     command: str
-    named: Mapping[str, str] = {}
+    named_arguments: Mapping[str, str] = {}
     positional: tuple[str, ...] = ()
 
     @property
@@ -103,14 +103,16 @@ async def _list_server_prompts(server: McpServer) -> McpPrompts:
     offered = [by_name[name] for name in sorted(by_name)]
     notes: list[str] = []
     if len(offered) > MAX_PROMPTS:
-        left = len(offered) - MAX_PROMPTS
-        notes.append(f"mcp {server.name}: {left:,} prompts are left out, there are too many")
-    wanted = Counter([_typeable_name(prompt.name) for prompt in offered])
-    made = [
-        _build_prompt(server.name, prompt, is_shared=wanted[_typeable_name(prompt.name)] > 1)
+        omitted_count = len(offered) - MAX_PROMPTS
+        notes.append(
+            f"mcp {server.name}: {omitted_count:,} prompts are left out, there are too many"
+        )
+    name_counts = Counter([_typeable_name(prompt.name) for prompt in offered])
+    built = [
+        _build_prompt(server.name, prompt, is_shared=name_counts[_typeable_name(prompt.name)] > 1)
         for prompt in offered[:MAX_PROMPTS]
     ]
-    return McpPrompts(tuple(made), tuple(notes))
+    return McpPrompts(tuple(built), tuple(notes))
 
 
 def _build_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> McpPrompt:
@@ -155,28 +157,28 @@ def parse_prompt_command(text: str) -> PromptCommand | None:
         return None
     command = f"/{found[1]}:{found[2]}"
     rest = found[3] or ""
-    named: dict[str, str] = {}
+    named_arguments: dict[str, str] = {}
     positional: list[str] = []
-    for match in _WORD.finditer(rest):
-        word = match[0]
+    for match in _ARGUMENT.finditer(rest):
+        token = match[0]
         if match["end"] not in (None, '"'):
             raise InvalidValue(
                 'a " has no other one; write \\" inside of quotes',
                 code="quote_not_closed",
                 place=command,
             )
-        pair = _NAMED_VALUE.fullmatch(word)
+        pair = _NAMED_VALUE.fullmatch(token)
         if pair is None:
-            positional.append(_unquote(word))
-        elif pair[1] in named:
+            positional.append(_unquote(token))
+        elif pair[1] in named_arguments:
             raise InvalidValue(f"{pair[1]} is given twice", code="argument_repeated", place=command)
         else:
-            named[pair[1]] = _unquote(pair[2])
-    return PromptCommand(command, named, tuple(positional))
+            named_arguments[pair[1]] = _unquote(pair[2])
+    return PromptCommand(command, named_arguments, tuple(positional))
 
 
-def _unquote(word: str) -> str:
-    return _QUOTED_VALUE.sub(lambda quoted: _ESCAPED.sub(r"\1", quoted[1]), word)
+def _unquote(token: str) -> str:
+    return _QUOTED_VALUE.sub(lambda quoted: _ESCAPED.sub(r"\1", quoted[1]), token)
 
 
 async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) -> UserMessage:
@@ -206,29 +208,29 @@ def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str
     """Return the value of each argument: those without a name go to the others, in their order."""
     names = [argument.name for argument in prompt.arguments]
     usage = f"it takes {', '.join(map(_clean_name, names)) or 'nothing'}"
-    if unknown := [name for name in command.named if name not in names]:
+    if unknown := [name for name in command.named_arguments if name not in names]:
         raise InvalidValue(
             f"{', '.join(unknown)}: not an argument of it; {usage}; "
             'put a value that holds a = in quotes: "a=b"',
             code="unknown_argument",
             place=command.command,
         )
-    free = [name for name in names if name not in command.named]
-    if len(command.positional) > len(free):
+    unnamed = [name for name in names if name not in command.named_arguments]
+    if len(command.positional) > len(unnamed):
         raise InvalidValue(
             f"too many values; {usage}; put one with blanks in quotes",
             code="too_many_arguments",
             place=command.command,
         )
-    given = {**command.named, **dict(zip(free, command.positional, strict=False))}
+    values = {**command.named_arguments, **dict(zip(unnamed, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
-    if missing := [_clean_name(name) for name in required if name not in given]:
+    if missing := [_clean_name(name) for name in required if name not in values]:
         raise InvalidValue(
             f"it needs {', '.join(missing)}; {usage}",
             code="argument_missing",
             place=command.command,
         )
-    return given
+    return values
 
 
 def _clean_name(name: str) -> str:
@@ -240,14 +242,14 @@ def _clean_name(name: str) -> str:
 
 def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> UserMessage:
     content: list[UserBlock] = []
-    room = _RemainingRoom(
+    remaining = _RemainingRoom(
         text=_MAX_TEXT_CHARACTERS, data=_MAX_DATA_BYTES, images=MAX_IMAGES, pixels=MAX_IMAGE_BYTES
     )
     for message in messages[:_MAX_BLOCKS]:
         blocks = _message_blocks(message, prompt.server)
-        room = reduce(_subtract_block, blocks, room)
+        remaining = reduce(_subtract_block, blocks, remaining)
         content += blocks
-    if len(messages) > _MAX_BLOCKS or min(room) < 0:
+    if len(messages) > _MAX_BLOCKS or min(remaining) < 0:
         raise ServerFailed(
             f"what {prompt.command} says is too long to be sent",
             code="prompt_too_long",
@@ -312,12 +314,12 @@ def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
             return [image]
         case {"type": "resource_link", "uri": str(uri)} if uri:
             parts = [block.get(key) for key in ("title", "name", "description")]
-            about = clean_text(
-                ": ".join([word for word in parts if isinstance(word, str)]),
+            description = clean_text(
+                ": ".join([part for part in parts if isinstance(part, str)]),
                 _MAX_DESCRIPTION_CHARACTERS,
             )
             link = Resource(server=server, uri=uri, mime_type=_mime_type(block))
-            return [Text(f"[a link to {about}]"), link] if about else [link]
+            return [Text(f"[a link to {description}]"), link] if description else [link]
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}} if uri:
             return [
                 Resource(server=server, uri=uri, mime_type=_mime_type(block["resource"]), text=text)
@@ -325,22 +327,22 @@ def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}} if uri:
             decoded = decode_base64(blob)
             if decoded is not None:
-                kind = _mime_type(block["resource"])
-                return [Resource(server=server, uri=uri, mime_type=kind, data=decoded)]
+                mime_type = _mime_type(block["resource"])
+                return [Resource(server=server, uri=uri, mime_type=mime_type, data=decoded)]
         case _:
             pass
-    word = clean_text(str(block.get("type")), _MAX_WORD_CHARACTERS) or "unknown"
+    kind = clean_text(str(block.get("type")), _MAX_WORD_CHARACTERS) or "unknown"
     return [
-        Text(f"[a block of the kind {word} that cannot be shown; it is kept with the record]"),
-        Opaque(kind=word, raw=encode_json(block).decode(), origin=_ORIGIN),
+        Text(f"[a block of the kind {kind} that cannot be shown; it is kept with the record]"),
+        Opaque(kind=kind, raw=encode_json(block).decode(), origin=_ORIGIN),
     ]
 
 
-def _decode_image(data: str, kind: str | None) -> Image | None:
+def _decode_image(data: str, mime_type: str | None) -> Image | None:
     decoded = decode_base64(data)
-    if not decoded or kind is None or not kind.startswith("image/"):
+    if not decoded or mime_type is None or not mime_type.startswith("image/"):
         return None
-    return Image(source=ImageData(decoded), mime_type=kind)
+    return Image(source=ImageData(decoded), mime_type=mime_type)
 
 
 def _mime_type(members: Mapping[str, Any]) -> str | None:

@@ -233,11 +233,11 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
     )
 
 
-def _decode_ttl(given: object) -> float | None:
+def _decode_ttl(ttl_ms: object) -> float | None:
     """Return seconds; servers of the older protocol give none, and 0 is something given."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int | float):
         return None
-    return max(0.0, min(given, _MAX_TTL_MS) / 1000)
+    return max(0.0, min(ttl_ms, _MAX_TTL_MS) / 1000)
 
 
 def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
@@ -253,15 +253,15 @@ def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
 
 def estimate_size(response: object) -> int:
     """Return the approximate size of a response: characters, and a few for each other value."""
-    total, rest = 0, [response]
-    while rest:
-        value = rest.pop()
+    total, pending = 0, [response]
+    while pending:
+        value = pending.pop()
         total += len(value) if isinstance(value, str) else _MIN_VALUE_SIZE
         if isinstance(value, dict):
             members = cast("dict[str, object]", value)
-            rest += [*members, *members.values()]
+            pending += [*members, *members.values()]
         elif isinstance(value, list):
-            rest += cast("list[object]", value)
+            pending += cast("list[object]", value)
     return total
 
 

@@ -105,18 +105,18 @@ class ResourceResolver:
     async def _resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
         server = self._server_of(resource.server)
         allowed_by = await _require_read_permission(context, resource, server)
-        kept = self._cache.get(_cache_key(resource))
-        if kept is not None and self._is_fresh(kept.details):
-            return _build_resolved_reference(kept, allowed_by=allowed_by, from_cache=True)
+        cached = self._cache.get(_cache_key(resource))
+        if cached is not None and self._is_fresh(cached.details):
+            return _build_resolved_reference(cached, allowed_by=allowed_by, from_cache=True)
         uri = shorten_uri(resource.uri)
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
-        read = await server.read(resource.uri)
-        if all(part.text is None and part.data is None for part in read.contents):
+        response = await server.read(resource.uri)
+        if all(part.text is None and part.data is None for part in response.contents):
             raise ServerFailed(
                 f"there is nothing in {uri}", code="resource_empty", place=f"mcp {server.name}"
             )
-        ttl_s = self._choose_ttl(resource, read.contents[0].mime_type, read.ttl_s)
-        fetched = await self._build_cached(resource, read.contents, ttl_s, self._now())
+        ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
+        fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
         self._cache.put(_cache_key(resource), fetched)
         return _build_resolved_reference(fetched, allowed_by=allowed_by)
 
@@ -140,25 +140,25 @@ class ResourceResolver:
             key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
         except InvalidValue:  # it cannot be requested again
             return
-        details, kept = resolution.details or {}, self._cache.get(key)
-        is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
+        details, cached = resolution.details or {}, self._cache.get(key)
+        is_newer = cached is None or _retrieved_at(cached.details) < _retrieved_at(details)
         if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
             self._cache.put(key, _CachedResource(resolution.content, details))
 
     # -- freshness ----------------------------------------------------------------------------
 
     def _choose_ttl(
-        self, resource: Resource, mime_type: str | None, given_s: float | None
+        self, resource: Resource, mime_type: str | None, server_ttl_s: float | None
     ) -> float:
-        if given_s is not None and given_s >= 0:  # also not if it is no number
-            return min(given_s, _MAX_TTL_S)
+        if server_ttl_s is not None and server_ttl_s >= 0:  # also not if it is no number
+            return min(server_ttl_s, _MAX_TTL_S)
         kind = (clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
         types = self._ttl_s.get(resource.server, {})
         if kind in types:
             return types[kind]
         # The pattern that says the most counts, not the one that happens to stand first.
-        found = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
-        return types[max(found, key=len)] if found else self._default_ttl_s
+        matching = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
+        return types[max(matching, key=len)] if matching else self._default_ttl_s
 
     def _is_valid(self, resolution: Resolution) -> bool:
         details = resolution.details
@@ -223,13 +223,13 @@ async def _require_read_permission(
 
 
 def _build_resolved_reference(
-    fetched: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
+    resource: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
 ) -> ResolvedReference:
     """Return the result; content that came with a message needs no permission."""
-    details = {**fetched.details, "from_cache": from_cache}
+    details = {**resource.details, "from_cache": from_cache}
     if allowed_by is not None:
         details["allowed_by"] = allowed_by
-    return ResolvedReference(content=fetched.content, details=details, note=fetched.note)
+    return ResolvedReference(content=resource.content, details=details, note=resource.note)
 
 
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:
@@ -259,23 +259,23 @@ class _ResourceCache:
     """Resources in memory, up to a size; the least recently used are dropped first."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes
+        self._max_bytes = max_bytes
         self._size = 0
-        self._kept: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
 
     def get(self, key: tuple[str, str]) -> _CachedResource | None:
-        if key not in self._kept:
+        if key not in self._entries:
             return None
-        self._kept.move_to_end(key)
-        return self._kept[key][0]
+        self._entries.move_to_end(key)
+        return self._entries[key][0]
 
-    def put(self, key: tuple[str, str], fetched: _CachedResource) -> None:
-        size = sum(map(_block_size, fetched.content))
-        self._size += size - self._kept.pop(key, (None, 0))[1]
-        self._kept[key] = fetched, size
-        while self._size > self._most:
-            _, (_, gone) = self._kept.popitem(last=False)
-            self._size -= gone
+    def put(self, key: tuple[str, str], resource: _CachedResource) -> None:
+        size = sum(map(_block_size, resource.content))
+        self._size += size - self._entries.pop(key, (None, 0))[1]
+        self._entries[key] = resource, size
+        while self._size > self._max_bytes:
+            _, (_, evicted_size) = self._entries.popitem(last=False)
+            self._size -= evicted_size
 
 
 def _cache_key(resource: Resource) -> tuple[str, str]:
@@ -402,25 +402,25 @@ class ResourceBlocks(NamedTuple):
 
 def build_resource_blocks(
     contents: tuple[ResourceContents, ...],
-    about: Resource,
+    reference: Resource,
     *,
     limits: ResourceLimits,
     prepare_image: PrepareImage | None,
     retrieved_at: datetime,
 ) -> ResourceBlocks:
     """Return the blocks of a resource. May take a while."""
-    reader = _ResourceBlockBuilder(about, limits, prepare_image, retrieved_at)
+    builder = _ResourceBlockBuilder(reference, limits, prepare_image, retrieved_at)
     for number, part in enumerate(contents):
-        if number == limits.max_parts or reader.is_full:
-            reader.leave_out(contents[number:])
+        if number == limits.max_parts or builder.is_full:
+            builder.leave_out(contents[number:])
             break
-        reader.add(part)
+        builder.add(part)
     return ResourceBlocks(
-        content=tuple(reader.content),
+        content=tuple(builder.content),
         sha256=_digest_parts(contents),
         size=sum([len(part_bytes(part)) for part in contents]),
-        shortened=reader.shortened,
-        notes=tuple(dict.fromkeys(reader.notes)),
+        shortened=builder.shortened,
+        notes=tuple(dict.fromkeys(builder.notes)),
     )
 
 
@@ -435,7 +435,7 @@ class _ResourceBlockBuilder:
 
     def __init__(
         self,
-        about: Resource,
+        reference: Resource,
         limits: ResourceLimits,
         prepare_image: PrepareImage | None,
         retrieved_at: datetime,
@@ -443,7 +443,7 @@ class _ResourceBlockBuilder:
         self.content: list[_ResourceBlock] = []
         self.notes: list[str] = []
         self.shortened = 0
-        self._about = about
+        self._about = reference
         self._prepare_image = prepare_image
         self._retrieved_at = retrieved_at
         self._text = limits.max_text_characters
@@ -487,16 +487,18 @@ class _ResourceBlockBuilder:
         )
 
     def _truncate(self, text: str) -> str:
-        room, self._text = self._text, max(0, self._text - len(text))
-        if len(text) <= room:
+        remaining, self._text = self._text, max(0, self._text - len(text))
+        if len(text) <= remaining:
             return text
-        head = int(room * _HEAD_SHARE)
-        tail = room - head
-        left = len(text) - room
-        self.shortened += left
+        head = int(remaining * _HEAD_SHARE)
+        tail = remaining - head
+        omitted = len(text) - remaining
+        self.shortened += omitted
         self.notes.append("only its beginning and its end are shown")
         end = text[len(text) - tail :]
-        return f"{text[:head]}\n[… {left:,} characters left out here: {self._whole_hint} …]\n{end}"
+        return (
+            f"{text[:head]}\n[… {omitted:,} characters left out here: {self._whole_hint} …]\n{end}"
+        )
 
     def _add_bytes(self, part: ResourceContents, data: bytes) -> None:
         if (clean_mime_type(part.mime_type) or "").lower().startswith("image/"):

@@ -92,14 +92,14 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
 
     def _secrets(self) -> Iterator[str]:
         # No name tells for sure that there is none in it: DATABASE_URL holds a password.
-        kept = [*self.secrets, *self.env.values()]
-        kept += [part for value in kept for part in _secret_parts(value)]
-        kept += [part for value in self.headers.values() for part in (value, *value.split())]
+        secrets = [*self.secrets, *self.env.values()]
+        secrets += [part for value in secrets for part in _secret_parts(value)]
+        secrets += [part for value in self.headers.values() for part in (value, *value.split())]
         with suppress(ValueError):
             parts = urlsplit(self.url)
-            kept += [parts.username or "", parts.password or ""]
-            kept += [value for _, value in parse_qsl(parts.query)]
-        yield from (secret for secret in kept if len(secret) >= _MIN_SECRET_CHARACTERS)
+            secrets += [parts.username or "", parts.password or ""]
+            secrets += [value for _, value in parse_qsl(parts.query)]
+        yield from (secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARACTERS)
 
 
 def _secret_parts(value: str) -> Iterator[str]:
@@ -211,7 +211,7 @@ class _ServerSpecReader:
         known = _COMMON_KEYS | _OWN_KEYS
         for key in self._members:
             if key not in known:
-                hint = f"; do you mean {near}?" if (near := _similar_key(key)) else ""
+                hint = f"; do you mean {suggestion}?" if (suggestion := _similar_key(key)) else ""
                 rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
                 raise self._error(key, rule, code="field_unknown")
 
@@ -219,9 +219,9 @@ class _ServerSpecReader:
         return [key for key in ("command", "url") if self._members.get(key) is not None]
 
     def _check_kind(self) -> None:
-        has = self._transport_keys()
-        if len(has) != 1:
-            hint = "".join([f"; {slip}" for slip in self._misspelled_keys()])
+        transport_keys = self._transport_keys()
+        if len(transport_keys) != 1:
+            hint = "".join([f"; {suggestion}" for suggestion in self._misspelled_keys()])
             raise InvalidValue(
                 f"needs either a command or a url{hint}", code="no_transport", place=self._place
             )
@@ -236,7 +236,7 @@ class _ServerSpecReader:
             raise self._error(
                 "type", f"must be one of {', '.join(_TRANSPORT_KEYS)}", code="unknown_transport"
             )
-        if kind is not None and _TRANSPORT_KEYS[kind] not in has:
+        if kind is not None and _TRANSPORT_KEYS[kind] not in transport_keys:
             raise self._error(
                 "type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}", code="transport_mismatch"
             )
@@ -244,11 +244,11 @@ class _ServerSpecReader:
     def _check_url(self, url: str) -> None:
         try:
             parts = urlsplit(url)
-            is_good = parts.scheme in ("http", "https") and bool(parts.hostname)
+            is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
             _ = parts.port
         except ValueError:
-            is_good = False
-        if not is_good:
+            is_valid = False
+        if not is_valid:
             raise self._error("url", "must be an http or https address", code="invalid_url")
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
@@ -269,21 +269,23 @@ class _ServerSpecReader:
     def _misspelled_keys(self) -> list[str]:
         """Return a line for each unknown key that is similar to a known one."""
         return [
-            f"{key}: do you mean {near}?"
+            f"{key}: do you mean {suggestion}?"
             for key in self._members
-            if key not in _COMMON_KEYS | _OWN_KEYS and (near := _similar_key(key))
+            if key not in _COMMON_KEYS | _OWN_KEYS and (suggestion := _similar_key(key))
         ]
 
     def _note(self) -> str:
-        literal = [
+        literal_secrets = [
             f"{key}.{name}"
             for key in ("env", "headers")
             for name, value in (self._members.get(key) or {}).items()
             if value and _SECRET.search(name) and "${" not in value
         ]
         notes = self._misspelled_keys()
-        if literal:
-            notes.append(f"{', '.join(literal)}: take it from the environment, as in ${{NAME}}")
+        if literal_secrets:
+            notes.append(
+                f"{', '.join(literal_secrets)}: take it from the environment, as in ${{NAME}}"
+            )
         return "; ".join(notes)
 
     # -- members -----------------------------------------------------------------------------
@@ -312,13 +314,13 @@ class _ServerSpecReader:
 
     def _durations(self, key: str) -> dict[str, float]:
         return {
-            self._checked(key, name): self._seconds(f"{key}.{name}", value, least=0)
+            self._checked(key, name): self._seconds(f"{key}.{name}", value, min_s=0)
             for name, value in self._table(key).items()
         }
 
     def _duration(self, key: str, default: float) -> float:
         value = self._members.get(key)
-        return default if value is None else self._seconds(key, value, least=0.001)
+        return default if value is None else self._seconds(key, value, min_s=0.001)
 
     def _flag(self, key: str) -> bool:
         value = self._members.get(key, False)
@@ -337,30 +339,30 @@ class _ServerSpecReader:
             raise self._error(key, "must be a string without NUL characters", code="not_a_string")
         return value
 
-    def _seconds(self, key: str, value: object, *, least: float) -> float:
+    def _seconds(self, key: str, value: object, *, min_s: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._error(key, "must be a number of seconds", code="not_a_number")
-        if not least <= value <= _MAX_SECONDS:
+        if not min_s <= value <= _MAX_SECONDS:
             raise self._error(
                 key,
-                f"must be from {least:g} to {_MAX_SECONDS:g} seconds",
+                f"must be from {min_s:g} to {_MAX_SECONDS:g} seconds",
                 code="duration_out_of_range",
             )
         return float(value)
 
     def _expand(self, text: str) -> str:
-        def replaced(found: re.Match[str]) -> str:
+        def substitute(found: re.Match[str]) -> str:
             name, default = found[1], found[2]
-            given = self._environ.get(name)
-            value = given or default
+            variable = self._environ.get(name)
+            value = variable or default
             if value is None:
                 self._missing.append(name)
                 return ""
-            if given or _SECRET.search(name):
+            if variable or _SECRET.search(name):
                 self._secrets.append(value)
             return value
 
-        return _VARIABLE.sub(replaced, text)
+        return _VARIABLE.sub(substitute, text)
 
 
 def _similar_key(key: object) -> str | None:

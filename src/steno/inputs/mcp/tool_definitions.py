@@ -83,12 +83,14 @@ def mcp_tool_name(server: str, tool: str) -> str:
     A name that does not fit gets a hash of the original (`map_tool_name`). Two tools of one
     server can end up with the same only if the server wants that.
     """
-    outside = _full_tool_name(server, tool)
+    full_name = _full_tool_name(server, tool)
     try:
-        return map_tool_name(outside)
+        return map_tool_name(full_name)
     except InvalidTool:  # characters, or a length, that no other name has
-        digest = hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
-        stem = _NOT_IN_NAME.sub("_", outside)[: MAX_TOOL_NAME_LENGTH - _HASH_DIGITS - 1]
+        digest = hashlib.sha256(full_name.encode("utf-8", "surrogatepass")).hexdigest()[
+            :_HASH_DIGITS
+        ]
+        stem = _NOT_IN_NAME.sub("_", full_name)[: MAX_TOOL_NAME_LENGTH - _HASH_DIGITS - 1]
         return f"{stem}_{digest}"
 
 
@@ -98,10 +100,10 @@ def mcp_tool_name_for_models(server: str, tool: str) -> str | None:
     It is mapped to ours when a model uses it. None where there is no other spelling, or it would
     not be taken by every provider.
     """
-    outside = _full_tool_name(server, tool)
-    if outside == mcp_tool_name(server, tool) or _SENDABLE_NAME.fullmatch(outside) is None:
+    full_name = _full_tool_name(server, tool)
+    if full_name == mcp_tool_name(server, tool) or _SENDABLE_NAME.fullmatch(full_name) is None:
         return None
-    return outside
+    return full_name
 
 
 def _full_tool_name(server: str, tool: str) -> str:
@@ -223,12 +225,12 @@ def _flatten_top_level(schema: dict[str, Any]) -> None:
     Which members go together is for the server to say then.
     """
     properties = schema["properties"]
-    for keyword in [one for one in schema if one in _NESTED_ONLY_KEYWORDS]:
+    for keyword in [name for name in schema if name in _NESTED_ONLY_KEYWORDS]:
         parts = schema.pop(keyword)
         for part in parts if isinstance(parts, list) else ():
-            more = part.get("properties") if isinstance(part, dict) else None
-            if isinstance(properties, dict) and isinstance(more, dict):
-                schema["properties"] = properties = {**properties, **more, **properties}
+            added = part.get("properties") if isinstance(part, dict) else None
+            if isinstance(properties, dict) and isinstance(added, dict):
+                schema["properties"] = properties = {**properties, **added, **properties}
     if isinstance(properties, dict) and not all(map(_ARGUMENT_NAME.fullmatch, properties)):
         raise InvalidTool(
             "its arguments have names that some providers refuse", code="invalid_argument_name"

@@ -76,10 +76,10 @@ async def list_mcp_tools(
     `prepare_image` makes images fit for a model. A server that fails has none, and a note says why; so does
     one whose name is ambiguous.
     """
-    asked, notes = drop_ambiguous_servers(servers)
+    unambiguous, notes = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
         await asyncio.gather(
-            *[_list_server_tools(one, prepare_image=prepare_image) for one in asked]
+            *[_list_server_tools(server, prepare_image=prepare_image) for server in unambiguous]
         ),
         notes,
     )
@@ -87,24 +87,24 @@ async def list_mcp_tools(
 
 def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
     """Return the servers in the order of their names, and what to say of those left out."""
-    asked: list[S] = []
+    unambiguous: list[S] = []
     notes: list[str] = []
-    taken: dict[str, str] = {}
-    for server in sorted(servers, key=lambda one: one.name):
-        other = taken.setdefault(mcp_server_name(server.name), server.name)
-        if other == server.name and server.name not in [one.name for one in asked]:
-            asked.append(server)
+    names: dict[str, str] = {}
+    for server in sorted(servers, key=lambda item: item.name):
+        other = names.setdefault(mcp_server_name(server.name), server.name)
+        if other == server.name and server.name not in [item.name for item in unambiguous]:
+            unambiguous.append(server)
         else:
             notes.append(f"mcp {server.name}: rename it, its tools are called as those of {other}")
-    return tuple(asked), tuple(notes)
+    return tuple(unambiguous), tuple(notes)
 
 
 def merge_mcp_tools(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
     """Return what several servers have brought, behind what else there is to know."""
-    each = tuple(found)
+    listings = tuple(found)
     return McpTools(
-        tuple([tool for some in each for tool in some.tools]),
-        (*notes, *[note for some in each for note in some.notes]),
+        tuple([tool for listing in listings for tool in listing.tools]),
+        (*notes, *[note for listing in listings for note in listing.notes]),
     )
 
 
@@ -115,14 +115,14 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
         return McpTools((), (clean_text(str(exc), _MAX_NOTE_CHARACTERS),))
     tools: dict[str, McpTool] = {}
     left_out: list[str] = []
-    room = MAX_DEFINITION_BYTES
-    for position, one in enumerate(sorted(listed, key=lambda tool: tool.name)):
+    remaining_bytes = MAX_DEFINITION_BYTES
+    for position, listed_tool in enumerate(sorted(listed, key=lambda tool: tool.name)):
         try:
             if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
                 raise InvalidTool(f"there are more than {MAX_TOOLS}", code="too_many_tools")
-            tool = McpTool(server, one, prepare_image=prepare_image)
+            tool = McpTool(server, listed_tool, prepare_image=prepare_image)
             size = _definition_size(tool.definition)
-            if size > room:
+            if size > remaining_bytes:
                 raise InvalidTool(
                     f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others",
                     code="definitions_too_long",
@@ -130,16 +130,16 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
             if tools.setdefault(tool.definition.name, tool) is not tool:
                 raise InvalidTool("another one has this name", code="duplicate_tool_name")
         except InvalidValue as exc:
-            left_out.append(f"{_quote_name(one.name)}: {refusal_note(exc)}")
+            left_out.append(f"{_quote_name(listed_tool.name)}: {refusal_note(exc)}")
         else:
-            room -= size
+            remaining_bytes -= size
     return McpTools(tuple(tools.values()), _left_out_notes(server.name, left_out))
 
 
 def _left_out_notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
-    notes = [f"mcp {server}: left out the tool {why}" for why in left_out[:_MAX_NOTES]]
-    if more := len(left_out) - len(notes):
-        notes.append(f"mcp {server}: left out {more:,} more tools")
+    notes = [f"mcp {server}: left out the tool {reason}" for reason in left_out[:_MAX_NOTES]]
+    if extra_count := len(left_out) - len(notes):
+        notes.append(f"mcp {server}: left out {extra_count:,} more tools")
     return tuple(notes)
 
 
@@ -193,7 +193,7 @@ class McpTool:
         arguments = msgspec.json.format(call.arguments, indent=2)
         lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
         claims = [
-            words for name, value, words in _HINT_TEXTS if self._listed.hints.get(name) is value
+            claim for name, value, claim in _HINT_TEXTS if self._listed.hints.get(name) is value
         ]
         if claims:
             lines.append(f"The server says that {', and that '.join(claims)}. Nobody checked that.")
@@ -203,19 +203,19 @@ class McpTool:
         """Call the tool, and report its progress."""
         try:
             arguments = call.parsed.to_dict()
-            called = await self._server.call(
+            result = await self._server.call(
                 self._listed.name, arguments, progress=_ProgressReporter(context)
             )
         except (InvalidArguments, ServerFailed) as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
-        made = partial(
+        build_output = partial(
             build_call_output,
-            called,
+            result,
             server=self.server,
             context=context,
             prepare_image=self._prepare_image,
         )
-        return await asyncio.to_thread(made)  # images are decoded, and much may be kept
+        return await asyncio.to_thread(build_output)  # images are decoded, and much may be kept
 
 
 @final
@@ -225,12 +225,12 @@ class _ProgressReporter:
     def __init__(self, context: ToolContext) -> None:
         self._context = context
         self._last = ""
-        self._left = _MAX_PROGRESS_LINES
+        self._remaining = _MAX_PROGRESS_LINES
 
     def __call__(self, text: str) -> None:
         line = clean_text(" ".join(text.split()), _MAX_PROGRESS_CHARACTERS)
-        if line and line != self._last and self._left:
-            self._last, self._left = line, self._left - 1
+        if line and line != self._last and self._remaining:
+            self._last, self._remaining = line, self._remaining - 1
             self._context.report_output(f"{line}\n")
 
 
@@ -307,23 +307,23 @@ class _CallOutputBuilder:
 
     def add(self, number: int, block: Any) -> None:
         """Read one block."""
-        carried: tuple[str, ...]
+        shown_members: tuple[str, ...]
         inner: dict[str, Any] = {}
         match block:
             case {"type": "text", "text": str(text)}:
                 if text:  # some providers refuse an empty one
                     self.content.append(Text(self._truncate(number, text)))
                 self._texts.append(text)
-                carried = ("text",)
+                shown_members = ("text",)
             case {"type": "image", "data": str(data)}:
                 self._add_image(number, block, data)
-                carried = ("data", "mimeType")
+                shown_members = ("data", "mimeType")
             case {"type": "resource_link", "uri": str(uri)} if uri:
                 self._add_link(uri, block)
-                carried = ("uri", "mimeType")
+                shown_members = ("uri", "mimeType")
             case {"type": "resource", "resource": {"uri": str(uri)}} if uri:
                 self._add_resource(number, uri, block)
-                carried = ("resource",)
+                shown_members = ("resource",)
                 inner = _omit_members(block["resource"], "uri", "text", "blob", "mimeType")
             case {"type": "audio", "data": str(data)}:
                 self.keep(
@@ -334,7 +334,7 @@ class _CallOutputBuilder:
                 kind = clean_text(_block_type(block), _MAX_WORD_CHARACTERS) or "nothing known"
                 self.keep(number, block, f"a block of the kind {kind} that cannot be shown to you")
                 return
-        rest = _omit_members(block, "type", *carried) | _omit_members({"resource": inner})
+        rest = _omit_members(block, "type", *shown_members) | _omit_members({"resource": inner})
         if rest:
             self._extra_members.append({**rest, "block": number})
 
@@ -345,9 +345,9 @@ class _CallOutputBuilder:
             text = encode_json(value).decode()
             self.content.append(Text(self._truncate("structured", text)))
 
-    def keep(self, number: int, block: Any, what: str) -> None:
+    def keep(self, number: int, block: Any, description: str) -> None:
         """Put a note in the place of a block that cannot be shown, and keep the block."""
-        self.content.append(Text(f"[{what}; it is kept with the record]"))
+        self.content.append(Text(f"[{description}; it is kept with the record]"))
         raw = encode_json(block)
         if len(raw) < MIN_IMAGE_BLOB_BYTES:
             kind = _block_type(block)[:_MAX_WORD_CHARACTERS]
@@ -382,9 +382,9 @@ class _CallOutputBuilder:
 
     def _add_link(self, uri: str, block: dict[str, Any]) -> None:
         parts = [block.get("title") or block.get("name"), block.get("description")]
-        words = ": ".join([part for part in parts if isinstance(part, str) and part])
-        if words:
-            self.content.append(Text(f"[a link to {clean_text(words, _MAX_LINK_CHARACTERS)}]"))
+        label = ": ".join([part for part in parts if isinstance(part, str) and part])
+        if label:
+            self.content.append(Text(f"[a link to {clean_text(label, _MAX_LINK_CHARACTERS)}]"))
         self.content.append(self._resource(uri, block))
 
     def _add_resource(self, number: int, uri: str, block: dict[str, Any]) -> None:
@@ -411,7 +411,7 @@ class _CallOutputBuilder:
 
     def _truncate(self, number: int | str, text: str) -> str:
         """Return the part of a text that is shown: less, the more came before it."""
-        shown, kept = truncate_output(
+        shown, blob_details = truncate_output(
             text,
             self._context,
             max_lines=max(self._lines, _MIN_LINES),
@@ -419,8 +419,8 @@ class _CallOutputBuilder:
         )
         self._lines -= shown.count("\n") + 1
         self._bytes -= len(shown.encode())
-        if kept:
-            self._stored.append({"block": number, **kept})
+        if blob_details:
+            self._stored.append({"block": number, **blob_details})
         return shown
 
     def _record(self, name: str, value: Any) -> None:
@@ -448,7 +448,10 @@ def is_repeated_in_texts(value: Any, texts: list[str]) -> bool:
     if isinstance(value, dict) and len(value) == 1:
         values += value.values()
     parsed = [_parse_json_or_text(text) for text in texts]
-    return any(one in texts or one in parsed or one in (texts, parsed) for one in values)
+    return any(
+        candidate in texts or candidate in parsed or candidate in (texts, parsed)
+        for candidate in values
+    )
 
 
 def _parse_json_or_text(text: str) -> Any:

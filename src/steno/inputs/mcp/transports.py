@@ -70,12 +70,12 @@ async def open_http(
 
     The headers go to that origin alone: the SDK follows no redirect that leads elsewhere.
     """
-    watching = _limit_body(sdk, tail)
+    check_response = _limit_body(sdk, tail)
     client = sdk.httpx2.AsyncClient(
         headers={**spec.headers, "Accept-Encoding": "identity"},
         timeout=sdk.httpx2.Timeout(_CONNECT_TIMEOUT_S, read=spec.call_timeout_s),
         follow_redirects=False,
-        event_hooks={"response": [watching]},
+        event_hooks={"response": [check_response]},
     )
     async with (
         client,
@@ -149,7 +149,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
         async def aclose(self) -> None:
             await self._body.aclose()
 
-    async def watch(response: Any) -> None:
+    async def check_response(response: Any) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
             tail.add_remark(f"it answered with status {response.status_code}")
         # A compressed body, which was not asked for, could have any size.
@@ -159,7 +159,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
         if not kind.startswith("text/event-stream"):
             response.stream = Bounded(response.stream)
 
-    return watch
+    return check_response
 
 
 # -- starting a program ---------------------------------------------------------------------------
@@ -169,7 +169,7 @@ async def _start_program(
     spec: McpServerSpec, *, folder: Path, environment: Mapping[str, str]
 ) -> Process:
     """Start the program, on Linux with the parent-death guard. Raises OSError, ValueError."""
-    run = partial(
+    start_process = partial(
         asyncio.create_subprocess_exec,
         stdin=PIPE,
         stdout=PIPE,
@@ -180,7 +180,7 @@ async def _start_program(
         limit=MAX_MESSAGE_BYTES,
     )
     if sys.platform != "linux" or not sys.executable:
-        return await run(spec.command, *spec.args)
+        return await start_process(spec.command, *spec.args)
     failure_fd, write_fd = os.pipe()
     with os.fdopen(failure_fd, "rb") as failure:
         try:
@@ -189,7 +189,7 @@ async def _start_program(
                 str(os.getpid()),
                 str(write_fd),
             )
-            process = await run(*guard, spec.command, *spec.args, pass_fds=[write_fd])
+            process = await start_process(*guard, spec.command, *spec.args, pass_fds=[write_fd])
         finally:
             os.close(write_fd)
         try:

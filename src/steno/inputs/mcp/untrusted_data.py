@@ -27,12 +27,12 @@ _ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
 """Breaks, and what joins the letters of some scripts and the parts of an emoji."""
 
 
-def clean_text(text: str, longest: int) -> str:
+def clean_text(text: str, max_characters: int) -> str:
     """Return a text without invisible characters and terminal controls, at most so long."""
     text = replace_lone_surrogates(text[:_MAX_CLEANED_CHARACTERS])
     text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    text = "".join([one for one in text if not is_hidden_character(one)]).strip()
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+    text = "".join([character for character in text if not is_hidden_character(character)]).strip()
+    return text if len(text) <= max_characters else f"{text[: max_characters - 1].rstrip()}…"
 
 
 def is_hidden_character(character: str) -> bool:
@@ -46,9 +46,9 @@ def is_hidden_character(character: str) -> bool:
     ) and character not in _ALLOWED_CONTROLS
 
 
-def escape_text(text: str, most: int = 1000) -> str:
+def escape_text(text: str, max_characters: int = 1000) -> str:
     """Return a text that can be printed and put into an error: controls become escapes."""
-    shown = text if len(text) <= most else f"{text[:most]}…"
+    shown = text if len(text) <= max_characters else f"{text[:max_characters]}…"
     if shown.isprintable():
         return shown
     return "".join(
@@ -100,15 +100,15 @@ def decode_base64(text: str) -> bytes | None:
 
 def is_encodable(value: object) -> bool:
     """Tell whether all texts in a value can be written: half a surrogate pair cannot."""
-    rest = [value]
-    while rest:
-        one = rest.pop()
-        if isinstance(one, str):
-            if not is_utf8_text(one):
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if not is_utf8_text(item):
                 return False
-        elif isinstance(one, Mapping):
-            members = cast("Mapping[object, object]", one)
-            rest += [*members, *members.values()]
-        elif isinstance(one, list | tuple):
-            rest += cast("list[object]", one)
+        elif isinstance(item, Mapping):
+            members = cast("Mapping[object, object]", item)
+            pending += [*members, *members.values()]
+        elif isinstance(item, list | tuple):
+            pending += cast("list[object]", item)
     return True

@@ -28,7 +28,7 @@ class ThreadCancelled(BaseException):
 def check_not_cancelled() -> None:
     """Raise ThreadCancelled in a thread whose task was cancelled."""
     thread = threading.current_thread()
-    if isinstance(thread, _CancellableThread) and not thread.is_wanted:
+    if isinstance(thread, _CancellableThread) and not thread.is_needed:
         raise ThreadCancelled
 
 
@@ -37,7 +37,7 @@ async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
-    def do() -> None:
+    def run_work() -> None:
         try:
             outcome = work()
         except BaseException as exc:  # noqa: BLE001 - every exception belongs to the waiting task
@@ -45,16 +45,16 @@ async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
         else:
             report(partial(result.set_result, outcome))
 
-    def report(how: Callable[[], None]) -> None:
+    def report(set_outcome: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended, and no task waits
-            loop.call_soon_threadsafe(lambda: None if result.done() else how())
+            loop.call_soon_threadsafe(lambda: None if result.done() else set_outcome())
 
-    thread = _CancellableThread(do)
+    thread = _CancellableThread(run_work)
     thread.start()
     try:
         return await result
     finally:
-        thread.is_wanted = False
+        thread.is_needed = False
 
 
 @final
@@ -62,16 +62,16 @@ class _CancellableThread(threading.Thread):
     """A thread that does not keep a program from ending, and can be asked to stop."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        super().__init__(target=work, name="steno-apart", daemon=True)
-        self.is_wanted = True
+        super().__init__(target=work, name="steno-cancellable", daemon=True)
+        self.is_needed = True
 
 
 @atexit.register
 def _cancel_all() -> None:
     """Let threads come to an end: one that is in C++ while Python ends would abort the program."""
-    until = time.monotonic() + _EXIT_TIMEOUT_S
+    deadline = time.monotonic() + _EXIT_TIMEOUT_S
     threads = [thread for thread in threading.enumerate() if isinstance(thread, _CancellableThread)]
     for thread in threads:
-        thread.is_wanted = False
+        thread.is_needed = False
     for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        thread.join(max(0.0, deadline - time.monotonic()))

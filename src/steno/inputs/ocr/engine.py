@@ -56,7 +56,7 @@ class OcrEngine(Protocol):
         """What the record calls it, with its version: `rapidocr 3.10.0`."""
         ...
 
-    def recognise(self, image: bytes) -> RecognisedText:
+    def recognise(self, data: bytes) -> RecognisedText:
         """Recognise what stands in an upright PNG or JPEG image.
 
         Raises Unrecognised if that cannot be done, which says what to do; the first call may take
@@ -119,17 +119,19 @@ class OcrLine(NamedTuple):
 
 def join_lines(lines: Iterable[OcrLine]) -> RecognisedText:
     """Put lines together that are in the order of reading."""
-    kept = [line for line in lines if line.text.strip()]
-    return RecognisedText("\n".join([line.text.strip() for line in kept]), mean_confidence(kept))
+    lines_with_text = [line for line in lines if line.text.strip()]
+    return RecognisedText(
+        "\n".join([line.text.strip() for line in lines_with_text]), mean_confidence(lines_with_text)
+    )
 
 
 def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
     """Return how sure an engine is of some lines, each by its length; None if there are none."""
-    weighed = [(len(line.text.strip()), line.confidence) for line in lines]
-    total = sum(weight for weight, _ in weighed)
+    weighted = [(len(line.text.strip()), line.confidence) for line in lines]
+    total = sum(weight for weight, _ in weighted)
     if not total:
         return None
-    return round(sum(weight * confidence for weight, confidence in weighed) / total, 4)
+    return round(sum(weight * confidence for weight, confidence in weighted) / total, 4)
 
 
 def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list[OcrLine]:
@@ -161,8 +163,8 @@ def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
     # Either most goes along the lines of the image or down its columns; the rest has no say.
     sideways = [step for step in steps if abs(step[1]) > abs(step[0])]
     upright = [step for step in steps if abs(step[1]) <= abs(step[0])]
-    most = max(upright, sideways, key=lambda some: sum([hypot(*step) for step in some]))
-    x, y = sum(step[0] for step in most), sum(step[1] for step in most)
+    longest_group = max(upright, sideways, key=lambda group: sum([hypot(*step) for step in group]))
+    x, y = sum(step[0] for step in longest_group), sum(step[1] for step in longest_group)
     length = hypot(x, y) or 1.0
     return x / length, y / length
 
@@ -197,17 +199,17 @@ def decode_rgb_image(image: bytes) -> Image:
             "OCR needs Pillow: pip install 'steno[ocr]'", code="missing_extra"
         ) from exc
     try:
-        with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as opened:
-            return opened.convert("RGB")
+        with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as image_file:
+            return image_file.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
         raise Unrecognised(
             "not a whole PNG or JPEG image: save it anew", code="image_damaged"
         ) from exc
 
 
-def background_colour(picture: Image) -> tuple[int, ...]:
+def background_colour(image: Image) -> tuple[int, ...]:
     """Return the colour to extend an image with."""
-    colour = picture.getpixel((0, 0))
+    colour = image.getpixel((0, 0))
     return colour if isinstance(colour, tuple) else (255, 255, 255)
 
 

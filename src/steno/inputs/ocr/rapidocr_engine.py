@@ -66,19 +66,19 @@ class RapidOcrEngine:
         except PackageNotFoundError:
             return "rapidocr"
 
-    def recognise(self, image: bytes) -> RecognisedText:
+    def recognise(self, data: bytes) -> RecognisedText:
         """Recognise what stands in an image, whichever way up. Raises Unrecognised."""
         with self._lock:
-            picture = _limit_size(decode_rgb_image(image))
-            found = self._find(picture)
+            image = _limit_size(decode_rgb_image(data))
+            found = self._find(image)
             pieces: list[tuple[LineCorners, OcrLine]] = []
             for lines in _group_by_direction(found):
-                pieces += self._read_all(picture, lines)
-            sure = [piece for piece in pieces if piece[1].confidence >= _MIN_CONFIDENCE]
-            return join_lines(sort_in_reading_order(sure))
+                pieces += self._read_all(image, lines)
+            confident = [piece for piece in pieces if piece[1].confidence >= _MIN_CONFIDENCE]
+            return join_lines(sort_in_reading_order(confident))
 
     @cached_property
-    def _rapid(self) -> Any:
+    def _pipeline(self) -> Any:
         """What does the work, loaded on first use."""
         try:
             # It would tell Microsoft of each model that is run, and leave an id in the home folder.
@@ -112,39 +112,41 @@ class RapidOcrEngine:
             }
         )
 
-    def _find(self, picture: Image) -> list[LineCorners]:
+    def _find(self, image: Image) -> list[LineCorners]:
         """Return where lines are, as if each were read to the right."""
-        rapid = self._rapid
+        rapid = self._pipeline
         check_not_cancelled()  # loading has taken a while, and this takes longer than any line
-        found = rapid(picture, use_det=True, use_cls=False, use_rec=False)
+        found = rapid(image, use_det=True, use_cls=False, use_rec=False)
         boxes = [] if found.boxes is None else found.boxes.tolist()
         return [LineCorners(*[(float(x), float(y)) for x, y in box]) for box in boxes]
 
     def _read_all(
-        self, picture: Image, lines: Sequence[LineCorners]
+        self, image: Image, lines: Sequence[LineCorners]
     ) -> list[tuple[LineCorners, OcrLine]]:
         """Read lines of one direction, the way round in which the longest can be read best."""
         ordered = sorted(lines, key=lambda line: line.length, reverse=True)
-        sample = self._read(picture, ordered[:_SAMPLE_LINES])
+        sample = self._read(image, ordered[:_SAMPLE_LINES])
         if _line_confidence(sample) < _SURE_CONFIDENCE:
             upside_down = [line.rotated(2) for line in ordered]
-            other = self._read(picture, upside_down[:_SAMPLE_LINES])
-            if _line_confidence(other) > _line_confidence(sample):
-                sample, ordered = other, upside_down
-        return sample + self._read(picture, ordered[_SAMPLE_LINES:])
+            reversed_sample = self._read(image, upside_down[:_SAMPLE_LINES])
+            if _line_confidence(reversed_sample) > _line_confidence(sample):
+                sample, ordered = reversed_sample, upside_down
+        return sample + self._read(image, ordered[_SAMPLE_LINES:])
 
     def _read(
-        self, picture: Image, lines: Sequence[LineCorners]
+        self, image: Image, lines: Sequence[LineCorners]
     ) -> list[tuple[LineCorners, OcrLine]]:
-        read: list[tuple[LineCorners, OcrLine]] = []
+        read_lines: list[tuple[LineCorners, OcrLine]] = []
         for corners in lines:
             check_not_cancelled()
-            recognised = self._rapid(
-                _crop_line(picture, corners), use_det=False, use_cls=False, use_rec=True
+            recognised = self._pipeline(
+                _crop_line(image, corners), use_det=False, use_cls=False, use_rec=True
             )
             if recognised.txts:
-                read.append((corners, OcrLine(recognised.txts[0], float(recognised.scores[0]))))
-        return read
+                read_lines.append(
+                    (corners, OcrLine(recognised.txts[0], float(recognised.scores[0])))
+                )
+        return read_lines
 
 
 def _model_path(kind: str) -> str:
@@ -177,26 +179,26 @@ def _group_by_direction(found: Sequence[LineCorners]) -> list[list[LineCorners]]
     return [lines for lines in (across, [line.rotated(1) for line in down]) if lines]
 
 
-def _limit_size(picture: Image) -> Image:
+def _limit_size(image: Image) -> Image:
     """Return an image with not too many pixels, and not too few."""
     from PIL import Image, ImageOps  # noqa: PLC0415 - it is loaded by now
 
-    width, height = picture.size
+    width, height = image.size
     scale = sqrt(_MAX_PIXELS / (width * height))
     if scale < 1:
         width, height = max(1, int(width * scale)), max(1, int(height * scale))
-        picture = picture.resize((width, height), Image.Resampling.LANCZOS)
+        image = image.resize((width, height), Image.Resampling.LANCZOS)
     wider, higher = max(0, _MIN_EDGE - width), max(0, _MIN_EDGE - height)
     if wider or higher:
-        picture = ImageOps.expand(picture, (0, 0, wider, higher), fill=background_colour(picture))
-    return picture
+        image = ImageOps.expand(image, (0, 0, wider, higher), fill=background_colour(image))
+    return image
 
 
-def _crop_line(picture: Image, corners: LineCorners) -> Image:
+def _crop_line(image: Image, corners: LineCorners) -> Image:
     """Return a line as an image of its own, upright and straight."""
     from PIL import Image  # noqa: PLC0415 - it is loaded by now
 
     size = max(1, round(corners.length)), max(1, round(corners.height))
     top_left, top_right, bottom_right, bottom_left = corners
     quad = (*top_left, *bottom_left, *bottom_right, *top_right)
-    return picture.transform(size, Image.Transform.QUAD, quad, resample=Image.Resampling.BICUBIC)
+    return image.transform(size, Image.Transform.QUAD, quad, resample=Image.Resampling.BICUBIC)

@@ -26,7 +26,7 @@ class OcrReader:
     def __init__(self, engine: OcrEngine) -> None:
         """Take what recognises text."""
         self._engine = engine
-        self._turn = Lock()
+        self._lock = Lock()
 
     async def read(self, image: bytes) -> OcrResult:
         """Read an upright PNG or JPEG image. Raises Unrecognised.
@@ -37,7 +37,7 @@ class OcrReader:
         return await run_in_cancellable_thread(partial(self._read_in_turn, image))
 
     def _read_in_turn(self, image: bytes) -> OcrResult:
-        with self._turn:
+        with self._lock:
             check_not_cancelled()
             return self._read(image)
 

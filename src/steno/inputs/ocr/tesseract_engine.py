@@ -91,40 +91,40 @@ class TesseractEngine:
         except PackageNotFoundError:
             return "tesseract"
 
-    def recognise(self, image: bytes) -> RecognisedText:
+    def recognise(self, data: bytes) -> RecognisedText:
         """Recognise what stands in an image, whichever way up. Raises Unrecognised."""
         with self._lock:
-            picture = _enlarge(decode_rgb_image(image))
+            image = _enlarge(decode_rgb_image(data))
             best = _RecognisedLines([], 0.0)
-            for turn in _ROTATIONS:
-                read = self._read_level(_rotate(picture, turn))
-                if read.confidence > best.confidence:
-                    best = read
+            for angle in _ROTATIONS:
+                lines = self._read_level(_rotate(image, angle))
+                if lines.confidence > best.confidence:
+                    best = lines
                 if best.confidence >= _SURE_CONFIDENCE:
                     break
             return join_lines(best.lines)
 
-    def _read_level(self, picture: Image) -> _RecognisedLines:
+    def _read_level(self, image: Image) -> _RecognisedLines:
         """Read an image; if its lines slope, again without the slope."""
-        read = self._read(picture)
+        lines = self._read(image)
         angle = 0.0
         for _ in range(_MAX_STRAIGHTENINGS):
-            if abs(read.slope) <= _MAX_SLOPE:
+            if abs(lines.slope) <= _MAX_SLOPE:
                 break
-            angle += read.slope
-            level = self._read(_rotate(picture, angle))
+            angle += lines.slope
+            levelled = self._read(_rotate(image, angle))
             # Lines that slope are lost rather than misread: that one is more sure tells nothing.
-            if level.confidence < _SURE_CONFIDENCE:
+            if levelled.confidence < _SURE_CONFIDENCE:
                 break
-            read = level
-        return read
+            lines = levelled
+        return lines
 
-    def _read(self, picture: Image) -> _RecognisedLines:
+    def _read(self, image: Image) -> _RecognisedLines:
         check_not_cancelled()
         api = self._api
         tesserocr = import_module("tesserocr")
         level = tesserocr.RIL.TEXTLINE
-        api.SetImage(picture)
+        api.SetImage(image)
         if not api.Recognize(_TIMEOUT_MS):
             raise Unrecognised(
                 f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s: cut out the part with text",
@@ -182,20 +182,20 @@ def has_language_data(languages: Sequence[str]) -> bool:
 
 def _find_data_folder() -> Path:
     """Return the folder with data for languages; who names one means that one."""
-    named = os.environ.get(_DATA_VARIABLE)
-    if named:
-        places = [Path(named), Path(named) / "tessdata"]
+    configured = os.environ.get(_DATA_VARIABLE)
+    if configured:
+        folders = [Path(configured), Path(configured) / "tessdata"]
     else:
         root = Path("/")
-        places = [
-            found for place in _DATA_FOLDERS for found in sorted(root.glob(place.lstrip("/")))
+        folders = [
+            found for folder in _DATA_FOLDERS for found in sorted(root.glob(folder.lstrip("/")))
         ]
-    for place in reversed(places):  # the newest of several versions
-        if _installed_languages(place):
-            return place
-    where = f" in {named}, which {_DATA_VARIABLE} names" if named else ""
+    for folder in reversed(folders):  # the newest of several versions
+        if _installed_languages(folder):
+            return folder
+    location = f" in {configured}, which {_DATA_VARIABLE} names" if configured else ""
     raise Unrecognised(
-        f"Tesseract has no data for any language{where}: install some (Debian: apt install "
+        f"Tesseract has no data for any language{location}: install some (Debian: apt install "
         f"tesseract-ocr-eng), or let {_DATA_VARIABLE} name their folder",
         code="no_language_data",
     )
@@ -225,20 +225,16 @@ def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequen
 # -- pixels ----------------------------------------------------------------------------------
 
 
-def _enlarge(picture: Image) -> Image:
-    width, height = picture.size
-    return (
-        picture
-        if width * height > _MAX_ENLARGED_PIXELS
-        else picture.resize((width * 2, height * 2))
-    )
+def _enlarge(image: Image) -> Image:
+    width, height = image.size
+    return image if width * height > _MAX_ENLARGED_PIXELS else image.resize((width * 2, height * 2))
 
 
-def _rotate(picture: Image, angle: float) -> Image:
+def _rotate(image: Image, angle: float) -> Image:
     """Turn an image counter-clockwise."""
     if angle == 0:
-        return picture
+        return image
     from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now
 
-    paper = background_colour(picture)
-    return picture.rotate(angle, expand=True, fillcolor=paper, resample=Resampling.BICUBIC)
+    background = background_colour(image)
+    return image.rotate(angle, expand=True, fillcolor=background, resample=Resampling.BICUBIC)

@@ -226,16 +226,16 @@ class _CommandLexer:
         return "$", False
 
 
-def _parse_commands(reader: _CommandLexer) -> Iterator[str]:
+def _parse_commands(lexer: _CommandLexer) -> Iterator[str]:
     """Read all commands. Raises _CannotParse, at the latest at the end."""
-    found = 0
+    count = 0
     must_follow = False
     while True:
-        reader.skip_blanks()
-        words, redirections = _read_simple_command(reader)
-        operator = reader.take(_OPERATOR)
+        lexer.skip_blanks()
+        words, redirections = _read_simple_command(lexer)
+        operator = lexer.take(_OPERATOR)
         if words or redirections:
-            found += 1
+            count += 1
             must_follow = operator is not None and operator[0] in _JOINING_OPERATORS
             if words:
                 yield from _command_subjects(words)
@@ -243,7 +243,7 @@ def _parse_commands(reader: _CommandLexer) -> Iterator[str]:
         elif operator is not None and operator[0] != "\n":
             raise _CannotParse  # an operator without a command before it
         if operator is None:
-            if must_follow or not found or not reader.is_at_end:
+            if must_follow or not count or not lexer.is_at_end:
                 raise _CannotParse
             return
 
@@ -266,12 +266,12 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
     """Return a command as subjects: assignments as they are, then words in one spelling."""
     command = [*dropwhile(lambda word: _ASSIGNMENT.match(word.raw), words)]
     assignments = [word.raw for word in words[: len(words) - len(command)]]
-    spelled = [word.text for word in command]
+    texts = [word.text for word in command]
     if command:
         _check_command(command[0], command[1:])
-    yield " ".join([*assignments, *spelled])
+    yield " ".join([*assignments, *texts])
     if assignments and command:
-        yield " ".join(spelled)
+        yield " ".join(texts)
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
@@ -309,7 +309,7 @@ def _guess_commands(text: str) -> Iterator[str]:
         words = part.split()
         while words and words[0].strip("'\"\\$") in _RESERVED_WORDS | _EVALUATING_BUILTINS:
             del words[0]
-        without = [*dropwhile(_ASSIGNMENT.match, words)]
-        for piece in (words, without) if len(without) < len(words) else (words,):
-            if guess := " ".join(piece).strip("'\"\\$ "):
+        command_words = [*dropwhile(_ASSIGNMENT.match, words)]
+        for candidate in (words, command_words) if len(command_words) < len(words) else (words,):
+            if guess := " ".join(candidate).strip("'\"\\$ "):
                 yield guess

@@ -102,21 +102,21 @@ class _CommandWatcher:
 
     def run(self) -> CommandStatus:
         """Wait for the command, or end it; then end what it has left."""
-        order, left, too_many = b"", 0, False
+        order, leftover, too_many = b"", 0, False
         while self._exit_code is None and not order:
             order = self._wait_for_order(_TICK_S)
             self._reap()
             if len(_find_descendants()) > self._specification["max_processes"]:
                 order, too_many = KILL, True
         if not order and not self._wait_for_all(_LINGER_S):
-            left = len(_find_descendants())
+            leftover = len(_find_descendants())
         if order != KILL:
             self._signal_all(signal.SIGTERM)
             self._wait_for_all(self._specification["grace_s"])
         self._kill()
         return {
             "exit_code": 128 + signal.SIGKILL if self._exit_code is None else self._exit_code,
-            "left": left,
+            "left": leftover,
             "too_many": too_many,
             "failure": os.read(self._failure_fd, 4096).decode(errors="replace") or None,
         }
@@ -161,16 +161,16 @@ class _CommandWatcher:
 
     def _signal_all(self, number: signal.Signals) -> None:
         # A sandbox that is ended takes with it, without any grace, what runs inside.
-        spares = self._specification["is_wrapped"] and number != signal.SIGKILL
+        spares_sandbox = self._specification["is_wrapped"] and number != signal.SIGKILL
         # The number of a process that was collected may soon be that of another process. Where there is
         # no /proc, its group is all we know.
-        as_group = not spares and (self._exit_code is None or not _HAS_PROC)
+        as_group = not spares_sandbox and (self._exit_code is None or not _HAS_PROC)
         if as_group:
             _send_signal(-self._pid, number)
         for pid in _find_descendants():
             # Once each: a second signal would run again the handler that cleans up.
             is_signalled = as_group and _process_group(pid) == self._pid
-            if not is_signalled and not (spares and pid == self._pid):
+            if not is_signalled and not (spares_sandbox and pid == self._pid):
                 _send_signal(pid, number)
 
     def _kill(self) -> None:
@@ -211,13 +211,13 @@ def _set_limits(specification: CommandSpecification) -> None:
 
     # Counted per user, so what already runs has to fit as well.
     most_tasks = _count_user_tasks() + specification["max_processes"] if _HAS_PROC else None
-    wanted = {
+    limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: specification["max_file_bytes"],
         resource.RLIMIT_NPROC: most_tasks,
         resource.RLIMIT_AS: specification["max_memory_bytes"],
     }
-    for kind, value in wanted.items():
+    for kind, value in limits.items():
         _, hard = resource.getrlimit(kind)
         if value is not None:
             lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -239,13 +239,13 @@ def _count_user_tasks() -> int:
 
 def _find_descendants() -> list[int]:
     """Return every living process that we, or one of ours, have started; none without /proc."""
-    children = _read_children if _HAS_CHILDREN_FILE else _build_children_lookup()
+    read_children = _read_children if _HAS_CHILDREN_FILE else _build_children_lookup()
     found: list[int] = []
-    waiting = [os.getpid()]
-    while waiting:
-        new = children(waiting.pop())
-        waiting.extend(new)
-        found.extend(new)
+    pending = [os.getpid()]
+    while pending:
+        children = read_children(pending.pop())
+        pending.extend(children)
+        found.extend(children)
     return [
         pid for pid in dict.fromkeys(found) if _read_process_state(pid)[0] not in {b"", b"Z", b"X"}
     ]

@@ -126,11 +126,11 @@ class CommandProcess:
         }
         spawned = _spawn_supervisor(json.encode(specification).decode(), folder, environ)
         process = cls(spawned, limits, on_output)
-        with contextlib.ExitStack() as unless_connected:
-            unless_connected.callback(process._release)
+        with contextlib.ExitStack() as cleanup:
+            cleanup.callback(process._release)
             await process._output.connect()
             await process._status.connect()
-            unless_connected.pop_all()
+            cleanup.pop_all()
         return process
 
     @property
@@ -222,8 +222,8 @@ class OutputCapture:
     """Collects output in bounded memory, and drops the middle of what is too long."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most_in_head = max_bytes - max_bytes // 2
-        self._most_in_tail = max_bytes // 2
+        self._max_head_bytes = max_bytes - max_bytes // 2
+        self._max_tail_bytes = max_bytes // 2
         self._head = bytearray()
         self._tail = bytearray()
         self.total: int = 0
@@ -232,12 +232,12 @@ class OutputCapture:
     def feed(self, data: bytes) -> None:
         """Add output."""
         self.total += len(data)
-        room = self._most_in_head - len(self._head)
+        room = self._max_head_bytes - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
         # Cut rarely, so that each byte is moved but once on average.
-        if len(self._tail) > 2 * self._most_in_tail:
-            del self._tail[: len(self._tail) - self._most_in_tail]
+        if len(self._tail) > 2 * self._max_tail_bytes:
+            del self._tail[: len(self._tail) - self._max_tail_bytes]
 
     def restore(self, data: bytes) -> None:
         """Put taken output back before the output that came since."""
@@ -247,14 +247,14 @@ class OutputCapture:
 
     def take(self) -> bytes:
         """Return the output since the last call, with a line where a part is missing."""
-        tail = self._tail[max(0, len(self._tail) - self._most_in_tail) :]
+        tail = self._tail[max(0, len(self._tail) - self._max_tail_bytes) :]
         missing = self.total - len(self._head) - len(tail)
         gap = f"\n[... {missing:,} bytes were not kept ...]\n".encode() if missing else b""
-        whole = bytes(self._head) + gap + bytes(tail)
+        output = bytes(self._head) + gap + bytes(tail)
         self._head.clear()
         self._tail.clear()
         self.total = 0
-        return whole
+        return output
 
 
 # -- reports --------------------------------------------------------------------------------------
@@ -323,10 +323,10 @@ _KILL_TIMEOUT_S: Final = 3.0
 class _ReadPipe(asyncio.Protocol):
     """The read end of a pipe."""
 
-    def __init__(self, file: int, take: Callable[[bytes], None]) -> None:
+    def __init__(self, file: int, on_data: Callable[[bytes], None]) -> None:
         self.closed = asyncio.Event()
         self._file = os.fdopen(file, "rb", buffering=0)
-        self._take = take
+        self._take = on_data
         self._transport: asyncio.BaseTransport | None = None
 
     async def connect(self) -> None:

@@ -196,9 +196,9 @@ def find_sandbox(
     """
     if setting is SandboxSetting.OFF:
         return NoSandbox("it is switched off")
-    works = find_working_sandboxes(outside=outside)
-    if works:
-        return works[0]
+    sandboxes = find_working_sandboxes(outside=outside)
+    if sandboxes:
+        return sandboxes[0]
     bwrap = _find_bwrap(outside)
     reasons = f"{_probe_bubblewrap(bwrap)[1]}; {_probe_landlock(bwrap)[1]}"
     return NoSandbox(reasons, is_refusal=setting is SandboxSetting.REQUIRE)
@@ -228,23 +228,23 @@ _XDG_FOLDERS: Final = {
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     """Return the real paths of what commands should not read, as far as they exist."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
-    named = [
+    paths = [
         *[Path(home, name) for name in HIDDEN_HOME_PATHS],
         *_relocated_hidden_paths(environ),
         *more,
     ]
     runtime = environ.get("XDG_RUNTIME_DIR")
     if runtime:
-        named.append(Path(runtime))
-    return tuple(dict.fromkeys([path.resolve() for path in named if path.exists()]))
+        paths.append(Path(runtime))
+    return tuple(dict.fromkeys([path.resolve() for path in paths if path.exists()]))
 
 
 def _relocated_hidden_paths(environ: Mapping[str, str]) -> Iterator[Path]:
-    for variable, usual in _XDG_FOLDERS.items():
+    for variable, default_prefix in _XDG_FOLDERS.items():
         if folder := environ.get(variable):
             for name in HIDDEN_HOME_PATHS:
-                if name.startswith(usual):
-                    yield Path(folder, name.removeprefix(usual))
+                if name.startswith(default_prefix):
+                    yield Path(folder, name.removeprefix(default_prefix))
 
 
 # -- options of bwrap -----------------------------------------------------------------------------
@@ -271,7 +271,7 @@ _VISIBLE_IN_RUN: Final = (
 
 def build_bwrap_prefix(
     bwrap: str,
-    rights: tuple[str, ...],
+    user_options: tuple[str, ...],
     *,
     roots: tuple[Path, ...],
     hidden: tuple[Path, ...],
@@ -281,7 +281,7 @@ def build_bwrap_prefix(
 ) -> tuple[str, ...]:
     """Return the beginning of a command line that confines the rest of it.
 
-    `rights` is BWRAP_USER_OPTIONS or BWRAP_ROOT_OPTIONS; `hidden` are real paths; `scratch` is shown as /tmp.
+    `user_options` is BWRAP_USER_OPTIONS or BWRAP_ROOT_OPTIONS; `hidden` are real paths; `scratch` is shown as /tmp.
     """
     mounts = [
         *[(Path(path), option) for path, option in _system_mounts(scratch)],
@@ -293,9 +293,9 @@ def build_bwrap_prefix(
     return (
         bwrap,
         *_BWRAP_OPTIONS,
-        *rights,
+        *user_options,
         *(() if network else ("--unshare-net",)),
-        *[word for _, option in mounts for word in option],
+        *[argument for _, option in mounts for argument in option],
         *("--chdir", str(folder), "--"),
     )
 
@@ -340,10 +340,10 @@ def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
     if bwrap is None:
         return None, "bubblewrap: bwrap is not installed"
     why_not = ""
-    for rights in (
+    for user_options in (
         (BWRAP_ROOT_OPTIONS, BWRAP_USER_OPTIONS) if os.geteuid() == 0 else (BWRAP_USER_OPTIONS,)
     ):
-        sandbox = BubblewrapSandbox(bwrap, rights)
+        sandbox = BubblewrapSandbox(bwrap, user_options)
         why_not = _probe_failure(sandbox)
         if not why_not:
             return sandbox, ""
