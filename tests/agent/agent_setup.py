@@ -77,7 +77,7 @@ class AgentHarness:
     async def run(self, prompt: Any = "Go.") -> RunResult:
         return await self.agent.run(prompt, on_event=self.events.append)
 
-    def told(self, kind: type[T]) -> list[T]:
+    def events_of(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]
 
     @property

@@ -29,18 +29,18 @@ from steno.store import open_store
 from steno.testing import ScriptedTool
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def watch(event: LoopEvent) -> None:
     if isinstance(event, ApprovalRequested):
-        say("asked")
+        report("asked")
     elif isinstance(event, CallStarted):
-        say(f"begun {event.call.name}")
+        report(f"begun {event.call.name}")
     elif isinstance(event, TextDelta):
-        say(f"heard {event.text}")
+        report(f"heard {event.text}")
 
 
 async def hang(call: ToolCall, stage: ToolContext) -> str:

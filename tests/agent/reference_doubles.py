@@ -61,9 +61,9 @@ def agent_in(place: Path | Workspace, turns: Any, *tools: Any, **settings: Any) 
     return AgentHarness(turns, *tools, **settings)
 
 
-def payloads(desk: AgentHarness, kind: type[T]) -> list[T]:
+def payloads(harness: AgentHarness, kind: type[T]) -> list[T]:
     """Return everything of a kind that was ever recorded, also beside the branch."""
-    records = desk.store.records(desk.conversation.id)
+    records = harness.store.records(harness.conversation.id)
     written = [record.entry.payload for record in records if record.entry is not None]
     return [payload for payload in written if isinstance(payload, kind)]
 
@@ -78,23 +78,23 @@ def _name(payload: Payload) -> str:
     return type(payload).__name__ + status
 
 
-def recorded_kinds(desk: AgentHarness) -> list[str]:
+def recorded_kinds(harness: AgentHarness) -> list[str]:
     """Name everything that was recorded, in order."""
-    records = desk.store.records(desk.conversation.id)
+    records = harness.store.records(harness.conversation.id)
     return entry_kinds([record.entry for record in records if record.entry is not None])
 
 
-def statuses(desk: AgentHarness) -> list[ResolutionStatus]:
-    return [resolution.status for resolution in payloads(desk, Resolution)]
+def statuses(harness: AgentHarness) -> list[ResolutionStatus]:
+    return [resolution.status for resolution in payloads(harness, Resolution)]
 
 
-def details(desk: AgentHarness) -> list[dict[str, Any]]:
-    return [dict(resolution.details or {}) for resolution in payloads(desk, Resolution)]
+def details(harness: AgentHarness) -> list[dict[str, Any]]:
+    return [dict(resolution.details or {}) for resolution in payloads(harness, Resolution)]
 
 
-def notices(desk: AgentHarness) -> list[str]:
+def notices(harness: AgentHarness) -> list[str]:
     """Return what people were told about what messages point at."""
-    return [notice.text for notice in desk.told(Notice) if notice.code is NoticeCode.INPUT]
+    return [notice.text for notice in harness.events_of(Notice) if notice.code is NoticeCode.INPUT]
 
 
 def text_in_message(request: Request, message: int = -1) -> str:

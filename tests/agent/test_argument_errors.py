@@ -231,9 +231,9 @@ def test_a_replay_takes_records_and_says_where_they_are() -> None:
 
 
 def test_a_conversation_of_dicts_is_told_what_messages_are_made_with() -> None:
-    said: Any = [{"role": "user", "content": "Hello."}]
+    messages: Any = [{"role": "user", "content": "Hello."}]
     with pytest.raises(InvalidMessage) as refused:
-        Conversation(said)
+        Conversation(messages)
     assert str(refused.value) == (
         "conversation: use ChatMessage.user(…) or steno.formats, not dict"
     )

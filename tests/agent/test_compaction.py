@@ -17,100 +17,102 @@ pytestmark = pytest.mark.requirement("S4-14")
 TOOK = Usage(input_tokens=40, output_tokens=4)
 
 
-def talk(desk: AgentHarness) -> None:
+def talk(harness: AgentHarness) -> None:
     """Let there be something to sum up."""
     for question, answer in (("One?", "One."), ("Two?", "Two.")):
-        desk.conversation.append(ChatMessage.user(question))
-        desk.conversation.append(ChatMessage.assistant(answer))
+        harness.conversation.append(ChatMessage.user(question))
+        harness.conversation.append(ChatMessage.assistant(answer))
 
 
-def summary(desk: AgentHarness) -> Compaction:
-    [found] = [e.payload for e in desk.conversation.entries() if isinstance(e.payload, Compaction)]
+def summary(harness: AgentHarness) -> Compaction:
+    [found] = [
+        e.payload for e in harness.conversation.entries() if isinstance(e.payload, Compaction)
+    ]
     return found
 
 
 def test_a_summary_takes_the_place_of_all_but_the_last_message() -> None:
     async def main() -> None:
-        desk = AgentHarness(
+        harness = AgentHarness(
             [ChatMessage.assistant("They count.", usage=TOOK), "Three."], model="lab/m"
         )
-        talk(desk)
-        entry = await desk.agent.compact(on_event=desk.events.append)
+        talk(harness)
+        entry = await harness.agent.compact(on_event=harness.events.append)
         assert entry is not None
-        assert entry.payload == summary(desk)
-        assert (summary(desk).summary, summary(desk).usage) == ("They count.", TOOK)
+        assert entry.payload == summary(harness)
+        assert (summary(harness).summary, summary(harness).usage) == ("They count.", TOOK)
         assert dict(entry.audit or {}) == {"model": "lab/m"}
-        assert not desk.agent.is_running
-        await desk.run("Three?")
-        sent = [message.text or "" for message in desk.provider.requests[1].messages]
+        assert not harness.agent.is_running
+        await harness.run("Three?")
+        sent = [message.text or "" for message in harness.provider.requests[1].messages]
         assert "They count." in sent[1]
         assert sent[2:] == ["Two.", "Three?"]
-        said = [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
-        assert said == ["One?", "Two?", "Three?"]
-        desk.check()
+        user_texts = [m.text for m in harness.conversation.messages() if isinstance(m, UserMessage)]
+        assert user_texts == ["One?", "Two?", "Three?"]
+        harness.check()
 
     run(main())
 
 
 def test_who_watches_is_told_of_the_entries_and_of_no_run() -> None:
     async def main() -> None:
-        desk = AgentHarness(["They count."], model="lab/m")
-        talk(desk)
-        await desk.agent.compact(on_event=desk.events.append)
-        payloads = [event.entry.payload for event in desk.told(EntryRecorded)]
+        harness = AgentHarness(["They count."], model="lab/m")
+        talk(harness)
+        await harness.agent.compact(on_event=harness.events.append)
+        payloads = [event.entry.payload for event in harness.events_of(EntryRecorded)]
         assert [type(payload) for payload in payloads] == [ModelChange, Compaction]
-        assert desk.told(RunEnded) == []
+        assert harness.events_of(RunEnded) == []
 
     run(main())
 
 
-@pytest.mark.parametrize("words", [(), ("Hello?",)])
-def test_where_there_is_nothing_to_sum_up_nobody_is_asked(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("prompts", [(), ("Hello?",)])
+def test_where_there_is_nothing_to_sum_up_nobody_is_asked(prompts: tuple[str, ...]) -> None:
     async def main() -> None:
-        desk = AgentHarness([], model="lab/m")
-        for text in words:
-            desk.conversation.append(ChatMessage.user(text))
-        before = desk.conversation.entries()
-        assert await desk.agent.compact() is None
-        assert desk.conversation.entries() == before
-        assert desk.provider.requests == []
+        harness = AgentHarness([], model="lab/m")
+        for text in prompts:
+            harness.conversation.append(ChatMessage.user(text))
+        before = harness.conversation.entries()
+        assert await harness.agent.compact() is None
+        assert harness.conversation.entries() == before
+        assert harness.provider.requests == []
 
     run(main())
 
 
 def test_what_was_summed_up_is_not_summed_up_again() -> None:
     async def main() -> None:
-        desk = AgentHarness(["They count."])
-        talk(desk)
-        await desk.agent.compact()
-        assert await desk.agent.compact() is None
+        harness = AgentHarness(["They count."])
+        talk(harness)
+        await harness.agent.compact()
+        assert await harness.agent.compact() is None
 
     run(main())
 
 
 def test_a_summary_that_cannot_be_made_is_told_and_changes_nothing() -> None:
     async def main() -> None:
-        desk = AgentHarness([ProviderError("not today")])
-        talk(desk)
-        before = desk.conversation.entries()
-        assert await desk.agent.compact(on_event=desk.events.append) is None
-        [notice] = desk.told(Notice)
+        harness = AgentHarness([ProviderError("not today")])
+        talk(harness)
+        before = harness.conversation.entries()
+        assert await harness.agent.compact(on_event=harness.events.append) is None
+        [notice] = harness.events_of(Notice)
         assert (notice.code, notice.reason) == (NoticeCode.CONTEXT, "summary_failed")
-        assert desk.conversation.entries() == before
+        assert harness.conversation.entries() == before
 
     run(main())
 
 
 def test_calls_that_wait_for_their_results_are_left_alone() -> None:
     async def main() -> None:
-        desk = AgentHarness(["They count.", "Done."], read_tool("read", "text"))
-        talk(desk)
-        desk.conversation.append(ChatMessage.user("Read."))
-        desk.conversation.append(turn_with_calls(call("c1", "read")))
-        assert await desk.agent.compact() is not None
-        assert desk.conversation.outstanding == ("c1",)
-        await desk.run(None)
-        desk.check()
+        harness = AgentHarness(["They count.", "Done."], read_tool("read", "text"))
+        talk(harness)
+        harness.conversation.append(ChatMessage.user("Read."))
+        harness.conversation.append(turn_with_calls(call("c1", "read")))
+        assert await harness.agent.compact() is not None
+        assert harness.conversation.outstanding == ("c1",)
+        await harness.run(None)
+        harness.check()
 
     run(main())
 
@@ -123,20 +125,20 @@ def test_to_sum_up_can_be_interrupted() -> None:
             asked.set()
             return [never]
 
-        desk = AgentHarness([answer])
-        talk(desk)
-        task = asyncio.create_task(desk.agent.compact())
+        harness = AgentHarness([answer])
+        talk(harness)
+        task = asyncio.create_task(harness.agent.compact())
         await asked.wait()
-        assert desk.agent.is_running
+        assert harness.agent.is_running
         with pytest.raises(StenoError) as caught:
-            await desk.agent.compact()
+            await harness.agent.compact()
         assert (caught.value.code, caught.value.place) == ("agent_busy", "agent")
         with pytest.raises(StenoError) as caught:
-            await desk.run("Now?")
+            await harness.run("Now?")
         assert (caught.value.code, caught.value.place) == ("agent_busy", "agent")
-        desk.agent.interrupt()
+        harness.agent.interrupt()
         assert await task is None
-        assert not desk.agent.is_running
+        assert not harness.agent.is_running
 
     run(main())
 
@@ -149,14 +151,14 @@ def test_what_is_said_meanwhile_is_on_record_for_the_next_run() -> None:
             asked.set()
             return [never]
 
-        desk = AgentHarness([answer])
-        talk(desk)
-        task = asyncio.create_task(desk.agent.compact())
+        harness = AgentHarness([answer])
+        talk(harness)
+        task = asyncio.create_task(harness.agent.compact())
         await asked.wait()
-        desk.agent.steer("Three?", audit={"origin": "/lab:three"})
-        desk.agent.interrupt()
+        harness.agent.steer("Three?", audit={"origin": "/lab:three"})
+        harness.agent.interrupt()
         await task
-        last = desk.conversation.entries()[-1]
+        last = harness.conversation.entries()[-1]
         assert last.payload == ChatMessage.user("Three?")
         assert dict(last.audit or {}) == {"origin": "/lab:three"}
 
@@ -167,14 +169,16 @@ def test_what_is_noted_beside_words_that_steer_a_run_is_on_record() -> None:
     async def main() -> None:
         go = asyncio.Event()
         tool = read_tool("read", [go, "text"])
-        desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], tool, actor="ada")
-        task = asyncio.create_task(desk.run("Read."))
+        harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], tool, actor="ada")
+        task = asyncio.create_task(harness.run("Read."))
         await tool.begun.wait()
-        desk.agent.steer("$ ls", audit={"shell": "ls", "status": 0})
+        harness.agent.steer("$ ls", audit={"shell": "ls", "status": 0})
         go.set()
         await task
-        [entry] = [e for e in desk.conversation.entries() if e.payload == ChatMessage.user("$ ls")]
+        [entry] = [
+            e for e in harness.conversation.entries() if e.payload == ChatMessage.user("$ ls")
+        ]
         assert dict(entry.audit or {}) == {"actor": "ada", "shell": "ls", "status": 0}
-        desk.check()
+        harness.check()
 
     run(main())

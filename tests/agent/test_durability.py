@@ -57,7 +57,7 @@ def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path
         seen["asked"] = on_disk()
         return True
 
-    def look(call: ToolCall, stage: ToolContext) -> str:
+    def observe(call: ToolCall, stage: ToolContext) -> str:
         seen["run"] = on_disk()
         return "done"
 
@@ -65,19 +65,19 @@ def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path
         seen["next turn"] = on_disk()
         return "Finished."
 
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "write")), second_turn],
-        write_tool("write", look),
+        write_tool("write", observe),
         store=store,
         conversation=conversation,
         gate=Gate(approver=CallbackApprover(decide)),
     )
-    assert run(desk.run()).ending is EndReason.DONE
-    said = ["SystemMessage", "UserMessage", "AssistantMessage"]
-    assert seen["asked"] == [*said, "pending"]
-    assert seen["run"] == [*said, "pending", "approved"]
-    assert seen["next turn"] == [*said, "pending", "approved", "ToolResultMessage"]
-    desk.check()
+    assert run(harness.run()).ending is EndReason.DONE
+    messages = ["SystemMessage", "UserMessage", "AssistantMessage"]
+    assert seen["asked"] == [*messages, "pending"]
+    assert seen["run"] == [*messages, "pending", "approved"]
+    assert seen["next turn"] == [*messages, "pending", "approved", "ToolResultMessage"]
+    harness.check()
     store.close()
 
 
@@ -124,15 +124,15 @@ def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(nu
     assert not agent.is_running
 
     journal.is_full, journal.before_append = False, lambda: None
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["Well."],
         write_tool(),
         store=journal.store,
         conversation=journal.again().open(),
         gate=gate_allowing("write"),
     )
-    assert run(desk.run("Once more.")).text == "Well."
-    desk.check()
+    assert run(harness.run("Once more.")).text == "Well."
+    harness.check()
 
 
 @pytest.mark.parametrize("number", range(entries_of_a_session()))
@@ -152,15 +152,15 @@ def test_a_write_that_was_interrupted_behind_the_disk_leaves_no_doubt(number: in
     agent, _ = session(journal)
     with pytest.raises(Interrupted):
         run(agent.run("Go."))
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["Well."],
         write_tool(),
         store=journal.store,
         conversation=journal.store.open(journal.session),
         gate=gate_allowing("write"),
     )
-    assert run(desk.run("Once more.")).text == "Well."
-    desk.check()
+    assert run(harness.run("Once more.")).text == "Well."
+    harness.check()
 
 
 def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
@@ -178,7 +178,7 @@ def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
         journal.is_full = True
         return turn_with_calls(call("c1", "write"))
 
-    desk = AgentHarness(
+    harness = AgentHarness(
         [fill_up],
         tool,
         store=journal.store,
@@ -186,8 +186,8 @@ def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
         gate=Gate(approver=CallbackApprover(decide)),
     )
     with pytest.raises(LogError):
-        run(desk.run())
-    assert (tool.calls, asked, desk.told(ApprovalRequested)) == ([], [], [])
+        run(harness.run())
+    assert (tool.calls, asked, harness.events_of(ApprovalRequested)) == ([], [], [])
     journal.is_full = False
     check_record(conversation, journal.store)
     assert results_of(conversation) == []
@@ -204,7 +204,7 @@ def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_los
         other.label(other.entries()[0], "mine")
         return "done"
 
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "write"))],
         write_tool("write", meanwhile),
         store=store,
@@ -212,7 +212,7 @@ def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_los
         gate=gate_allowing("write"),
     )
     with pytest.raises(Conflict):
-        run(desk.run())
+        run(harness.run())
     tool = write_tool()
     again = AgentHarness(["I look."], tool, store=store, conversation=store.open(conversation.id))
     assert run(again.run("And?")).text == "I look."
@@ -226,10 +226,10 @@ def test_a_run_that_cannot_record_its_end_raises_instead_of_ending_well() -> Non
     journal = Journal()
 
     def fail(request: Request) -> Exception:
-        desk.agent.steer("Are you there?")
+        harness.agent.steer("Are you there?")
         journal.is_full = True
         return Overloaded("busy")
 
-    desk = AgentHarness([fail], store=journal.store, conversation=journal.open())
+    harness = AgentHarness([fail], store=journal.store, conversation=journal.open())
     with pytest.raises(Unavailable):
-        run(desk.run())
+        run(harness.run())

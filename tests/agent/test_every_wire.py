@@ -34,7 +34,7 @@ from tests.agent.wire_server import (
 )
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
-LOOK = (
+READ_CALL = (
     TextPiece("I look. "),
     WholeCall("call_1", "read", '{"path":"README.md"}'),
     WholeCall("call_2", "grep", '{"pattern":"lantern"}'),
@@ -59,7 +59,7 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
         store = MemoryStore()
         conversation = store.new()
         answers = [
-            server_response(wire, *LOOK),
+            server_response(wire, *READ_CALL),
             server_response(wire, TextPiece("It is about "), TextPiece("lanterns.")),
             server_response(
                 wire, WholeCall("call_3", "write", '{"path":"new.txt","content":"More."}')
@@ -102,9 +102,9 @@ def check_who_answered(conversation: Conversation, wire: str) -> None:
     ]
     assert len(audits) == 4
     for audit in audits:
-        said = {} if audit is None else dict(audit)
-        assert said.get("response_model") == (None if wire == "chat" else "m")
-        assert bool(said.get("response_id")) == (wire not in ("chat", "ollama_chat"))
+        recorded = {} if audit is None else dict(audit)
+        assert recorded.get("response_model") == (None if wire == "chat" else "m")
+        assert bool(recorded.get("response_id")) == (wire not in ("chat", "ollama_chat"))
 
 
 def check_sent(messages: tuple[object, ...], results: int) -> None:
@@ -119,22 +119,22 @@ def check_sent(messages: tuple[object, ...], results: int) -> None:
         assert "A lantern for every ship." in found[0].text
 
 
-def losses_in(heard: list[LoopEvent]) -> list[Change]:
+def losses_in(events: list[LoopEvent]) -> list[Change]:
     """Return the changes of messages that a provider sees otherwise than they are on record."""
-    assert not any(isinstance(event, Notice) for event in heard)
-    changes = [event.change for event in heard if isinstance(event, ContextChanged)]
+    assert not any(isinstance(event, Notice) for event in events)
+    changes = [event.change for event in events if isinstance(event, ContextChanged)]
     return [change for change in changes if change.place.startswith("messages[")]
 
 
 def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
     """Think and seal that, where the protocol has a way to say so."""
     lines = (ThinkingPiece("Hm, which file?"), ThinkingSeal("c2VhbA=="))
-    for said in (lines, lines[:1]):
+    for answer in (lines, lines[:1]):
         try:
-            SERVER_OF_WIRE[wire].frames(said)
+            SERVER_OF_WIRE[wire].frames(answer)
         except NotExpressible:
             continue
-        return said
+        return answer
     return ()
 
 
@@ -150,10 +150,10 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
         route = WIRES[first:] + WIRES[:first]
         for number, wire in enumerate(route):
             answers = [
-                server_response(wire, *thoughtful(wire), *LOOK),
+                server_response(wire, *thoughtful(wire), *READ_CALL),
                 server_response(wire, TextPiece(f"{wire} has read it.")),
             ]
-            heard: list[LoopEvent] = []
+            events: list[LoopEvent] = []
             async with run_provider(wire, *answers) as (server, provider):
                 agent = Agent(
                     provider,
@@ -161,13 +161,13 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
                     tools=tools_in(folder),
                     model=f"{wire}/m",
                 )
-                result = await agent.run(f"Read it, {wire}.", on_event=heard.append)
+                result = await agent.run(f"Read it, {wire}.", on_event=events.append)
             assert (result.ending, result.text) == (EndReason.DONE, f"{wire} has read it.")
             last = messages_sent_to(server, wire)[-1]
             people = [m for m in last if isinstance(m, UserMessage)]
             assert len(people) == number + 1
             check_sent(last, 2 * (number + 1))
-            lost[wire] = losses_in(heard)
+            lost[wire] = losses_in(events)
         assert any(lost[wire] for wire in route[1:])
         final = store.open(conversation.id)
         assert final.model == f"{route[-1]}/m"
@@ -187,12 +187,12 @@ def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, fol
         )
         async with run_provider("anthropic_messages", answer) as (_, provider):
             await Agent(provider, conversation).run("Think.")
-        heard: list[LoopEvent] = []
-        answers = [server_response(wire, *LOOK), server_response(wire, TextPiece("Fine."))]
+        events: list[LoopEvent] = []
+        answers = [server_response(wire, *READ_CALL), server_response(wire, TextPiece("Fine."))]
         async with run_provider(wire, *answers) as (_, provider):
             agent = Agent(provider, conversation, tools=tools_in(folder))
-            assert (await agent.run("Go on.", on_event=heard.append)).text == "Fine."
-        lost = losses_in(heard)
+            assert (await agent.run("Go on.", on_event=events.append)).text == "Fine."
+        lost = losses_in(events)
         assert len(lost) == len(set(lost))
         assert bool(lost) is (wire != "anthropic_messages")
 

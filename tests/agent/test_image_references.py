@@ -45,7 +45,7 @@ from tests.agent.reference_doubles import (
 from tests.inputs.images.image_samples import decode_image, encode_image, noise_image, red_image
 
 SEEING, BLIND, UNKNOWN = ModelTarget(vision=True), ModelTarget(vision=False), ModelTarget()
-WORDS = "Pay 12 EUR"
+IMAGE_TEXT = "Pay 12 EUR"
 RESOLVED, FAILED = ResolutionStatus.RESOLVED, ResolutionStatus.FAILED
 NO_IMAGES = ProviderError("image input is not supported", status=400)
 
@@ -61,9 +61,9 @@ def refusing(error: ProviderError = NO_IMAGES) -> Callable[[Request], Any]:
     return lambda request: error if images_in(request) else "I read."
 
 
-def again(desk: AgentHarness, folder: Path, turns: Any, **settings: Any) -> AgentHarness:
+def again(harness: AgentHarness, folder: Path, turns: Any, **settings: Any) -> AgentHarness:
     """Go on with another agent."""
-    settings |= {"store": desk.store, "conversation": desk.conversation}
+    settings |= {"store": harness.store, "conversation": harness.conversation}
     return agent_in(folder, turns, **settings)
 
 
@@ -76,29 +76,29 @@ def test_a_model_that_sees_gets_the_image_and_nothing_is_recognised(
     folder: Path, mode: RecognitionMode
 ) -> None:
     scribe = FakeOcr()
-    desk = agent_in(folder, ["Red."], target=SEEING, ocr=scribe)
-    run(desk.run(prompt_with("Which colour?", image_file(mode=mode))))
-    (image,) = images_in(desk.provider.requests[0])
+    harness = agent_in(folder, ["Red."], target=SEEING, ocr=scribe)
+    run(harness.run(prompt_with("Which colour?", image_file(mode=mode))))
+    (image,) = images_in(harness.provider.requests[0])
     assert isinstance(image.source, ImageData)
     assert decode_image(image.source.data).size == (40, 20)
-    (found,) = details(desk)
+    (found,) = details(harness)
     assert (found["used"], found["mode"], scribe.count) == ("vision", mode.value, 0)
-    assert notices(desk) == []
-    desk.check()
+    assert notices(harness) == []
+    harness.check()
 
 
 @pytest.mark.requirement("S2-27", "S2-29")
 def test_a_model_that_does_not_see_gets_the_text_and_people_are_told(folder: Path) -> None:
-    desk = agent_in(folder, ["12 EUR."], target=BLIND, ocr=FakeOcr())
-    run(desk.run(prompt_with("How much?", image_file())))
-    (request,) = desk.provider.requests
+    harness = agent_in(folder, ["12 EUR."], target=BLIND, ocr=FakeOcr())
+    run(harness.run(prompt_with("How much?", image_file())))
+    (request,) = harness.provider.requests
     assert images_in(request) == []
-    assert WORDS in text_in_message(request)
+    assert IMAGE_TEXT in text_in_message(request)
     assert "scribe" not in text_in_message(request)
-    (found,) = details(desk)
+    (found,) = details(harness)
     assert (found["used"], found["engine"], found["language"]) == ("ocr", "scribe 1.0", "en")
     assert found["fallback"] == "the model takes no images"
-    assert any("recognised instead" in notice for notice in notices(desk))
+    assert any("recognised instead" in notice for notice in notices(harness))
 
 
 @pytest.mark.requirement("S2-28")
@@ -106,28 +106,28 @@ def test_an_image_that_cannot_be_read_is_on_record_as_failed_and_can_be_tried_ag
     folder: Path,
 ) -> None:
     scribe = FakeOcr(fails=True)
-    desk = agent_in(folder, ["12 EUR."], target=BLIND, ocr=scribe)
-    result = run(desk.run(prompt_with("How much?", image_file())))
+    harness = agent_in(folder, ["12 EUR."], target=BLIND, ocr=scribe)
+    result = run(harness.run(prompt_with("How much?", image_file())))
     assert isinstance(result.error, Unresolved)
     assert "could not be recognised" in result.reason
     assert "try again" in result.reason
-    assert statuses(desk) == [FAILED]
-    assert desk.provider.requests == []
+    assert statuses(harness) == [FAILED]
+    assert harness.provider.requests == []
     scribe.fails = False
-    prompt = unsent_prompt(desk.conversation)
-    assert run(desk.run(prompt)).ending is EndReason.DONE
-    assert WORDS in text_in_message(desk.provider.requests[0])
-    desk.check()
+    prompt = unsent_prompt(harness.conversation)
+    assert run(harness.run(prompt)).ending is EndReason.DONE
+    assert IMAGE_TEXT in text_in_message(harness.provider.requests[0])
+    harness.check()
 
 
 @pytest.mark.requirement("S2-28")
 def test_what_is_no_image_is_not_sent(folder: Path) -> None:
     (folder / "fake.png").write_text("no image at all")
-    desk = agent_in(folder, ["Never."], target=SEEING)
-    result = run(desk.run(prompt_with("Look.", image_file("fake.png"))))
+    harness = agent_in(folder, ["Never."], target=SEEING)
+    result = run(harness.run(prompt_with("Look.", image_file("fake.png"))))
     assert isinstance(result.error, Unresolved)
     assert "fake.png" in result.reason
-    assert desk.provider.requests == []
+    assert harness.provider.requests == []
 
 
 # -- a provider that refuses ---------------------------------------------------------------------
@@ -146,55 +146,55 @@ def test_what_is_no_image_is_not_sent(folder: Path) -> None:
 def test_an_image_that_is_refused_is_sent_as_text_and_what_was_used_is_on_record(
     folder: Path, target: ModelTarget, error: ProviderError
 ) -> None:
-    desk = agent_in(folder, [refusing(error)] * 2, target=target, ocr=FakeOcr())
-    result = run(desk.run(prompt_with("How much?", image_file())))
+    harness = agent_in(folder, [refusing(error)] * 2, target=target, ocr=FakeOcr())
+    result = run(harness.run(prompt_with("How much?", image_file())))
     assert (result.ending, result.text, result.turns) == (EndReason.DONE, "I read.", 1)
-    first, second = desk.provider.requests
+    first, second = harness.provider.requests
     assert len(images_in(first)) == 1
     assert images_in(second) == []
-    assert WORDS in text_in_message(second)
-    one, other = details(desk)
+    assert IMAGE_TEXT in text_in_message(second)
+    one, other = details(harness)
     assert (one["used"], other["used"]) == ("vision", "ocr")
     assert str(error) in other["fallback"]
-    assert any("recognised instead" in notice for notice in notices(desk))
-    desk.check()
+    assert any("recognised instead" in notice for notice in notices(harness))
+    harness.check()
 
 
 @pytest.mark.parametrize("target", [UNKNOWN, SEEING])
 def test_a_model_that_refused_once_is_not_sent_the_image_in_the_next_run(
     folder: Path, target: ModelTarget
 ) -> None:
-    desk = agent_in(folder, [refusing()] * 3, target=target, ocr=FakeOcr())
-    run(desk.run(prompt_with("How much?", image_file())))
-    run(desk.run("Sure?"))
-    assert [len(images_in(request)) for request in desk.provider.requests] == [1, 0, 0]
+    harness = agent_in(folder, [refusing()] * 3, target=target, ocr=FakeOcr())
+    run(harness.run(prompt_with("How much?", image_file())))
+    run(harness.run("Sure?"))
+    assert [len(images_in(request)) for request in harness.provider.requests] == [1, 0, 0]
 
 
 @pytest.mark.requirement("S2-26")
 def test_a_refused_image_that_cannot_be_read_either_ends_the_run_with_both_reasons(
     folder: Path,
 ) -> None:
-    desk = agent_in(folder, [refusing()] * 2)
+    harness = agent_in(folder, [refusing()] * 2)
     prompt = prompt_with("How much?", image_file())
-    result = run(desk.run(prompt))
+    result = run(harness.run(prompt))
     assert isinstance(result.error, Unresolved)
     assert "image input is not supported" in result.reason
     assert "steno[ocr]" in result.reason
-    assert statuses(desk) == [RESOLVED, FAILED]
-    assert unsent_prompt(desk.conversation) == prompt
-    assert run(desk.run("Never mind.")).ending is EndReason.DONE
-    assert images_in(desk.provider.requests[-1]) == []
-    desk.check()
+    assert statuses(harness) == [RESOLVED, FAILED]
+    assert unsent_prompt(harness.conversation) == prompt
+    assert run(harness.run("Never mind.")).ending is EndReason.DONE
+    assert images_in(harness.provider.requests[-1]) == []
+    harness.check()
 
 
 def test_a_refused_image_that_was_to_be_seen_is_not_left_out_in_silence(folder: Path) -> None:
-    desk = agent_in(folder, [refusing()] * 2, ocr=FakeOcr())
-    result = run(desk.run(prompt_with("How much?", image_file(mode=RecognitionMode.VISION))))
+    harness = agent_in(folder, [refusing()] * 2, ocr=FakeOcr())
+    result = run(harness.run(prompt_with("How much?", image_file(mode=RecognitionMode.VISION))))
     assert isinstance(result.error, Unresolved)
     assert "image input is not supported" in result.reason
     assert "mode ocr" in result.reason
-    assert len(desk.provider.requests) == 1
-    desk.check()
+    assert len(harness.provider.requests) == 1
+    harness.check()
 
 
 def test_images_of_long_ago_that_another_model_refuses_do_not_keep_it_from_working(
@@ -216,51 +216,51 @@ def test_an_image_said_meanwhile_that_is_refused_and_unreadable_does_not_stop_th
     folder: Path, prompt: str | None
 ) -> None:
     def interfere(*_: Any) -> str:
-        desk.agent.steer(prompt_with("This one.", image_file()))
+        harness.agent.steer(prompt_with("This one.", image_file()))
         return "Read."
 
     turns = [turn_with_calls(call("c1", "look")), refusing(), refusing()]
-    desk = agent_in(folder, turns, read_tool("look", interfere))
-    desk.conversation.append(ChatMessage.user("Hello?"))
-    assert run(desk.run(prompt)).text == "I read."
-    assert statuses(desk) == [RESOLVED, FAILED]
-    assert "plan.png" in text_in_message(desk.provider.requests[-1])
-    desk.check()
+    harness = agent_in(folder, turns, read_tool("look", interfere))
+    harness.conversation.append(ChatMessage.user("Hello?"))
+    assert run(harness.run(prompt)).text == "I read."
+    assert statuses(harness) == [RESOLVED, FAILED]
+    assert "plan.png" in text_in_message(harness.provider.requests[-1])
+    harness.check()
 
 
 def test_a_refusal_without_images_is_raised_as_ever(folder: Path) -> None:
     (folder / "a.py").write_text("a = 1\n")
     error = ProviderError("max_tokens: too large", status=400)
-    desk = agent_in(folder, [error], ocr=FakeOcr())
-    result = run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    harness = agent_in(folder, [error], ocr=FakeOcr())
+    result = run(harness.run(prompt_with("Look.", file_reference("a.py"))))
     assert (result.ending, result.error) == (EndReason.FAILED, error)
-    assert len(desk.provider.requests) == 1
-    assert recorded_kinds(desk)[-1] == "Resolution resolved"
+    assert len(harness.provider.requests) == 1
+    assert recorded_kinds(harness)[-1] == "Resolution resolved"
 
 
 def test_a_refusal_that_cannot_be_about_images_is_raised_as_ever(folder: Path) -> None:
     scribe = FakeOcr()
-    desk = agent_in(folder, [AuthenticationFailed("bad key", status=401)], ocr=scribe)
-    result = run(desk.run(prompt_with("Look.", image_file())))
+    harness = agent_in(folder, [AuthenticationFailed("bad key", status=401)], ocr=scribe)
+    result = run(harness.run(prompt_with("Look.", image_file())))
     assert isinstance(result.error, AuthenticationFailed)
-    assert (scribe.count, len(desk.provider.requests)) == (0, 1)
+    assert (scribe.count, len(harness.provider.requests)) == (0, 1)
 
 
 def test_a_model_that_refuses_the_text_as_well_is_not_asked_a_third_time(folder: Path) -> None:
     other = ProviderError("no credit", status=400)
-    desk = agent_in(folder, [refusing(), other], ocr=FakeOcr())
-    result = run(desk.run(prompt_with("Look.", image_file())))
+    harness = agent_in(folder, [refusing(), other], ocr=FakeOcr())
+    result = run(harness.run(prompt_with("Look.", image_file())))
     assert result.error is other
-    assert len(desk.provider.requests) == 2
+    assert len(harness.provider.requests) == 2
 
 
 def test_a_resolver_that_insists_on_images_does_not_keep_a_refused_request_alive() -> None:
     image = Image(source=ImageData(encode_image(red_image())), mime_type="image/png")
     resolver = ScriptedResolver(lambda _: ResolvedReference(content=(image,)))
-    desk = AgentHarness([NO_IMAGES, NO_IMAGES], resolver=resolver)
-    assert run(desk.run(prompt_with("Look.", image_file()))).error is NO_IMAGES
-    assert len(desk.provider.requests) == 2
-    desk.check()
+    harness = AgentHarness([NO_IMAGES, NO_IMAGES], resolver=resolver)
+    assert run(harness.run(prompt_with("Look.", image_file()))).error is NO_IMAGES
+    assert len(harness.provider.requests) == 2
+    harness.check()
 
 
 # -- another model -------------------------------------------------------------------------------
@@ -276,9 +276,9 @@ def test_another_model_gets_what_it_can_take_of_earlier_images_in_both_direction
     run(second.run("How much?"))
     third = again(first, folder, ["Red again."], target=SEEING, ocr=FakeOcr())
     run(third.run("And now?"))
-    seen = [images_in(desk.provider.requests[0]) for desk in (first, second, third)]
+    seen = [images_in(harness.provider.requests[0]) for harness in (first, second, third)]
     assert [len(images) for images in seen] == [1, 0, 1]
-    assert WORDS in text_in_message(second.provider.requests[0], 1)
+    assert IMAGE_TEXT in text_in_message(second.provider.requests[0], 1)
     assert [found["used"] for found in details(third)] == ["vision", "ocr", "vision"]
     third.check()
 
@@ -304,49 +304,49 @@ def test_a_large_image_lies_beside_the_record_and_comes_back_whole(
 ) -> None:
     data = encode_image(noise_image(400, 300))
     (folder / "large.png").write_bytes(data)
-    address = f"{scheme}:{folder / 'kept'}"
+    address = f"{scheme}:{folder / 'stored'}"
 
     def talk(
         store: Store, turns: list[str], prompt: Any, session: str = ""
     ) -> tuple[AgentHarness, str]:
         conversation = store.open(session) if session else store.new()
-        desk = agent_in(folder, turns, store=store, conversation=conversation, target=SEEING)
-        assert run(desk.run(prompt)).ending is EndReason.DONE
-        desk.check()
-        return desk, conversation.id
+        harness = agent_in(folder, turns, store=store, conversation=conversation, target=SEEING)
+        assert run(harness.run(prompt)).ending is EndReason.DONE
+        harness.check()
+        return harness, conversation.id
 
     with open_store(address) as store:
-        desk, session = talk(store, ["Noise."], prompt_with("Look.", image_file("large.png")))
-        (resolution,) = payloads(desk, Resolution)
-        (kept,) = resolution.content
-        assert isinstance(kept, Image)
-        assert isinstance(kept.source, ImageBlob)
-        sent = images_in(desk.provider.requests[0])
+        harness, session = talk(store, ["Noise."], prompt_with("Look.", image_file("large.png")))
+        (resolution,) = payloads(harness, Resolution)
+        (stored,) = resolution.content
+        assert isinstance(stored, Image)
+        assert isinstance(stored.source, ImageBlob)
+        sent = images_in(harness.provider.requests[0])
     with open_store(address) as store:
-        desk, _ = talk(store, ["Still noise."], "Look again.", session)
-        assert images_in(desk.provider.requests[0]) == sent
+        harness, _ = talk(store, ["Still noise."], "Look again.", session)
+        assert images_in(harness.provider.requests[0]) == sent
         assert isinstance(sent[0].source, ImageData)
         assert decode_image(sent[0].source.data).tobytes() == decode_image(data).tobytes()
-        assert statuses(desk) == [RESOLVED]
+        assert statuses(harness) == [RESOLVED]
 
 
 def test_large_bytes_in_a_message_are_whole_when_they_are_opened_later(folder: Path) -> None:
     data = encode_image(noise_image(400, 300))
     image = Image(source=ImageData(data), mime_type="image/png")
-    address = f"sqlite:{folder / 'kept'}"
+    address = f"sqlite:{folder / 'stored'}"
     with open_store(address) as store:
         conversation = store.new()
         conversation.append(prompt_with("Look.", image))
     with open_store(address) as store:
-        desk = AgentHarness(
+        harness = AgentHarness(
             ["Noise."],
             store=store,
             conversation=store.open(conversation.id),
             resolver=InputResolver(Workspace(folder)),
             target=SEEING,
         )
-        assert run(desk.run(None)).ending is EndReason.DONE
-        (sent,) = images_in(desk.provider.requests[0])
+        assert run(harness.run(None)).ending is EndReason.DONE
+        (sent,) = images_in(harness.provider.requests[0])
         assert isinstance(sent.source, ImageData)
         assert decode_image(sent.source.data).tobytes() == decode_image(data).tobytes()
 
@@ -356,6 +356,6 @@ def test_what_has_other_reasons_is_not_taken_for_a_refusal_of_images(
     folder: Path, kind: type[ProviderError]
 ) -> None:
     error = kind("not now, for the model lab-vision-preview")
-    desk = agent_in(folder, [error], target=UNKNOWN, ocr=FakeOcr())
-    assert run(desk.run(prompt_with("Look.", image_file()))).error is error
-    assert len(statuses(desk)) == 1
+    harness = agent_in(folder, [error], target=UNKNOWN, ocr=FakeOcr())
+    assert run(harness.run(prompt_with("Look.", image_file()))).error is error
+    assert len(statuses(harness)) == 1

@@ -32,10 +32,10 @@ class Broken(Exception):
 
 @pytest.mark.parametrize("kind", [TurnStarted, EntryRecorded, CallStarted, TextDelta, CallOutput])
 def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> None:
-    heard: list[LoopEvent] = []
+    received: list[LoopEvent] = []
 
     def watch(event: LoopEvent) -> None:
-        heard.append(event)
+        received.append(event)
         if isinstance(event, kind):
             raise Broken
 
@@ -44,14 +44,16 @@ def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> Non
         return "ok"
 
     turn = ChatMessage.assistant("I look.", [call("c1", "read"), call("c2", "read")])
-    desk = AgentHarness([turn, "Done."], read_tool("read", speak, speak))
+    harness = AgentHarness([turn, "Done."], read_tool("read", speak, speak))
     with pytest.raises(Broken):
-        run(desk.agent.run("Go.", on_event=watch))
-    assert isinstance(heard[-1], kind)
-    assert not desk.agent.is_running
-    desk.check()
+        run(harness.agent.run("Go.", on_event=watch))
+    assert isinstance(received[-1], kind)
+    assert not harness.agent.is_running
+    harness.check()
     assert (
-        run(AgentHarness(["Well."], store=desk.store, conversation=desk.conversation).run()).text
+        run(
+            AgentHarness(["Well."], store=harness.store, conversation=harness.conversation).run()
+        ).text
         == "Well."
     )
 
@@ -64,37 +66,37 @@ def test_a_watcher_that_raises_takes_no_result_away() -> None:
             raise Broken
 
     tool = read_tool()
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))], tool
     )
     with pytest.raises(Broken):
-        run(desk.agent.run("Go.", on_event=watch))
-    assert [r.text for r in desk.results[:2]] == ["ok", "ok"]
-    desk.check()
+        run(harness.agent.run("Go.", on_event=watch))
+    assert [r.text for r in harness.results[:2]] == ["ok", "ok"]
+    harness.check()
 
 
 def test_events_are_what_a_watcher_is_told_and_end_with_the_end() -> None:
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."] * 2, read_tool())
+    harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."] * 2, read_tool())
 
     async def main() -> list[type]:
-        return [type(event) async for event in desk.agent.events("Go.")]
+        return [type(event) async for event in harness.agent.events("Go.")]
 
     kinds = run(main())
-    run(desk.run("Go."))
-    assert kinds == [type(event) for event in desk.events]
+    run(harness.run("Go."))
+    assert kinds == [type(event) for event in harness.events]
     assert kinds[-1] is RunEnded
 
 
 def test_events_of_a_run_that_raises_raise_at_their_end() -> None:
-    desk = AgentHarness([ValueError("a provider of one's own")])
+    harness = AgentHarness([ValueError("a provider of one's own")])
 
     async def main() -> None:
-        async for _ in desk.agent.events("Go."):
+        async for _ in harness.agent.events("Go."):
             pass
 
     with pytest.raises(ValueError, match="one's own"):
         run(main())
-    desk.check()
+    harness.check()
 
 
 def test_an_agent_without_a_store_works_in_memory() -> None:
@@ -111,7 +113,9 @@ def test_what_a_tool_says_after_the_end_is_told_nobody() -> None:
         stages.append(stage)
         return "ok"
 
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", remember))
-    run(desk.run())
+    harness = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", remember)
+    )
+    run(harness.run())
     stages[0].report_output("late")
-    assert isinstance(desk.events[-1], RunEnded)
+    assert isinstance(harness.events[-1], RunEnded)

@@ -50,29 +50,31 @@ class Waiting:
         return await asyncio.Future()
 
 
-def saying(verdict: bool) -> CallbackApprover:
+def answering(verdict: bool) -> CallbackApprover:
     return CallbackApprover(lambda _: verdict, actor="eva")
 
 
-def nobody(question: ApprovalRequest) -> bool:
+def never_ask(question: ApprovalRequest) -> bool:
     raise AssertionError("nobody was to be asked")
 
 
 async def ask_and_die(store: MemoryStore, tool: ScriptedTool, *calls: ToolCall) -> str:
     """Leave a session as a program does that is killed while somebody is asked."""
     waiting = Waiting()
-    desk = AgentHarness([turn_with_calls(*calls)], tool, store=store, gate=Gate(approver=waiting))
-    task = asyncio.create_task(desk.run())
+    harness = AgentHarness(
+        [turn_with_calls(*calls)], tool, store=store, gate=Gate(approver=waiting)
+    )
+    task = asyncio.create_task(harness.run())
     await waiting.asked.wait()
-    session = store.clone(desk.conversation.id).id  # as the disk is in this moment
+    session = store.clone(harness.conversation.id).id  # as the disk is in this moment
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    desk.check()
+    harness.check()
     return session
 
 
-def left_behind(store: MemoryStore, *calls: ToolCall) -> Conversation:
+def orphaned(store: MemoryStore, *calls: ToolCall) -> Conversation:
     """Return a session whose last turn has calls that nobody answered."""
     return store.new([ChatMessage.user("Go."), turn_with_calls(*calls)])
 
@@ -83,13 +85,13 @@ def test_a_question_that_was_open_is_asked_again_by_the_next_run() -> None:
     session = run(ask_and_die(store, tool, call("c1", "write"), call("c2", "write")))
     conversation = store.open(session)
     assert [c.id for c in pending_approvals(conversation.entries())] == ["c1"]
-    desk = AgentHarness(
-        ["Done."], tool, store=store, conversation=conversation, gate=Gate(approver=saying(True))
+    harness = AgentHarness(
+        ["Done."], tool, store=store, conversation=conversation, gate=Gate(approver=answering(True))
     )
-    assert run(desk.run("And?")).ending is EndReason.DONE
+    assert run(harness.run("And?")).ending is EndReason.DONE
     assert [c.id for c in tool.calls] == ["c1", "c2"]
-    assert [r.tool_call_id for r in desk.results] == ["c1", "c2"]
-    desk.check()
+    assert [r.tool_call_id for r in harness.results] == ["c1", "c2"]
+    harness.check()
 
 
 @pytest.mark.requirement("S2-18")
@@ -98,22 +100,22 @@ def test_what_was_decided_while_nothing_ran_is_acted_on_by_the_next_run(allowed:
     store, tool = MemoryStore(), write_tool()
     session = run(ask_and_die(store, tool, call("c1", "write")))
     decide_later(store.open(session), "c1", allowed=allowed, actor="eva", reason="so be it")
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["Done."],
         tool,
         store=store,
         conversation=store.open(session),
-        gate=Gate(approver=CallbackApprover(nobody)),
+        gate=Gate(approver=CallbackApprover(never_ask)),
     )
-    run(desk.run(None))
+    run(harness.run(None))
     assert len(tool.calls) == allowed
     if not allowed:
-        assert (desk.result.outcome, desk.result.text) == (
+        assert (harness.result.outcome, harness.result.text) == (
             Outcome.DENIED,
             "permission denied: so be it",
         )
-    assert approvals_in(desk.conversation.entries())[-1].actor == "eva"
-    desk.check()
+    assert approvals_in(harness.conversation.entries())[-1].actor == "eva"
+    harness.check()
 
 
 def test_a_yes_from_meanwhile_does_not_reach_beyond_deny_or_mode() -> None:
@@ -127,9 +129,9 @@ def test_a_yes_from_meanwhile_does_not_reach_beyond_deny_or_mode() -> None:
         conversation = store.open(session)
         decide_later(conversation, "c1", allowed=True, actor="eva")
         conversation.change_mode(mode)
-        desk = AgentHarness(["Done."], tool, store=store, conversation=conversation, **settings)
-        run(desk.run())
-        assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
+        harness = AgentHarness(["Done."], tool, store=store, conversation=conversation, **settings)
+        run(harness.run())
+        assert (tool.calls, harness.result.outcome) == ([], Outcome.DENIED)
 
 
 def test_a_no_from_meanwhile_holds_against_a_rule_that_would_allow() -> None:
@@ -137,22 +139,22 @@ def test_a_no_from_meanwhile_holds_against_a_rule_that_would_allow() -> None:
     session = run(ask_and_die(store, tool, call("c1", "write")))
     conversation = store.open(session)
     decide_later(conversation, "c1", allowed=False, actor="eva")
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["Done."], tool, store=store, conversation=conversation, gate=gate_allowing("write")
     )
-    run(desk.run())
-    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
-    assert "eva said no" in desk.result.text
+    run(harness.run())
+    assert (tool.calls, harness.result.outcome) == ([], Outcome.DENIED)
+    assert "eva said no" in harness.result.text
 
 
 def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> None:
     store, tool = MemoryStore(), write_tool()
-    conversation = left_behind(store, call("c1", "write"))
+    conversation = orphaned(store, call("c1", "write"))
     conversation.decide("c1", ApprovalStatus.DENIED, actor="eva", reason="never")
-    gate = Gate(approver=CallbackApprover(nobody))
-    desk = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=gate)
-    run(desk.run())
-    assert (tool.calls, desk.result.text) == ([], "permission denied: never")
+    gate = Gate(approver=CallbackApprover(never_ask))
+    harness = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=gate)
+    run(harness.run())
+    assert (tool.calls, harness.result.text) == ([], "permission denied: never")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> 
         (gate_allowing("write"), Mode.PLAN, ResultCode.DENIED_BY_MODE),
         (Gate(Permissions.of(role=AgentRole.PLANNER)), Mode.ACT, ResultCode.DENIED_BY_ROLE),
         (Gate(Permissions.of(deny=["write"])), Mode.ACT, ResultCode.DENIED_BY_RULE),
-        (Gate(approver=saying(False)), Mode.ACT, ResultCode.DENIED_BY_APPROVER),
+        (Gate(approver=answering(False)), Mode.ACT, ResultCode.DENIED_BY_APPROVER),
     ],
 )
 def test_a_repeated_denial_has_the_code_of_the_first(
@@ -183,7 +185,7 @@ def test_a_repeated_denial_has_the_code_of_the_first(
     denial = approvals_in(conversation.entries())[-1]
 
     # The program ended before the result was written; the next one would allow the call.
-    conversation = left_behind(store, call("c1", "write"))
+    conversation = orphaned(store, call("c1", "write"))
     conversation.decide(
         "c1", denial.status, actor=denial.actor, rule=denial.rule, reason=denial.reason
     )
@@ -196,7 +198,7 @@ def test_a_repeated_denial_has_the_code_of_the_first(
 
 
 def test_only_outstanding_calls_can_be_decided_later() -> None:
-    conversation = left_behind(MemoryStore(), call("c1", "write"))
+    conversation = orphaned(MemoryStore(), call("c1", "write"))
     with pytest.raises(Missing) as caught:
         decide_later(conversation, "c2", allowed=True, actor="eva")
     assert (caught.value.code, caught.value.place) == ("call_not_pending", "approval")
@@ -207,43 +209,43 @@ def test_only_outstanding_calls_can_be_decided_later() -> None:
 def test_what_was_approved_and_killed_is_not_run_again_unless_it_reads(mode: Mode) -> None:
     store = MemoryStore()
     tools = [read_tool(), write_tool()]
-    conversation = left_behind(store, call("c1", "write"), call("c2", "read"), call("c3", "gone"))
+    conversation = orphaned(store, call("c1", "write"), call("c2", "read"), call("c3", "gone"))
     for name in ("c1", "c2", "c3"):
         conversation.decide(name, ApprovalStatus.APPROVED, rule="allow *")
     conversation.change_mode(mode)
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["I look."], *tools, store=store, conversation=conversation, gate=gate_allowing("write")
     )
-    run(desk.run())
+    run(harness.run())
     assert [len(tool.calls) for tool in tools] == [1, 0]
-    assert [(r.tool_call_id, r.outcome) for r in desk.results] == [
+    assert [(r.tool_call_id, r.outcome) for r in harness.results] == [
         ("c1", Outcome.CANCELLED),
         ("c2", Outcome.OK),
         ("c3", Outcome.CANCELLED),
     ]
-    assert result_code(desk.results[0]) == ResultCode.OUTCOME_UNKNOWN
-    desk.check()
+    assert result_code(harness.results[0]) == ResultCode.OUTCOME_UNKNOWN
+    harness.check()
 
 
 def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
     store, tool = MemoryStore(), write_tool()
-    conversation = left_behind(store, call("c1", "write"))
+    conversation = orphaned(store, call("c1", "write"))
     decide_later(conversation, "c1", allowed=True, actor="eva")
 
     async def main() -> Conversation:
         hanging = write_tool("write", [asyncio.Event(), "never"])
-        desk = AgentHarness([], hanging, store=store, conversation=conversation)
-        task = asyncio.create_task(desk.run(None))
+        harness = AgentHarness([], hanging, store=store, conversation=conversation)
+        task = asyncio.create_task(harness.run(None))
         await hanging.begun.wait()
         killed = store.clone(conversation.id)
         task.cancel()
         await asyncio.wait([task])
         return killed
 
-    desk = AgentHarness(["I look."], tool, store=store, conversation=run(main()))
-    run(desk.run())
+    harness = AgentHarness(["I look."], tool, store=store, conversation=run(main()))
+    run(harness.run())
     assert tool.calls == []
-    assert result_code(desk.result) == ResultCode.OUTCOME_UNKNOWN
+    assert result_code(harness.result) == ResultCode.OUTCOME_UNKNOWN
 
 
 @pytest.mark.requirement("S2-18")
@@ -251,9 +253,9 @@ def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
 def test_a_decision_about_other_arguments_is_none(status: ApprovalStatus) -> None:
     """The id is the same, the arguments are not: somebody has to decide about these."""
     store, tool = MemoryStore(), write_tool()
-    conversation = left_behind(store, call("c1", "write", path="a"))
+    conversation = orphaned(store, call("c1", "write", path="a"))
     decided = conversation.decide("c1", status, actor="eva").payload
-    other = left_behind(store, call("c1", "write", path="/etc/passwd"))
+    other = orphaned(store, call("c1", "write", path="/etc/passwd"))
     other.append(decided, audit={"deferred": True})
     asked: list[str] = []
 
@@ -262,7 +264,7 @@ def test_a_decision_about_other_arguments_is_none(status: ApprovalStatus) -> Non
         return False
 
     gate = Gate(approver=CallbackApprover(decide))
-    desk = AgentHarness(["Done."], tool, store=store, conversation=other, gate=gate)
-    run(desk.run())
+    harness = AgentHarness(["Done."], tool, store=store, conversation=other, gate=gate)
+    run(harness.run())
     assert asked == ['{"path": "/etc/passwd"}']
-    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
+    assert (tool.calls, harness.result.outcome) == ([], Outcome.DENIED)

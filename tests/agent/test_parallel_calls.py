@@ -51,14 +51,14 @@ def test_readers_run_together_and_are_recorded_in_the_order_of_their_calls() -> 
         ended = [asyncio.Event() for _ in range(3)]
         tool = read_tool("read", overlap, overlap, overlap)
         turn = turn_with_calls(*[call(f"c{n}", "read") for n in range(3)])
-        desk = AgentHarness([turn, "Done."], tool)
-        assert (await desk.run()).ending is EndReason.DONE
+        harness = AgentHarness([turn, "Done."], tool)
+        assert (await harness.run()).ending is EndReason.DONE
         assert [c.id for c in tool.ended] == ["c2", "c1", "c0"]
-        assert [(r.tool_call_id, r.text) for r in desk.results] == [
+        assert [(r.tool_call_id, r.text) for r in harness.results] == [
             (f"c{n}", f"result {n}") for n in range(3)
         ]
-        assert [event.call.id for event in desk.told(CallEnded)] == ["c0", "c1", "c2"]
-        desk.check()
+        assert [event.call.id for event in harness.events_of(CallEnded)] == ["c0", "c1", "c2"]
+        harness.check()
 
     run(main())
 
@@ -68,7 +68,7 @@ def test_a_writer_runs_alone_and_in_its_place() -> None:
     running: set[str] = set()
     seen: list[tuple[str, frozenset[str]]] = []
 
-    async def look_around(call: ToolCall, stage: ToolContext) -> str:
+    async def observe(call: ToolCall, stage: ToolContext) -> str:
         running.add(call.id)
         for _ in range(3):  # let whoever else may run begin
             await asyncio.sleep(0)
@@ -78,20 +78,22 @@ def test_a_writer_runs_alone_and_in_its_place() -> None:
         return call.id
 
     tools = [
-        ScriptedTool("read", iter(lambda: look_around, None)),
-        write_tool("write", *[look_around] * 2),
+        ScriptedTool("read", iter(lambda: observe, None)),
+        write_tool("write", *[observe] * 2),
     ]
     order = ["read", "read", "write", "write", "read", "read"]
     turn = turn_with_calls(*[call(f"c{n}", name) for n, name in enumerate(order)])
-    desk = AgentHarness([turn, "Done."], *tools, gate=gate_allowing("write"))
-    run(desk.run())
+    harness = AgentHarness([turn, "Done."], *tools, gate=gate_allowing("write"))
+    run(harness.run())
     together = dict(seen)
     assert together["c0"] == together["c1"] == {"c0", "c1"}
     assert together["c2"] == {"c2"}
     assert together["c3"] == {"c3"}
     assert together["c4"] == together["c5"] == {"c4", "c5"}
-    assert [event.call.id for event in desk.told(CallStarted)] == [f"c{n}" for n in range(6)]
-    assert [r.tool_call_id for r in desk.results] == [f"c{n}" for n in range(6)]
+    assert [event.call.id for event in harness.events_of(CallStarted)] == [
+        f"c{n}" for n in range(6)
+    ]
+    assert [r.tool_call_id for r in harness.results] == [f"c{n}" for n in range(6)]
 
 
 @pytest.mark.requirement("S2-17", "S2-18")
@@ -104,14 +106,14 @@ def test_each_call_has_a_decision_of_its_own() -> None:
 
     tool = write_tool()
     turn = turn_with_calls(call("c0", "write"), call("c1", "write"), call("c2", "write"))
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn, "Done."], tool, gate=Gate(approver=CallbackApprover(decide, actor="eva"))
     )
-    run(desk.run())
+    run(harness.run())
     assert asked == ["c0", "c1", "c2"]
     assert [c.id for c in tool.calls] == ["c0", "c2"]
-    assert [r.outcome for r in desk.results] == [Outcome.OK, Outcome.DENIED, Outcome.OK]
-    assert desk.approvals == [
+    assert [r.outcome for r in harness.results] == [Outcome.OK, Outcome.DENIED, Outcome.OK]
+    assert harness.approvals == [
         ("c0", "pending"),
         ("c0", "approved"),
         ("c1", "pending"),
@@ -125,21 +127,21 @@ def test_each_call_has_a_decision_of_its_own() -> None:
 def test_one_that_fails_does_not_keep_the_others_from_their_results() -> None:
     tool = read_tool("read", "one", ValueError("two"), "three")
     turn = turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))
-    desk = AgentHarness([turn, "Done."], tool)
-    assert run(desk.run()).ending is EndReason.DONE
-    assert [r.outcome for r in desk.results] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
+    harness = AgentHarness([turn, "Done."], tool)
+    assert run(harness.run()).ending is EndReason.DONE
+    assert [r.outcome for r in harness.results] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
 
 
 def test_calls_that_cannot_be_run_stand_among_the_others() -> None:
     turn = turn_with_calls(call("c1", "read"), call("c2", "fly"), call("c3", "read"))
-    desk = AgentHarness([turn, "Done."], read_tool())
-    run(desk.run())
-    assert [(r.tool_call_id, r.outcome) for r in desk.results] == [
+    harness = AgentHarness([turn, "Done."], read_tool())
+    run(harness.run())
+    assert [(r.tool_call_id, r.outcome) for r in harness.results] == [
         ("c1", Outcome.OK),
         ("c2", Outcome.UNAVAILABLE),
         ("c3", Outcome.OK),
     ]
-    desk.check()
+    harness.check()
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -154,7 +156,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_who_stops_a_turn_is_heard_before_all_its_calls_are_decided_about() -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(*[call(f"c{number}", "read") for number in range(200)])], read_tool()
     )
 
@@ -167,9 +169,9 @@ def test_who_stops_a_turn_is_heard_before_all_its_calls_are_decided_about() -> N
             if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, Approval):
                 loop.call_soon(task.cancel)
 
-        await desk.agent.run("Go.", on_event=watch)
+        await harness.agent.run("Go.", on_event=watch)
 
     with pytest.raises(asyncio.CancelledError):
         run(main())
-    assert 0 < len(desk.approvals) < 10
-    desk.check()
+    assert 0 < len(harness.approvals) < 10
+    harness.check()

@@ -73,13 +73,13 @@ def texts(messages: Iterable[Any]) -> list[str | None]:
 )
 def test_an_error_before_the_first_word_is_surfaced_and_nothing_is_lost(error: Exception) -> None:
     """Whether to try again before anything was said is the provider's own affair."""
-    desk = AgentHarness([error, "Here I am."])
-    result = run(desk.run("Anybody?"))
+    harness = AgentHarness([error, "Here I am."])
+    result = run(harness.run("Anybody?"))
     assert (result.ending, result.error, result.reason) == (EndReason.FAILED, error, str(error))
     assert (result.turns, result.message) == (1, None)
-    assert texts(desk.conversation.messages()) == ["Work.", "Anybody?"]
-    desk.check()
-    assert run(desk.run(None)).text == "Here I am."
+    assert texts(harness.conversation.messages()) == ["Work.", "Anybody?"]
+    harness.check()
+    assert run(harness.run(None)).text == "Here I am."
 
 
 @pytest.mark.requirement("S4-14")
@@ -88,70 +88,72 @@ def test_a_turn_that_broke_off_is_tried_again_and_what_came_lies_beside_the_bran
     error: Exception,
 ) -> None:
     patience = Patience()
-    desk = AgentHarness([[*HALF, error], "A whole answer."], sleep=patience.sleep)
-    result = run(desk.run())
+    harness = AgentHarness([[*HALF, error], "A whole answer."], sleep=patience.sleep)
+    result = run(harness.run())
     assert (result.ending, result.text, result.turns) == (EndReason.DONE, "A whole answer.", 1)
-    assert texts(desk.provider.requests[1].messages) == texts(desk.provider.requests[0].messages)
-    entries = desk.conversation.entries()
-    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "A whole answer."]
+    assert texts(harness.provider.requests[1].messages) == texts(
+        harness.provider.requests[0].messages
+    )
+    entries = harness.conversation.entries()
+    assert texts(harness.conversation.messages()) == ["Work.", "Go.", "A whole answer."]
     (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
-    partial = desk.conversation.entry(rewind.left).payload
+    partial = harness.conversation.entry(rewind.left).payload
     assert isinstance(partial, AssistantMessage)
     assert (partial.text, partial.stop_reason) == ("Half an ans", StopReason.ERROR)
     assert patience.waited == [1.0]
-    (notice,) = desk.told(Notice)
+    (notice,) = harness.events_of(Notice)
     assert notice.code is NoticeCode.RETRY
-    desk.check()
+    harness.check()
 
 
 def test_calls_of_a_turn_that_broke_off_are_never_run() -> None:
     tool = read_tool()
-    desk = AgentHarness([HALF_A_CALL, "Again."], tool, sleep=Patience().sleep)
-    assert run(desk.run()).text == "Again."
-    assert (tool.calls, desk.results) == ([], [])
-    entries = desk.conversation.entries()
+    harness = AgentHarness([HALF_A_CALL, "Again."], tool, sleep=Patience().sleep)
+    assert run(harness.run()).text == "Again."
+    assert (tool.calls, harness.results) == ([], [])
+    entries = harness.conversation.entries()
     (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
-    left = desk.conversation.entry(rewind.left).message
+    left = harness.conversation.entry(rewind.left).message
     assert isinstance(left, ToolResultMessage)
     assert (left.tool_call_id, result_code(left)) == ("c1", ResultCode.CALL_NOT_RUN)
-    desk.check()
+    harness.check()
 
 
 def test_a_provider_that_says_how_long_to_wait_is_believed() -> None:
     patience = Patience()
     slow = RateLimited("later", retryable=True, retry_after_s=7.5)
-    desk = AgentHarness([[*HALF, slow], [*HALF, BUSY], "Here."], sleep=patience.sleep)
-    assert run(desk.run()).text == "Here."
+    harness = AgentHarness([[*HALF, slow], [*HALF, BUSY], "Here."], sleep=patience.sleep)
+    assert run(harness.run()).text == "Here."
     assert patience.waited == [7.5, 2.0]
 
 
 def test_a_turn_that_breaks_off_again_and_again_is_surfaced_with_what_came_last() -> None:
-    desk = AgentHarness([HALF_A_CALL] * 3, read_tool(), sleep=Patience().sleep)
-    result = run(desk.run())
+    harness = AgentHarness([HALF_A_CALL] * 3, read_tool(), sleep=Patience().sleep)
+    result = run(harness.run())
     assert (result.ending, result.error) == (EndReason.FAILED, BUSY)
     assert result.text == "I look."
-    assert result_code(desk.result) == ResultCode.CALL_NOT_RUN
-    assert desk.result.outcome is Outcome.CANCELLED
-    assert len(desk.provider.requests) == 3
-    desk.check()
+    assert result_code(harness.result) == ResultCode.CALL_NOT_RUN
+    assert harness.result.outcome is Outcome.CANCELLED
+    assert len(harness.provider.requests) == 3
+    harness.check()
 
 
 def test_an_error_that_will_not_go_away_is_surfaced_and_what_came_stays() -> None:
     refused = ProviderError("the account is closed", status=200)
-    desk = AgentHarness([[*HALF, refused], "Well."])
-    result = run(desk.run())
+    harness = AgentHarness([[*HALF, refused], "Well."])
+    result = run(harness.run())
     assert (result.ending, result.error, result.text) == (EndReason.FAILED, refused, "Half an ans")
-    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
-    desk.check()
-    assert run(desk.run("And now?")).text == "Well."
+    assert texts(harness.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
+    harness.check()
+    assert run(harness.run("And now?")).text == "Well."
 
 
 def test_tokens_of_turns_that_failed_are_counted_where_they_are_known() -> None:
     usage = Usage(input_tokens=10, output_tokens=1)
     first = turn_with_calls(call("c1", "read"))
     counted = ChatMessage.assistant(None, first.tool_calls, usage=usage)
-    desk = AgentHarness([counted, BUSY], read_tool())
-    result = run(desk.run())
+    harness = AgentHarness([counted, BUSY], read_tool())
+    result = run(harness.run())
     assert (result.ending, result.usage) == (EndReason.FAILED, usage)
 
 
@@ -163,19 +165,19 @@ class Choosy:
 
 
 def test_a_request_that_a_provider_cannot_write_is_a_failure_of_the_run() -> None:
-    desk = AgentHarness(Choosy())
-    result = run(desk.run())
+    harness = AgentHarness(Choosy())
+    result = run(harness.run())
     assert result.ending is EndReason.FAILED
     assert isinstance(result.error, InvalidRequest)
-    desk.check()
+    harness.check()
 
 
 def test_what_no_provider_should_raise_is_raised_and_the_record_is_in_order() -> None:
-    desk = AgentHarness([[*HALF, ZeroDivisionError("oops")]])
+    harness = AgentHarness([[*HALF, ZeroDivisionError("oops")]])
     with pytest.raises(ZeroDivisionError):
-        run(desk.run())
-    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
-    desk.check()
+        run(harness.run())
+    assert texts(harness.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
+    harness.check()
 
 
 def test_a_call_that_was_cut_by_the_length_of_the_answer_goes_back_as_an_error() -> None:
@@ -184,23 +186,23 @@ def test_a_call_that_was_cut_by_the_length_of_the_answer_goes_back_as_an_error()
         Finished(StopReason.LENGTH),
     ]
     tool = read_tool()
-    desk = AgentHarness([cut, "Shorter then."], tool)
-    assert run(desk.run()).text == "Shorter then."
+    harness = AgentHarness([cut, "Shorter then."], tool)
+    assert run(harness.run()).text == "Shorter then."
     assert tool.calls == []
-    assert desk.result.text.startswith("The call could not be run: ")
+    assert harness.result.text.startswith("The call could not be run: ")
 
 
 def test_an_empty_turn_is_left_out_for_the_model_and_that_is_recorded_once() -> None:
     nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
-    desk = AgentHarness([nothing, "One.", "Two."])
+    harness = AgentHarness([nothing, "One.", "Two."])
 
     async def main() -> None:
         for _ in range(3):
-            await desk.run()
+            await harness.run()
 
     run(main())
-    assert texts(desk.provider.requests[-1].messages) == ["Work.", "Go.", "Go.", "One.", "Go."]
-    (repair,) = [e.payload for e in desk.conversation.entries() if isinstance(e.payload, Repair)]
+    assert texts(harness.provider.requests[-1].messages) == ["Work.", "Go.", "Go.", "One.", "Go."]
+    (repair,) = [e.payload for e in harness.conversation.entries() if isinstance(e.payload, Repair)]
     assert (repair.code, "turn_empty" in repair.explanation) == ("repaired", True)
 
 
@@ -209,10 +211,10 @@ def test_every_turn_that_is_left_out_is_told_and_recorded_for_itself() -> None:
     question = ChatMessage.user("Go.")
     store = MemoryStore()
     conversation = store.new([question, nothing, question, nothing])
-    desk = AgentHarness(["One.", "Two."], store=store, conversation=conversation)
+    harness = AgentHarness(["One.", "Two."], store=store, conversation=conversation)
     empty = [entry.id for entry in conversation.entries() if entry.payload == nothing]
-    run(desk.run())
-    left_out = [event.change for event in desk.told(ContextChanged)]
+    run(harness.run())
+    left_out = [event.change for event in harness.events_of(ContextChanged)]
     assert left_out == [Change(ChangeCode.REPAIRED, "turn_empty", entry=id) for id in empty]
 
     def repaired() -> list[str | None]:
@@ -220,7 +222,7 @@ def test_every_turn_that_is_left_out_is_told_and_recorded_for_itself() -> None:
         return [payload.target for payload in payloads if isinstance(payload, Repair)]
 
     assert repaired() == empty
-    run(desk.run())  # what is on record is not recorded again
+    run(harness.run())  # what is on record is not recorded again
     assert repaired() == empty
 
 
@@ -242,20 +244,20 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
     before = conversation.messages()
     summary = ChatMessage.assistant("They asked why.", usage=Usage(output_tokens=9))
     pieces = 3  # what is to be summed up is more than the model reads at once
-    desk = AgentHarness(
+    harness = AgentHarness(
         [*[summary] * pieces, "Because."],
         store=store,
         conversation=conversation,
         target=ModelTarget(context_tokens=3_000),
         model="lab/small",
     )
-    result = run(desk.run("And now?"))
+    result = run(harness.run("And now?"))
     assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Because.", 1)
     assert result.usage.output_tokens == 9 * pieces
     (entry,) = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
     assert entry.payload.summary == "They asked why."
     assert (entry.audit or {})["model"] == "lab/small"
-    *asked, sent = desk.provider.requests
+    *asked, sent = harness.provider.requests
     assert all("summary" in (one.messages[-1].text or "") for one in asked)
     assert [sum("They asked why." in (t or "") for t in texts(one.messages)) for one in asked] == [
         *(0, 1, 1)
@@ -264,9 +266,9 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
     assert not any("Question 0." in (text or "") for text in texts(sent.messages))
     assert sent.messages[-1].text == "And now?"
     assert conversation.messages()[: len(before)] == before
-    changes = [event.change for event in desk.told(ContextChanged)]
+    changes = [event.change for event in harness.events_of(ContextChanged)]
     assert changes == [Change(ChangeCode.COMPACTED, "summary", entry=entry.id)]
-    desk.check()
+    harness.check()
 
 
 @pytest.mark.parametrize("context_tokens", [1_500, 2_500, 3_500])
@@ -276,22 +278,22 @@ def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: in
     conversation = store.new([ChatMessage.system("Work.")])
 
     def answer(request: Request) -> Any:
-        said = " ".join(text or "" for text in texts(request.messages))
+        text_sent = " ".join(text or "" for text in texts(request.messages))
         if "Write a summary" in (request.messages[-1].text or ""):
-            return " ".join(sorted(set(re.findall(r"fact-[0-9]+", said))))
+            return " ".join(sorted(set(re.findall(r"fact-[0-9]+", text_sent))))
         return "so " * 200
 
-    desk = AgentHarness(
+    harness = AgentHarness(
         iter(lambda: answer, None),
         store=store,
         conversation=conversation,
         target=ModelTarget(context_tokens=context_tokens),
     )
     for number in range(20):
-        run(desk.run(f"Remember fact-{number}. " + "why " * 100))
+        run(harness.run(f"Remember fact-{number}. " + "why " * 100))
     summaries = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
     assert len(summaries) > 1
-    last = " ".join(text or "" for text in texts(desk.provider.requests[-1].messages))
+    last = " ".join(text or "" for text in texts(harness.provider.requests[-1].messages))
     assert all(f"fact-{number}." in last or f"fact-{number} " in last for number in range(20))
 
 
@@ -307,17 +309,17 @@ def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: in
 def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> None:
     store = MemoryStore()
     conversation = long_talk(store)
-    desk = AgentHarness(
+    harness = AgentHarness(
         [failure, "Because."],
         store=store,
         conversation=conversation,
         target=ModelTarget(context_tokens=3_000),
     )
-    result = run(desk.run("And now?"))
+    result = run(harness.run("And now?"))
     assert (result.ending, result.text) == (EndReason.DONE, "Because.")
     assert not any(isinstance(e.payload, Compaction) for e in conversation.entries())
-    assert "summary_failed" in [notice.reason for notice in desk.told(Notice)]
-    desk.check()
+    assert "summary_failed" in [notice.reason for notice in harness.events_of(Notice)]
+    harness.check()
 
 
 @pytest.mark.requirement("S4-14")
@@ -345,27 +347,27 @@ def test_a_request_that_is_too_long_is_tried_again_with_less(target: ModelTarget
         return too_long if len(sizes) < 3 else "It fits."
 
     provider = ScriptedProvider(iter(lambda: answer, None))
-    desk = AgentHarness(provider, store=store, conversation=long_talk(store), target=target)
-    result = run(desk.run("And now?"))
+    harness = AgentHarness(provider, store=store, conversation=long_talk(store), target=target)
+    result = run(harness.run("And now?"))
     assert (result.ending, result.text, result.turns) == (EndReason.DONE, "It fits.", 1)
     assert sizes[0] > sizes[1] > sizes[2]
     assert limits[0] >= limits[1] >= limits[2]
     assert limits[2] <= sizes[2]  # a long answer is not what is too much any more
-    assert "request_shortened" in [notice.reason for notice in desk.told(Notice)]
-    desk.check()
+    assert "request_shortened" in [notice.reason for notice in harness.events_of(Notice)]
+    harness.check()
 
 
 def test_a_request_that_stays_too_long_is_surfaced() -> None:
-    desk = AgentHarness([ContextOverflow("too long")] * 3)
-    result = run(desk.run("word " * 500))
+    harness = AgentHarness([ContextOverflow("too long")] * 3)
+    result = run(harness.run("word " * 500))
     assert result.ending is EndReason.FAILED
     assert isinstance(result.error, ContextOverflow)
-    desk.check()
+    harness.check()
 
 
 def test_an_overflow_in_the_middle_of_an_answer_leaves_what_came_beside_the_branch() -> None:
-    desk = AgentHarness([[*HALF, ContextOverflow("too long")], "Shorter."])
-    assert run(desk.run()).text == "Shorter."
-    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Shorter."]
-    assert texts(desk.provider.requests[1].messages)[-1] == "Go."
-    desk.check()
+    harness = AgentHarness([[*HALF, ContextOverflow("too long")], "Shorter."])
+    assert run(harness.run()).text == "Shorter."
+    assert texts(harness.conversation.messages()) == ["Work.", "Go.", "Shorter."]
+    assert texts(harness.provider.requests[1].messages)[-1] == "Go."
+    harness.check()

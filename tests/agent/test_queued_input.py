@@ -36,8 +36,8 @@ NO_IMAGES = ProviderError("image input is not supported", status=400)
 AT_ONCE = [SteeringPolicy.AFTER_CALLS, SteeringPolicy.INTERRUPT]
 
 
-def said(desk: AgentHarness) -> list[str | None]:
-    return [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
+def user_texts(harness: AgentHarness) -> list[str | None]:
+    return [m.text for m in harness.conversation.messages() if isinstance(m, UserMessage)]
 
 
 def nothing(_: object) -> ResolvedReference:
@@ -45,13 +45,13 @@ def nothing(_: object) -> ResolvedReference:
 
 
 async def steered(
-    desk: AgentHarness, resolver: SlowResolver, policy: SteeringPolicy
+    harness: AgentHarness, resolver: SlowResolver, policy: SteeringPolicy
 ) -> asyncio.Task[Any]:
     """Say something while a prompt is opened, and let a command print something."""
-    task = asyncio.ensure_future(desk.run(PROMPT))
+    task = asyncio.ensure_future(harness.run(PROMPT))
     await resolver.begun.wait()
-    desk.agent.steer("And be brief.", policy)
-    desk.agent.steer("$ ls\n", audit={SHELL_AUDIT_KEY: "ls"}, wants_answer=False)
+    harness.agent.steer("And be brief.", policy)
+    harness.agent.steer("$ ls\n", audit={SHELL_AUDIT_KEY: "ls"}, wants_answer=False)
     return task
 
 
@@ -59,71 +59,71 @@ def taken_back(policy: SteeringPolicy) -> AgentHarness:
     """Say something behind a prompt that cannot be opened."""
     resolver = SlowResolver()
     resolver.find = nothing
-    desk = AgentHarness(["I see."], resolver=resolver)
+    harness = AgentHarness(["I see."], resolver=resolver)
 
     async def talk() -> None:
-        task = await steered(desk, resolver, policy)
+        task = await steered(harness, resolver, policy)
         resolver.go_on.set()
         assert isinstance((await task).error, Unresolved)
 
     run(talk())
-    assert desk.provider.requests == []
+    assert harness.provider.requests == []
     resolver.find = lambda _: "what is there"
-    return desk
+    return harness
 
 
 @pytest.mark.parametrize("policy", SteeringPolicy)
 def test_words_behind_a_prompt_that_cannot_be_opened_can_be_withdrawn_with_it(
     policy: SteeringPolicy,
 ) -> None:
-    desk = taken_back(policy)
-    assert said(desk) == ["$ ls\n"]
-    assert unsent_prompt(desk.conversation) == PROMPT
-    assert [one.text for one in desk.agent.withdraw()] == ["And be brief."]
-    assert desk.agent.withdraw() == ()
-    desk.check()
+    harness = taken_back(policy)
+    assert user_texts(harness) == ["$ ls\n"]
+    assert unsent_prompt(harness.conversation) == PROMPT
+    assert [one.text for one in harness.agent.withdraw()] == ["And be brief."]
+    assert harness.agent.withdraw() == ()
+    harness.check()
 
 
 def test_words_that_nobody_withdraws_are_heard_in_the_next_run() -> None:
-    desk = taken_back(SteeringPolicy.AFTER_CALLS)
-    assert run(desk.run(PROMPT)).ending is EndReason.DONE
-    assert said(desk) == ["$ ls\n", "Look.", "And be brief."]
-    (request,) = desk.provider.requests
+    harness = taken_back(SteeringPolicy.AFTER_CALLS)
+    assert run(harness.run(PROMPT)).ending is EndReason.DONE
+    assert user_texts(harness) == ["$ ls\n", "Look.", "And be brief."]
+    (request,) = harness.provider.requests
     assert text_in_message(request) == "And be brief."
-    desk.check()
+    harness.check()
 
 
 @pytest.mark.parametrize("policy", AT_ONCE)
 def test_words_behind_a_prompt_that_is_opened_go_along_with_it(policy: SteeringPolicy) -> None:
     resolver = SlowResolver()
-    desk = AgentHarness(["I see."], resolver=resolver)
+    harness = AgentHarness(["I see."], resolver=resolver)
 
     async def talk() -> None:
-        task = await steered(desk, resolver, policy)
+        task = await steered(harness, resolver, policy)
         resolver.go_on.set()
         assert (await task).ending is EndReason.DONE
 
     run(talk())
-    assert sorted(filter(None, said(desk))) == ["$ ls\n", "And be brief.", "Look."]
-    assert said(desk)[0] == "Look."
-    (request,) = desk.provider.requests
+    assert sorted(filter(None, user_texts(harness))) == ["$ ls\n", "And be brief.", "Look."]
+    assert user_texts(harness)[0] == "Look."
+    (request,) = harness.provider.requests
     assert {text_in_message(request, n) for n in (-2, -1)} == {"$ ls\n", "And be brief."}
-    desk.check()
+    harness.check()
 
 
 def test_who_stops_the_opening_and_withdraws_what_was_said_behind_ends_the_run() -> None:
     resolver = SlowResolver()
-    desk = AgentHarness([], resolver=resolver)
+    harness = AgentHarness([], resolver=resolver)
 
     async def talk() -> None:
-        task = await steered(desk, resolver, SteeringPolicy.AFTER_CALLS)
-        assert len(desk.agent.withdraw()) == 1
-        desk.agent.interrupt()
+        task = await steered(harness, resolver, SteeringPolicy.AFTER_CALLS)
+        assert len(harness.agent.withdraw()) == 1
+        harness.agent.interrupt()
         assert (await task).ending is EndReason.INTERRUPTED
 
     run(talk())
-    assert said(desk) == ["Look.", "$ ls\n"]
-    desk.check()
+    assert user_texts(harness) == ["Look.", "$ ls\n"]
+    harness.check()
 
 
 def test_words_behind_an_image_that_is_refused_and_cannot_be_read_come_back_with_it(
@@ -133,27 +133,27 @@ def test_words_behind_an_image_that_is_refused_and_cannot_be_read_come_back_with
     prompt = prompt_with("Which colour?", image_file())
 
     def refuse(_: Request) -> ProviderError:
-        desk.agent.steer("And be brief.")
+        harness.agent.steer("And be brief.")
         return NO_IMAGES
 
-    desk = agent_in(tmp_path, [refuse])
-    assert isinstance(run(desk.run(prompt)).error, Unresolved)
-    assert said(desk) == []
-    assert unsent_prompt(desk.conversation) == prompt
-    assert [one.text for one in desk.agent.withdraw()] == ["And be brief."]
-    desk.check()
+    harness = agent_in(tmp_path, [refuse])
+    assert isinstance(run(harness.run(prompt)).error, Unresolved)
+    assert user_texts(harness) == []
+    assert unsent_prompt(harness.conversation) == prompt
+    assert [one.text for one in harness.agent.withdraw()] == ["And be brief."]
+    harness.check()
 
 
 def test_words_behind_a_prompt_that_a_fault_takes_back_can_be_withdrawn() -> None:
     def stumble(_: object) -> str:
-        desk.agent.steer("And be brief.")
+        harness.agent.steer("And be brief.")
         raise KeyError("a fault")
 
-    desk = AgentHarness([], resolver=ScriptedResolver(stumble))
+    harness = AgentHarness([], resolver=ScriptedResolver(stumble))
     with pytest.raises(KeyError):
-        run(desk.run(PROMPT))
-    assert said(desk) == []
-    assert [one.text for one in desk.agent.withdraw()] == ["And be brief."]
+        run(harness.run(PROMPT))
+    assert user_texts(harness) == []
+    assert [one.text for one in harness.agent.withdraw()] == ["And be brief."]
 
 
 @pytest.mark.requirement("S2-27")
@@ -161,12 +161,12 @@ def test_a_refusal_of_images_is_one_even_if_the_mode_has_changed_meanwhile(tmp_p
     (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
 
     def refuse(_: Request) -> ProviderError:
-        desk.conversation.change_mode(Mode.ACT)
+        harness.conversation.change_mode(Mode.ACT)
         return NO_IMAGES
 
-    desk = agent_in(tmp_path, [refuse, "I read."], ocr=FakeOcr())
-    desk.conversation.change_mode(Mode.PLAN)
-    assert run(desk.run(prompt_with("How much?", image_file()))).text == "I read."
-    assert [len(images_in(request)) for request in desk.provider.requests] == [1, 0]
-    assert desk.conversation.mode is Mode.ACT
-    desk.check()
+    harness = agent_in(tmp_path, [refuse, "I read."], ocr=FakeOcr())
+    harness.conversation.change_mode(Mode.PLAN)
+    assert run(harness.run(prompt_with("How much?", image_file()))).text == "I read."
+    assert [len(images_in(request)) for request in harness.provider.requests] == [1, 0]
+    assert harness.conversation.mode is Mode.ACT
+    harness.check()

@@ -214,9 +214,9 @@ def test_another_branch_is_another_log() -> None:
 def test_a_run_asks_a_resolver_about_each_pointer_once_however_many_turns_it_takes() -> None:
     turns: list[AssistantMessage | str] = [turn_with_calls(call(f"c{n}", "look")) for n in range(5)]
     resolver = ScriptedResolver()
-    desk = AgentHarness([*turns, "Done."], read_tool("look", *["Read."] * 5), resolver=resolver)
+    harness = AgentHarness([*turns, "Done."], read_tool("look", *["Read."] * 5), resolver=resolver)
     assert (
-        run(desk.run(prompt_with("Look.", file_reference("a"), file_reference("b")))).ending
+        run(harness.run(prompt_with("Look.", file_reference("a"), file_reference("b")))).ending
         is EndReason.DONE
     )
     assert [pointer for pointer, _ in resolver.asked] == [file_reference("a"), file_reference("b")]

@@ -49,64 +49,64 @@ def on_shelves(
 
 @pytest.mark.requirement("S2-32")
 def test_a_resource_is_used_again_for_an_hour_and_then_read_again() -> None:
-    desk, library, clock = on_shelves(["One.", "Two.", "Three."])
-    run(desk.run(prompt_with("Look.", NOTES)))
+    harness, library, clock = on_shelves(["One.", "Two.", "Three."])
+    run(harness.run(prompt_with("Look.", NOTES)))
     library.holds[NOTES.uri] = text_resource("second edition")
     clock.turn(HOUR_S - 1)
-    run(desk.run("And now?"))
+    run(harness.run("And now?"))
     assert len(library.reads) == 1
     clock.turn(2)
-    run(desk.run("And now?"))
+    run(harness.run("And now?"))
     assert len(library.reads) == 2
-    requests = desk.provider.requests
+    requests = harness.provider.requests
     assert ["first edition" in text_in_message(request, 1) for request in requests] == [
         True,
         True,
         False,
     ]
     assert "second edition" in text_in_message(requests[2], 1)
-    assert len(statuses(desk)) == 2
-    desk.check()
+    assert len(statuses(harness)) == 2
+    harness.check()
 
 
 @pytest.mark.requirement("S2-32")
 def test_a_resource_that_is_pointed_at_twice_is_read_once_while_it_is_fresh() -> None:
-    desk, library, _ = on_shelves(["One.", "Two."])
-    run(desk.run(prompt_with("Look.", NOTES)))
-    run(desk.run(prompt_with("Look again.", NOTES)))
+    harness, library, _ = on_shelves(["One.", "Two."])
+    run(harness.run(prompt_with("Look.", NOTES)))
+    run(harness.run(prompt_with("Look again.", NOTES)))
     assert library.reads == [NOTES.uri]
-    assert [found["from_cache"] for found in details(desk)] == [False, True]
+    assert [found["from_cache"] for found in details(harness)] == [False, True]
 
 
 @pytest.mark.requirement("S2-32")
 def test_what_is_too_old_and_cannot_be_read_again_stays_and_people_are_told() -> None:
-    desk, library, clock = on_shelves(["One.", "Two."])
-    run(desk.run(prompt_with("Look.", NOTES)))
+    harness, library, clock = on_shelves(["One.", "Two."])
+    run(harness.run(prompt_with("Look.", NOTES)))
     library.failure = ServerFailed("mcp lib: it is gone")
     clock.turn(HOUR_S)
-    assert run(desk.run("And now?")).ending is EndReason.DONE
-    assert notices(desk)[-1] == "mcp lib: it is gone; what was found before stays"
-    assert "first edition" in text_in_message(desk.provider.requests[1], 1)
-    assert len(statuses(desk)) == 1
-    desk.check()
+    assert run(harness.run("And now?")).ending is EndReason.DONE
+    assert notices(harness)[-1] == "mcp lib: it is gone; what was found before stays"
+    assert "first edition" in text_in_message(harness.provider.requests[1], 1)
+    assert len(statuses(harness)) == 1
+    harness.check()
 
 
 def test_what_a_summary_stands_for_is_not_looked_at_again() -> None:
-    desk, library, clock = on_shelves(["One.", "Two."])
-    run(desk.run(prompt_with("Look.", NOTES)))
-    last = desk.conversation.entries()[-1]
-    desk.conversation.append(Compaction(through=last.id, summary="Notes were looked at."))
+    harness, library, clock = on_shelves(["One.", "Two."])
+    run(harness.run(prompt_with("Look.", NOTES)))
+    last = harness.conversation.entries()[-1]
+    harness.conversation.append(Compaction(through=last.id, summary="Notes were looked at."))
     clock.turn(HOUR_S)
-    run(desk.run("And now?"))
+    run(harness.run("And now?"))
     assert library.reads == [NOTES.uri]
 
 
 def test_what_is_renewed_stands_before_the_prompt_that_it_is_renewed_for() -> None:
-    desk, _, clock = on_shelves(["One.", "Two."])
-    run(desk.run(prompt_with("Look.", NOTES)))
+    harness, _, clock = on_shelves(["One.", "Two."])
+    run(harness.run(prompt_with("Look.", NOTES)))
     clock.turn(HOUR_S)
-    run(desk.run("And now?"))
-    assert entry_kinds(desk.conversation.entries())[-4:] == [
+    run(harness.run("And now?"))
+    assert entry_kinds(harness.conversation.entries())[-4:] == [
         *("AssistantMessage", "Resolution resolved", "UserMessage", "AssistantMessage")
     ]
 
@@ -117,52 +117,52 @@ def test_what_is_renewed_stands_before_the_prompt_that_it_is_renewed_for() -> No
 @pytest.mark.parametrize("path", ["a.py", "."])
 def test_people_are_told_at_the_next_run_what_has_changed_since(tmp_path: Path, path: str) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    desk = agent_in(tmp_path, ["One.", "Two."])
-    run(desk.run(prompt_with("Look.", file_reference(path))))
-    assert notices(desk) == []
+    harness = agent_in(tmp_path, ["One.", "Two."])
+    run(harness.run(prompt_with("Look.", file_reference(path))))
+    assert notices(harness) == []
     if path == ".":
         (tmp_path / "new.py").write_text("new = True\n")
     else:
         (tmp_path / "a.py").write_text("a = 2\n")
-    run(desk.run("And now?"))
-    assert notices(desk) == [f"{path} has changed since it was shown"]
-    assert len(statuses(desk)) == 1  # it is not shown anew by itself
+    run(harness.run("And now?"))
+    assert notices(harness) == [f"{path} has changed since it was shown"]
+    assert len(statuses(harness)) == 1  # it is not shown anew by itself
 
 
 def test_people_are_told_which_of_the_files_of_a_pattern_have_changed(tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("x = 1\n")
-    desk = agent_in(tmp_path, ["One.", "Two."])
-    run(desk.run(prompt_with("Look.", file_reference("*.py"))))
+    harness = agent_in(tmp_path, ["One.", "Two."])
+    run(harness.run(prompt_with("Look.", file_reference("*.py"))))
     (tmp_path / "b.py").write_text("x = 2\n")
     (tmp_path / "c.py").write_text("x = 3\n")
-    run(desk.run("And now?"))
-    assert notices(desk) == ["b.py has changed since it was shown", "c.py is new"]
+    run(harness.run("And now?"))
+    assert notices(harness) == ["b.py has changed since it was shown", "c.py is new"]
 
 
 def test_people_are_told_that_a_file_or_an_image_is_gone(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
-    desk = agent_in(tmp_path, ["One.", "Two."])
-    run(desk.run(prompt_with("Look.", file_reference("a.py"), image_file())))
+    harness = agent_in(tmp_path, ["One.", "Two."])
+    run(harness.run(prompt_with("Look.", file_reference("a.py"), image_file())))
     (tmp_path / "a.py").unlink()
     (tmp_path / "plan.png").unlink()
-    run(desk.run("And now?"))
-    assert notices(desk) == ["a.py is gone", "plan.png is gone"]
+    run(harness.run("And now?"))
+    assert notices(harness) == ["a.py is gone", "plan.png is gone"]
 
 
 def test_what_was_pointed_at_again_is_compared_with_what_was_shown_last(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    desk = agent_in(tmp_path, ["One.", "Two.", "Three.", "Four."])
-    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    harness = agent_in(tmp_path, ["One.", "Two.", "Three.", "Four."])
+    run(harness.run(prompt_with("Look.", file_reference("a.py"))))
     (tmp_path / "a.py").write_text("a = 2\n")
-    run(desk.run(prompt_with("Look again.", file_reference("a.py"))))
-    before = len(notices(desk))
-    run(desk.run("And now?"))
-    assert len(notices(desk)) == before
+    run(harness.run(prompt_with("Look again.", file_reference("a.py"))))
+    before = len(notices(harness))
+    run(harness.run("And now?"))
+    assert len(notices(harness)) == before
     (tmp_path / "a.py").unlink()
-    run(desk.run("And now?"))
-    assert notices(desk)[before:] == ["a.py is gone"]
+    run(harness.run("And now?"))
+    assert notices(harness)[before:] == ["a.py is gone"]
 
 
 @pytest.mark.parametrize(
@@ -180,31 +180,31 @@ def test_what_the_model_has_changed_itself_is_no_news(
     workspace = Workspace(tmp_path)  # one for both: what was pointed at counts as read
     turns = [turn_with_calls(call("c1", tool, **arguments)), "Done.", "Two."]
     tools = (EditTool(workspace), WriteTool(workspace))
-    desk = agent_in(workspace, turns, *tools, gate=gate_allowing("edit", "write"))
-    run(desk.run(prompt_with("Change it.", file_reference("a.py"), file_reference(pointer))))
+    harness = agent_in(workspace, turns, *tools, gate=gate_allowing("edit", "write"))
+    run(harness.run(prompt_with("Change it.", file_reference("a.py"), file_reference(pointer))))
     assert (tmp_path / "a.py").read_text() == "a = 2\n"
-    run(desk.run("And now?"))
-    assert notices(desk) == []
+    run(harness.run("And now?"))
+    assert notices(harness) == []
 
 
 def test_a_tool_that_failed_has_shown_the_model_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     turns = [turn_with_calls(call("c1", "read", path="a.py", offset=9)), "One.", "Two."]
-    desk = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))
-    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    harness = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))
+    run(harness.run(prompt_with("Look.", file_reference("a.py"))))
     (tmp_path / "a.py").write_text("a = 2\n")
-    run(desk.run("And now?"))
-    assert desk.result.is_error
-    assert notices(desk) == ["a.py has changed since it was shown"]
+    run(harness.run("And now?"))
+    assert harness.result.is_error
+    assert notices(harness) == ["a.py has changed since it was shown"]
 
 
 def test_what_the_model_has_read_since_is_no_news(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     turns = ["One.", turn_with_calls(call("c1", "read", path="a.py")), "Two.", "Three."]
-    desk = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))
-    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    harness = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))
+    run(harness.run(prompt_with("Look.", file_reference("a.py"))))
     (tmp_path / "a.py").write_text("a = 2\n")
-    run(desk.run("Read it again."))
-    assert notices(desk) == ["a.py has changed since it was shown"]
-    run(desk.run("And now?"))
-    assert len(notices(desk)) == 1
+    run(harness.run("Read it again."))
+    assert notices(harness) == ["a.py has changed since it was shown"]
+    run(harness.run("And now?"))
+    assert len(notices(harness)) == 1

@@ -50,37 +50,37 @@ def test_a_file_is_on_record_before_the_model_is_asked_and_shown_to_it(
     seen: list[list[str]] = []
 
     def answer(_: Request) -> str:
-        seen.append(recorded_kinds(desk))
+        seen.append(recorded_kinds(harness))
         return "I see."
 
-    desk = agent_in(tmp_path, [answer])
+    harness = agent_in(tmp_path, [answer])
     path = str(tmp_path / "a.py") if is_absolute else "a.py"
     prompt = prompt_with("Explain.", file_reference(path, 2))
-    result = run(desk.run(prompt))
+    result = run(harness.run(prompt))
     assert (result.ending, result.text) == (EndReason.DONE, "I see.")
     assert seen == [["SystemMessage", "UserMessage", "Resolution resolved"]]
-    assert prompt in desk.conversation.messages()  # as it was typed
-    (request,) = desk.provider.requests
+    assert prompt in harness.conversation.messages()  # as it was typed
+    (request,) = harness.provider.requests
     assert "two = 2" in text_in_message(request)
     assert "one = 1" not in text_in_message(request)
     assert not any(isinstance(block, FileReference) for block in request.messages[-1].content)
-    desk.check()
+    harness.check()
 
 
 @pytest.mark.requirement("S2-30")
 def test_a_resource_of_a_server_is_put_on_the_active_branch_and_shown() -> None:
     library = ResourceServer(holds={NOTES.uri: text_resource("Ship on Friday.")})
-    desk = AgentHarness(["Noted."], resolver=FakeResources(library, ManualClock()))
-    desk.conversation.fork("side")
-    desk.conversation.switch("side")
-    run(desk.run(prompt_with("When?", NOTES)))
+    harness = AgentHarness(["Noted."], resolver=FakeResources(library, ManualClock()))
+    harness.conversation.fork("side")
+    harness.conversation.switch("side")
+    run(harness.run(prompt_with("When?", NOTES)))
     assert library.reads == [NOTES.uri]
-    assert entry_kinds(desk.conversation.entries("side"))[-3:] == [
+    assert entry_kinds(harness.conversation.entries("side"))[-3:] == [
         *("UserMessage", "Resolution resolved", "AssistantMessage")
     ]
-    assert entry_kinds(desk.conversation.entries("main")) == ["SystemMessage"]
-    assert "Ship on Friday." in text_in_message(desk.provider.requests[0])
-    (found,) = details(desk)
+    assert entry_kinds(harness.conversation.entries("main")) == ["SystemMessage"]
+    assert "Ship on Friday." in text_in_message(harness.provider.requests[0])
+    (found,) = details(harness)
     assert (found["server"], found["uri"]) == ("lib", NOTES.uri)
     assert found["retrieved_at"].startswith("2026-05-06T12:00")
 
@@ -90,15 +90,15 @@ def test_a_resource_of_a_server_is_put_on_the_active_branch_and_shown() -> None:
 def test_how_something_was_found_stays_at_home_on_every_wire(tmp_path: Path, wire: str) -> None:
     (tmp_path / "a.py").write_text("answer = 42\n")
     (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
-    desk = agent_in(tmp_path, ["I see."])
+    harness = agent_in(tmp_path, ["I see."])
     prompt = prompt_with(
         "Look.", file_reference(str(tmp_path / "a.py")), image_file(str(tmp_path / "plan.png"))
     )
-    run(desk.run(prompt))
-    sent = load_wire(wire).encode_request(desk.provider.requests[0], stream=True).body
+    run(harness.run(prompt))
+    sent = load_wire(wire).encode_request(harness.provider.requests[0], stream=True).body
     assert b"answer = 42" in sent
     assert str(tmp_path).encode() not in sent
-    first, second = details(desk)
+    first, second = details(harness)
     for secret in (first["sha256"], second["sha256"], first["allowed_by"], "duration_s"):
         assert secret.encode() not in sent
 
@@ -106,31 +106,33 @@ def test_how_something_was_found_stays_at_home_on_every_wire(tmp_path: Path, wir
 def test_everything_that_a_prompt_points_at_is_opened_in_its_order(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text(f"this is {name}\n")
-    desk = agent_in(tmp_path, ["I see."])
+    harness = agent_in(tmp_path, ["I see."])
     run(
-        desk.run(
+        harness.run(
             prompt_with("Compare.", file_reference("c"), file_reference("a"), file_reference("b"))
         )
     )
-    assert [found["path"] for found in details(desk)] == ["c", "a", "b"]
-    said = text_in_message(desk.provider.requests[0])
-    assert said.index("this is c") < said.index("this is a") < said.index("this is b")
+    assert [found["path"] for found in details(harness)] == ["c", "a", "b"]
+    text = text_in_message(harness.provider.requests[0])
+    assert text.index("this is c") < text.index("this is a") < text.index("this is b")
 
 
 def test_without_a_resolver_only_names_are_shown(tmp_path: Path) -> None:
-    desk = agent_in(tmp_path, ["I see."], resolver=None)
-    assert run(desk.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.DONE
-    assert payloads(desk, Resolution) == []
+    harness = agent_in(tmp_path, ["I see."], resolver=None)
+    assert run(harness.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.DONE
+    assert payloads(harness, Resolution) == []
 
 
 def test_a_resource_with_its_text_in_the_message_is_shown_without_asking_a_server() -> None:
     library = ResourceServer()
-    desk = AgentHarness(["I see."], resolver=FakeResources(library, ManualClock()))
+    harness = AgentHarness(["I see."], resolver=FakeResources(library, ManualClock()))
     run(
-        desk.run(prompt_with("Look.", Resource(server="lib", uri="lib://x", text="in the message")))
+        harness.run(
+            prompt_with("Look.", Resource(server="lib", uri="lib://x", text="in the message"))
+        )
     )
     assert library.reads == []
-    assert "in the message" in text_in_message(desk.provider.requests[0])
+    assert "in the message" in text_in_message(harness.provider.requests[0])
 
 
 # -- a prompt that cannot be opened --------------------------------------------------------------
@@ -140,164 +142,164 @@ def test_a_resource_with_its_text_in_the_message_is_shown_without_asking_a_serve
 def test_nothing_is_sent_if_something_cannot_be_opened_and_the_branch_is_as_before(
     tmp_path: Path,
 ) -> None:
-    desk = agent_in(tmp_path, ["Hello.", "Never."])
-    run(desk.run("Hi."))
-    said = desk.conversation.messages()
+    harness = agent_in(tmp_path, ["Hello.", "Never."])
+    run(harness.run("Hi."))
+    messages = harness.conversation.messages()
     prompt = prompt_with("Explain.", file_reference("gone.py"))
-    result = run(desk.run(prompt))
+    result = run(harness.run(prompt))
     assert result.ending is EndReason.FAILED
     assert isinstance(result.error, Unresolved)
     assert result.reason.startswith("nothing was sent: ")
     assert "gone.py" in result.reason
-    assert len(desk.provider.requests) == 1
-    assert recorded_kinds(desk)[-3:] == ["UserMessage", "Resolution failed", "Rewind"]
-    assert desk.conversation.messages() == said
-    assert unsent_prompt(desk.conversation) == prompt
-    desk.check()
+    assert len(harness.provider.requests) == 1
+    assert recorded_kinds(harness)[-3:] == ["UserMessage", "Resolution failed", "Rewind"]
+    assert harness.conversation.messages() == messages
+    assert unsent_prompt(harness.conversation) == prompt
+    harness.check()
 
 
 @pytest.mark.requirement("S2-11", "S2-28")
 def test_what_was_not_sent_can_be_said_again_once_the_file_is_there(tmp_path: Path) -> None:
-    desk = agent_in(tmp_path, ["I see."])
-    run(desk.run(prompt_with("Explain.", file_reference("late.py"))))
+    harness = agent_in(tmp_path, ["I see."])
+    run(harness.run(prompt_with("Explain.", file_reference("late.py"))))
     (tmp_path / "late.py").write_text("late = True\n")
-    prompt = unsent_prompt(desk.conversation)
+    prompt = unsent_prompt(harness.conversation)
     assert prompt is not None
-    assert run(desk.run(prompt)).ending is EndReason.DONE
-    assert "late = True" in text_in_message(desk.provider.requests[0])
-    assert [m for m in desk.conversation.messages() if isinstance(m, UserMessage)] == [prompt]
-    assert statuses(desk) == [FAILED, RESOLVED]
-    assert unsent_prompt(desk.conversation) is None
-    desk.check()
+    assert run(harness.run(prompt)).ending is EndReason.DONE
+    assert "late = True" in text_in_message(harness.provider.requests[0])
+    assert [m for m in harness.conversation.messages() if isinstance(m, UserMessage)] == [prompt]
+    assert statuses(harness) == [FAILED, RESOLVED]
+    assert unsent_prompt(harness.conversation) is None
+    harness.check()
 
 
 def test_of_several_things_all_are_sent_or_none_and_all_errors_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    desk = agent_in(tmp_path, ["Never."])
+    harness = agent_in(tmp_path, ["Never."])
     result = run(
-        desk.run(
+        harness.run(
             prompt_with(
                 "Look.", file_reference("no.py"), file_reference("a.py"), file_reference("a.py", 7)
             )
         )
     )
-    assert desk.provider.requests == []
-    assert statuses(desk) == [FAILED, RESOLVED, FAILED]
+    assert harness.provider.requests == []
+    assert statuses(harness) == [FAILED, RESOLVED, FAILED]
     assert "no.py" in result.reason
     assert "line" in result.reason
-    desk.check()
+    harness.check()
 
 
 def test_a_prompt_that_begins_a_conversation_is_taken_back_too(tmp_path: Path) -> None:
     store = MemoryStore()
-    desk = agent_in(tmp_path, ["Hello."], store=store, conversation=store.new())
+    harness = agent_in(tmp_path, ["Hello."], store=store, conversation=store.new())
     prompt = prompt_with("Look.", file_reference("late.py"))
-    assert isinstance(run(desk.run(prompt)).error, Unresolved)
-    assert recorded_kinds(desk) == ["ModeChange", "UserMessage", "Resolution failed", "Rewind"]
-    assert unsent_prompt(desk.conversation) == prompt
-    assert run(desk.run("Hello?")).ending is EndReason.DONE
-    assert [message.text for message in desk.provider.requests[0].messages] == ["Hello?"]
-    desk.check()
+    assert isinstance(run(harness.run(prompt)).error, Unresolved)
+    assert recorded_kinds(harness) == ["ModeChange", "UserMessage", "Resolution failed", "Rewind"]
+    assert unsent_prompt(harness.conversation) == prompt
+    assert run(harness.run("Hello?")).ending is EndReason.DONE
+    assert [message.text for message in harness.provider.requests[0].messages] == ["Hello?"]
+    harness.check()
 
 
-def left_behind(folder: Path, turns: list[Any], *said: UserMessage) -> AgentHarness:
+def unanswered(folder: Path, turns: list[Any], *messages: UserMessage) -> AgentHarness:
     """Return a desk whose program ended before anything of this was opened."""
     store = MemoryStore()
-    return agent_in(folder, turns, store=store, conversation=store.new(said))
+    return agent_in(folder, turns, store=store, conversation=store.new(messages))
 
 
 def test_what_waits_for_an_answer_is_opened_without_a_prompt(tmp_path: Path) -> None:
-    desk = left_behind(tmp_path, ["I see."], prompt_with("Look.", file_reference("late.py")))
-    assert isinstance(run(desk.run(None)).error, Unresolved)
+    harness = unanswered(tmp_path, ["I see."], prompt_with("Look.", file_reference("late.py")))
+    assert isinstance(run(harness.run(None)).error, Unresolved)
     (tmp_path / "late.py").write_text("late = True\n")
-    assert run(desk.run(None)).ending is EndReason.DONE
-    assert "late = True" in text_in_message(desk.provider.requests[0])
-    desk.check()
+    assert run(harness.run(None)).ending is EndReason.DONE
+    assert "late = True" in text_in_message(harness.provider.requests[0])
+    harness.check()
 
 
 def test_without_a_prompt_what_fails_again_is_not_sent_either(tmp_path: Path) -> None:
-    desk = left_behind(tmp_path, ["Never."], prompt_with("Look.", file_reference("gone.py")))
+    harness = unanswered(tmp_path, ["Never."], prompt_with("Look.", file_reference("gone.py")))
     for _ in range(2):
-        assert isinstance(run(desk.run(None)).error, Unresolved)
-    assert desk.provider.requests == []
-    assert statuses(desk) == [FAILED, FAILED]
-    assert payloads(desk, Rewind) == []
+        assert isinstance(run(harness.run(None)).error, Unresolved)
+    assert harness.provider.requests == []
+    assert statuses(harness) == [FAILED, FAILED]
+    assert payloads(harness, Rewind) == []
 
 
 def test_who_says_something_else_instead_is_heard_and_the_model_knows_what_failed(
     tmp_path: Path,
 ) -> None:
-    desk = left_behind(tmp_path, ["All right."], prompt_with("Look.", file_reference("gone.py")))
-    run(desk.run(None))
-    assert run(desk.run("Never mind.")).ending is EndReason.DONE
-    assert statuses(desk) == [FAILED]
-    (request,) = desk.provider.requests
+    harness = unanswered(tmp_path, ["All right."], prompt_with("Look.", file_reference("gone.py")))
+    run(harness.run(None))
+    assert run(harness.run("Never mind.")).ending is EndReason.DONE
+    assert statuses(harness) == [FAILED]
+    (request,) = harness.provider.requests
     assert "gone.py" in text_in_message(request, 0)
     assert text_in_message(request, 1) == "Never mind."
 
 
 def test_an_answer_that_a_person_went_back_behind_was_sent(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    desk = agent_in(tmp_path, ["I see."])
-    start = desk.conversation.entries()[0]
-    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
-    desk.conversation.rewind(start)
-    assert unsent_prompt(desk.conversation) is None
+    harness = agent_in(tmp_path, ["I see."])
+    start = harness.conversation.entries()[0]
+    run(harness.run(prompt_with("Look.", file_reference("a.py"))))
+    harness.conversation.rewind(start)
+    assert unsent_prompt(harness.conversation) is None
 
 
 def test_what_was_only_stopped_before_a_person_went_back_did_not_fail(tmp_path: Path) -> None:
-    desk = agent_in(tmp_path, [])
-    start = desk.conversation.entries()[0]
-    desk.conversation.append(prompt_with("Look.", file_reference("a.py")))
-    desk.conversation.rewind(start)
-    assert unsent_prompt(desk.conversation) is None
+    harness = agent_in(tmp_path, [])
+    start = harness.conversation.entries()[0]
+    harness.conversation.append(prompt_with("Look.", file_reference("a.py")))
+    harness.conversation.rewind(start)
+    assert unsent_prompt(harness.conversation) is None
 
 
 def test_a_conversation_with_nothing_in_it_has_nothing_unsent() -> None:
     assert unsent_prompt(Conversation()) is None
 
 
-# -- what is said while the model works ----------------------------------------------------------
+# -- input while the model works ----------------------------------------------------------
 
 
-def steered(folder: Path, *said: Any) -> AgentHarness:
+def steered(folder: Path, *prompts: Any) -> AgentHarness:
     """Run a model that calls for something, and say something while that runs."""
 
     def interfere(*_: Any) -> str:
-        for one in said:
-            desk.agent.steer(one, SteeringPolicy.AFTER_CALLS)
+        for one in prompts:
+            harness.agent.steer(one, SteeringPolicy.AFTER_CALLS)
         return "Read."
 
     tool = read_tool("look", interfere)
-    desk = agent_in(folder, [turn_with_calls(call("c1", "look")), "Done."], tool)
-    assert run(desk.run()).ending is EndReason.DONE
-    desk.check()
-    return desk
+    harness = agent_in(folder, [turn_with_calls(call("c1", "look")), "Done."], tool)
+    assert run(harness.run()).ending is EndReason.DONE
+    harness.check()
+    return harness
 
 
 def test_what_is_said_meanwhile_is_opened_before_the_next_turn(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    desk = steered(tmp_path, prompt_with("And this?", file_reference("a.py")))
-    assert "a = 1" in text_in_message(desk.provider.requests[1])
-    assert statuses(desk) == [RESOLVED]
+    harness = steered(tmp_path, prompt_with("And this?", file_reference("a.py")))
+    assert "a = 1" in text_in_message(harness.provider.requests[1])
+    assert statuses(harness) == [RESOLVED]
 
 
 def test_what_cannot_be_opened_meanwhile_is_told_to_people_and_the_model_and_work_goes_on(
     tmp_path: Path,
 ) -> None:
-    desk = steered(tmp_path, prompt_with("And this?", file_reference("gone.py")), "And hurry.")
-    assert statuses(desk) == [FAILED]
-    (notice,) = notices(desk)
+    harness = steered(tmp_path, prompt_with("And this?", file_reference("gone.py")), "And hurry.")
+    assert statuses(harness) == [FAILED]
+    (notice,) = notices(harness)
     assert "gone.py" in notice
-    request = desk.provider.requests[1]
+    request = harness.provider.requests[1]
     assert "gone.py" in text_in_message(request, -2)
     assert "no such file" in text_in_message(request, -2)
     assert text_in_message(request) == "And hurry."
 
 
 def test_what_the_model_was_told_could_not_be_opened_is_not_unsent(tmp_path: Path) -> None:
-    desk = steered(tmp_path, prompt_with("And this?", file_reference("gone.py")))
-    entries = desk.conversation.entries()
+    harness = steered(tmp_path, prompt_with("And this?", file_reference("gone.py")))
+    entries = harness.conversation.entries()
     (at,) = [n for n, kind in enumerate(entry_kinds(entries)) if kind == "Resolution failed"]
-    desk.conversation.rewind(entries[at - 2])
-    assert unsent_prompt(desk.conversation) is None
+    harness.conversation.rewind(entries[at - 2])
+    assert unsent_prompt(harness.conversation) is None

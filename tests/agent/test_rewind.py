@@ -35,9 +35,9 @@ PROMPT = prompt_with("Explain.", file_reference("gone.py"))
 
 def unsent_in(folder: Path) -> AgentHarness:
     """Return a desk where a prompt could not be opened."""
-    desk = agent_in(folder, ["I see."])
-    assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
-    return desk
+    harness = agent_in(folder, ["I see."])
+    assert isinstance(run(harness.run(PROMPT)).error, Unresolved)
+    return harness
 
 
 # -- what comes behind a prompt that was not sent ------------------------------------------------
@@ -64,24 +64,24 @@ def run_command(conversation: Conversation) -> None:
 def test_what_was_not_sent_can_be_said_again_whatever_was_set_since(
     tmp_path: Path, happen: Callable[[Conversation], None]
 ) -> None:
-    desk = unsent_in(tmp_path)
-    happen(desk.conversation)
-    assert unsent_prompt(desk.conversation) == PROMPT
+    harness = unsent_in(tmp_path)
+    happen(harness.conversation)
+    assert unsent_prompt(harness.conversation) == PROMPT
 
 
 def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None:
-    desk = agent_in(tmp_path, [], actor="eva")
-    run(desk.agent.run(PROMPT, origin="/docs:explain"))
-    change_mode(desk.conversation)
+    harness = agent_in(tmp_path, [], actor="eva")
+    run(harness.agent.run(PROMPT, origin="/docs:explain"))
+    change_mode(harness.conversation)
     noted = {"actor": "eva", "origin": "/docs:explain"}
-    assert find_unsent_prompt(desk.conversation) == UnsentPrompt(PROMPT, noted)
+    assert find_unsent_prompt(harness.conversation) == UnsentPrompt(PROMPT, noted)
 
 
 def test_who_has_said_something_else_since_has_nothing_unsent(tmp_path: Path) -> None:
-    desk = unsent_in(tmp_path)
-    desk.conversation.append(ChatMessage.user("Never mind."))
-    change_mode(desk.conversation)
-    assert unsent_prompt(desk.conversation) is None
+    harness = unsent_in(tmp_path)
+    harness.conversation.append(ChatMessage.user("Never mind."))
+    change_mode(harness.conversation)
+    assert unsent_prompt(harness.conversation) is None
 
 
 # -- what is settled meanwhile -------------------------------------------------------------------
@@ -113,33 +113,33 @@ def test_the_mode_and_what_is_no_longer_allowed_stay_if_a_prompt_is_taken_back()
     gate = Gate(approver=CallbackApprover(allow_for_the_session))
 
     def meddle() -> None:
-        change_mode(desk.conversation)
-        assert gate.revoke(RULE, desk.conversation, actor="eva")
+        change_mode(harness.conversation)
+        assert gate.revoke(RULE, harness.conversation, actor="eva")
 
     turns = [turn_with_calls(call("c0", "write")), "Done."]
-    desk = AgentHarness(turns, write_tool(subjects=["a"]), gate=gate, resolver=Meddling(meddle))
-    run(desk.run())
-    assert gate.session_rules(desk.conversation) == (RULE,)
-    assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
-    assert desk.conversation.mode is Mode.PLAN
-    assert gate.session_rules(desk.conversation) == ()
-    assert entry_kinds(desk.conversation.entries())[-2:] == ["Rewind", "ModeChange"]
-    assert unsent_prompt(desk.conversation) == PROMPT
-    desk.check()
+    harness = AgentHarness(turns, write_tool(subjects=["a"]), gate=gate, resolver=Meddling(meddle))
+    run(harness.run())
+    assert gate.session_rules(harness.conversation) == (RULE,)
+    assert isinstance(run(harness.run(PROMPT)).error, Unresolved)
+    assert harness.conversation.mode is Mode.PLAN
+    assert gate.session_rules(harness.conversation) == ()
+    assert entry_kinds(harness.conversation.entries())[-2:] == ["Rewind", "ModeChange"]
+    assert unsent_prompt(harness.conversation) == PROMPT
+    harness.check()
 
 
 def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -> None:
     def break_off(_: Request) -> list[Any]:
-        change_mode(desk.conversation)
+        change_mode(harness.conversation)
         return [TextDelta(0, "Once"), Overloaded("busy", retryable=True)]
 
     async def no_wait(_: float) -> None:
         return None
 
-    desk = AgentHarness([break_off, "Once upon."], sleep=no_wait)
-    assert run(desk.run()).ending is EndReason.DONE
-    assert desk.conversation.mode is Mode.PLAN
-    desk.check()
+    harness = AgentHarness([break_off, "Once upon."], sleep=no_wait)
+    assert run(harness.run()).ending is EndReason.DONE
+    assert harness.conversation.mode is Mode.PLAN
+    harness.check()
 
 
 def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
@@ -151,8 +151,10 @@ def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
     change_mode(conversation)
     written = rewind_branch(conversation, start)
     assert entry_kinds(written) == ["Rewind", "ModeChange", "UserMessage"]
-    said = [one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)]
-    assert [message.text for message in said] == ["Hello?", "$ ls\nnote.txt\n"]
+    user_messages = [
+        one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)
+    ]
+    assert [message.text for message in user_messages] == ["Hello?", "$ ls\nnote.txt\n"]
     assert written[1].payload == ModeChange(old=Mode.ACT, new=Mode.PLAN)
 
 
@@ -165,10 +167,10 @@ def test_only_what_the_person_ran_is_recorded_again() -> None:
 
 
 def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -> None:
-    desk = unsent_in(tmp_path)
-    desk.conversation.append(ChatMessage.user("Never mind."))
-    desk.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL_AUDIT_KEY: "ls"})
-    assert unsent_prompt(desk.conversation) is None
+    harness = unsent_in(tmp_path)
+    harness.conversation.append(ChatMessage.user("Never mind."))
+    harness.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL_AUDIT_KEY: "ls"})
+    assert unsent_prompt(harness.conversation) is None
 
 
 class Filling(Journal):

@@ -45,8 +45,8 @@ def endless(request: Request) -> Any:
     return ChatMessage.assistant(None, [call(f"c{len(request.messages)}", "read")], usage=EACH)
 
 
-def said_by_people(desk: AgentHarness) -> list[str]:
-    return [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
+def user_texts(harness: AgentHarness) -> list[str]:
+    return [m.text for m in harness.conversation.messages() if isinstance(m, UserMessage)]
 
 
 # -- from the prompt to the end ------------------------------------------------------------------
@@ -54,58 +54,58 @@ def said_by_people(desk: AgentHarness) -> list[str]:
 
 @pytest.mark.requirement("S4-14")
 def test_a_run_without_calls_is_one_turn() -> None:
-    desk = AgentHarness([ChatMessage.assistant("Hello.", usage=EACH)])
-    result = run(desk.run("Hi."))
+    harness = AgentHarness([ChatMessage.assistant("Hello.", usage=EACH)])
+    result = run(harness.run("Hi."))
     assert (result.ending, result.text, result.turns, result.usage) == (
         EndReason.DONE,
         "Hello.",
         1,
         EACH,
     )
-    assert result.message == desk.conversation.messages()[-1]
+    assert result.message == harness.conversation.messages()[-1]
     assert (result.reason, result.error, result.cost) == ("", None, None)
 
 
 def test_a_run_without_a_prompt_goes_on_where_the_conversation_stopped() -> None:
-    desk = AgentHarness(["Yes."])
-    desk.conversation.append(ChatMessage.user("Are you there?"))
-    run(desk.run(None))
-    assert [m.text for m in desk.provider.requests[0].messages] == ["Work.", "Are you there?"]
+    harness = AgentHarness(["Yes."])
+    harness.conversation.append(ChatMessage.user("Are you there?"))
+    run(harness.run(None))
+    assert [m.text for m in harness.provider.requests[0].messages] == ["Work.", "Are you there?"]
 
 
 def test_a_prompt_may_be_a_message_and_is_recorded_with_who_said_it() -> None:
     message = ChatMessage.user("Look.")
-    desk = AgentHarness(["I see."], actor="eva")
-    run(desk.run(message))
-    (entry,) = [e for e in desk.conversation.entries() if e.payload == message]
+    harness = AgentHarness(["I see."], actor="eva")
+    run(harness.run(message))
+    (entry,) = [e for e in harness.conversation.entries() if e.payload == message]
     assert dict(entry.audit or {}) == {"actor": "eva"}
 
 
 @pytest.mark.parametrize("prompt", ["", " ", 7])
 def test_a_prompt_that_says_nothing_is_refused_before_anything_happens(prompt: Any) -> None:
-    desk = AgentHarness(["Never."])
+    harness = AgentHarness(["Never."])
     with pytest.raises(InvalidMessage):
-        run(desk.run(prompt))
-    assert len(desk.conversation) == 1
-    assert not desk.agent.is_running
+        run(harness.run(prompt))
+    assert len(harness.conversation) == 1
+    assert not harness.agent.is_running
 
 
 def test_a_model_that_says_nothing_is_done() -> None:
-    desk = AgentHarness([ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)])
-    result = run(desk.run())
+    harness = AgentHarness([ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)])
+    result = run(harness.run())
     assert (result.ending, result.text) == (EndReason.DONE, "")
 
 
 def test_a_turn_that_pauses_is_gone_on_with() -> None:
     paused = ChatMessage.assistant("Wait…", stop_reason=StopReason.PAUSE)
-    desk = AgentHarness([paused, "Here."])
-    assert run(desk.run()).text == "Here."
-    assert [m.text for m in desk.conversation.messages()[2:]] == ["Wait…", "Here."]
+    harness = AgentHarness([paused, "Here."])
+    assert run(harness.run()).text == "Here."
+    assert [m.text for m in harness.conversation.messages()[2:]] == ["Wait…", "Here."]
 
 
 def test_a_conversation_with_nothing_in_it_cannot_be_run_without_a_prompt() -> None:
-    desk = AgentHarness(["Never."], conversation=Conversation())
-    result = run(desk.run(None))
+    harness = AgentHarness(["Never."], conversation=Conversation())
+    result = run(harness.run(None))
     assert result.ending is EndReason.FAILED
     assert isinstance(result.error, InvalidRequest)
 
@@ -124,13 +124,13 @@ def test_another_model_is_on_record_from_its_first_turn_on() -> None:
 
 
 def test_one_agent_runs_again_and_again() -> None:
-    desk = AgentHarness(["One.", "Two."])
+    harness = AgentHarness(["One.", "Two."])
 
     async def main() -> list[str]:
-        return [(await desk.run("a")).text, (await desk.run("b")).text]
+        return [(await harness.run("a")).text, (await harness.run("b")).text]
 
     assert run(main()) == ["One.", "Two."]
-    assert [r.turns for r in (event.result for event in desk.told(RunEnded))] == [1, 1]
+    assert [r.turns for r in (event.result for event in harness.events_of(RunEnded))] == [1, 1]
 
 
 @pytest.mark.requirement("S4-14")
@@ -138,16 +138,16 @@ def test_two_runs_at_once_are_refused_and_the_first_goes_on() -> None:
     async def main() -> None:
         going = asyncio.Event()
         tool = read_tool("read", [going, "ok"])
-        desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], tool)
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], tool)
+        task = asyncio.create_task(harness.run())
         await tool.begun.wait()
-        assert desk.agent.is_running
+        assert harness.agent.is_running
         with pytest.raises(StenoError) as caught:
-            await desk.agent.run("Me too.")
+            await harness.agent.run("Me too.")
         assert (caught.value.code, caught.value.place) == ("agent_busy", "agent")
         going.set()
         assert (await task).text == "Done."
-        assert said_by_people(desk) == ["Go."]
+        assert user_texts(harness) == ["Go."]
 
     run(main())
 
@@ -169,24 +169,24 @@ def test_a_limit_ends_a_run_with_all_calls_answered(
     limits: Limits, turns: int, reason: str
 ) -> None:
     price = Price(input=Decimal(10_000), output=Decimal(10_000))  # a million tokens each
-    desk = AgentHarness(
+    harness = AgentHarness(
         repeat(endless), read_tool(), limits=limits, price_of=lambda _: price, model="lab/small"
     )
-    result = run(desk.run())
+    result = run(harness.run())
     assert (result.ending, result.turns, result.reason) == (EndReason.LIMIT, turns, reason)
     assert result.usage.total_tokens == 15 * turns
     assert result.cost == Decimal("0.15") * turns
-    assert len(desk.results) == turns
-    (notice,) = desk.told(Notice)
+    assert len(harness.results) == turns
+    (notice,) = harness.events_of(Notice)
     assert (notice.code, notice.reason) == (NoticeCode.LIMIT, "limit_reached")
-    desk.check()
+    harness.check()
 
 
 def test_a_limit_is_for_one_run_and_the_next_one_goes_on() -> None:
-    desk = AgentHarness([*[endless] * 2, "Done."], read_tool(), limits=Limits(turns=2))
+    harness = AgentHarness([*[endless] * 2, "Done."], read_tool(), limits=Limits(turns=2))
 
     async def main() -> list[EndReason]:
-        return [(await desk.run()).ending, (await desk.run(None)).ending]
+        return [(await harness.run()).ending, (await harness.run(None)).ending]
 
     assert run(main()) == [EndReason.LIMIT, EndReason.DONE]
 
@@ -196,20 +196,20 @@ def test_a_model_that_is_done_with_its_last_turn_is_done() -> None:
 
 
 def test_a_cost_that_nobody_knows_limits_nothing() -> None:
-    desk = AgentHarness([endless, "Done."], read_tool(), limits=Limits(cost=Decimal("0.01")))
-    assert run(desk.run()).ending is EndReason.DONE
+    harness = AgentHarness([endless, "Done."], read_tool(), limits=Limits(cost=Decimal("0.01")))
+    assert run(harness.run()).ending is EndReason.DONE
 
 
 @pytest.mark.requirement("S4-14")
 def test_calls_that_cannot_be_run_go_back_three_times_and_then_the_run_ends() -> None:
     wrong = [turn_with_calls(call(f"c{n}", "fly")) for n in range(9)]
-    desk = AgentHarness(wrong, read_tool())
-    result = run(desk.run())
+    harness = AgentHarness(wrong, read_tool())
+    result = run(harness.run())
     assert result.ending is EndReason.LIMIT
     assert "3 turns in a row" in result.reason
-    assert len(desk.provider.requests) == 4  # the first, and three that brought back an error
-    assert len(desk.results) == 4
-    desk.check()
+    assert len(harness.provider.requests) == 4  # the first, and three that brought back an error
+    assert len(harness.results) == 4
+    harness.check()
 
 
 def test_wrong_calls_of_one_turn_count_once_and_a_right_one_starts_anew() -> None:
@@ -217,8 +217,8 @@ def test_wrong_calls_of_one_turn_count_once_and_a_right_one_starts_anew() -> Non
     wrong = [turn_with_calls(call(f"c{n}", "fly")) for n in range(3)]
     mixed = turn_with_calls(call("r1", "read"), call("r2", "fly"))
     more = [turn_with_calls(call(f"d{n}", "fly")) for n in range(2)]
-    desk = AgentHarness([many, *wrong[:2], mixed, *more, many, "Done."], read_tool())
-    assert run(desk.run()).ending is EndReason.DONE
+    harness = AgentHarness([many, *wrong[:2], mixed, *more, many, "Done."], read_tool())
+    assert run(harness.run()).ending is EndReason.DONE
 
 
 @pytest.mark.parametrize("name", ["turns", "tokens", "seconds", "cost", "invalid_calls"])
@@ -234,10 +234,10 @@ def test_a_limit_below_one_is_refused(name: str, value: int) -> None:
 
 def steered(policy: SteeringPolicy) -> tuple[AgentHarness, list[list[str | None]]]:
     """Say something while the first of two calls runs; return what each request ended with."""
-    desk: AgentHarness
+    harness: AgentHarness
 
     def speak(call: ToolCall, stage: ToolContext) -> str:
-        desk.agent.steer("Also this.", policy)
+        harness.agent.steer("Also this.", policy)
         return "first"
 
     turns = [
@@ -245,29 +245,29 @@ def steered(policy: SteeringPolicy) -> tuple[AgentHarness, list[list[str | None]
         "I see.",
         "All done.",
     ]
-    desk = AgentHarness(turns, write_tool("write", speak, "second"), gate=gate_allowing("write"))
-    run(desk.run())
-    desk.check()
-    ends = [[m.text for m in request.messages[2:]] for request in desk.provider.requests]
-    return desk, ends
+    harness = AgentHarness(turns, write_tool("write", speak, "second"), gate=gate_allowing("write"))
+    run(harness.run())
+    harness.check()
+    ends = [[m.text for m in request.messages[2:]] for request in harness.provider.requests]
+    return harness, ends
 
 
 @pytest.mark.requirement("S4-14")
 def test_steering_is_heard_when_the_calls_of_the_turn_are_answered() -> None:
-    desk, seen = steered(SteeringPolicy.AFTER_CALLS)
+    harness, seen = steered(SteeringPolicy.AFTER_CALLS)
     assert seen == [[], [None, "first", "second", "Also this."]]
-    assert desk.told(RunEnded)[0].result.text == "I see."
+    assert harness.events_of(RunEnded)[0].result.text == "I see."
 
 
 @pytest.mark.requirement("S4-14")
 def test_steering_is_heard_when_the_model_would_be_done() -> None:
-    desk, seen = steered(SteeringPolicy.AFTER_RUN)
+    harness, seen = steered(SteeringPolicy.AFTER_RUN)
     assert seen == [
         [],
         [None, "first", "second"],
         [None, "first", "second", "I see.", "Also this."],
     ]
-    assert desk.told(RunEnded)[0].result.text == "All done."
+    assert harness.events_of(RunEnded)[0].result.text == "All done."
 
 
 @pytest.mark.requirement("S4-14")
@@ -276,15 +276,15 @@ def test_steering_interrupts_at_once_and_the_run_goes_on() -> None:
         never = asyncio.Event()
         hanging = write_tool("write", [never, "never"])
         turns = [turn_with_calls(call("c1", "write"), call("c2", "write")), "I do that."]
-        desk = AgentHarness(turns, hanging, gate=gate_allowing("write"))
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness(turns, hanging, gate=gate_allowing("write"))
+        task = asyncio.create_task(harness.run())
         await hanging.begun.wait()
-        desk.agent.steer("Stop, do that.", SteeringPolicy.INTERRUPT)
+        harness.agent.steer("Stop, do that.", SteeringPolicy.INTERRUPT)
         result = await task
         assert (result.ending, result.text, result.turns) == (EndReason.DONE, "I do that.", 2)
         assert [c.id for c in hanging.calls] == ["c1"]
-        assert [m.text for m in desk.provider.requests[1].messages][-1] == "Stop, do that."
-        desk.check()
+        assert [m.text for m in harness.provider.requests[1].messages][-1] == "Stop, do that."
+        harness.check()
 
     run(main())
 
@@ -295,33 +295,33 @@ def test_steering_while_the_model_speaks_keeps_what_it_said() -> None:
 
         def watch(event: LoopEvent) -> None:
             if getattr(event, "text", None) == "I was ab":
-                desk.agent.steer("No.", SteeringPolicy.INTERRUPT)
+                harness.agent.steer("No.", SteeringPolicy.INTERRUPT)
 
-        desk = AgentHarness([[TextDelta(0, "I was ab"), from_model], "Fine."])
-        result = await desk.agent.run("Go.", on_event=watch)
+        harness = AgentHarness([[TextDelta(0, "I was ab"), from_model], "Fine."])
+        result = await harness.agent.run("Go.", on_event=watch)
         assert result.text == "Fine."
-        said = desk.conversation.messages()[2]
-        assert isinstance(said, AssistantMessage)
-        assert (said.text, said.stop_reason) == ("I was ab", StopReason.ABORTED)
+        partial = harness.conversation.messages()[2]
+        assert isinstance(partial, AssistantMessage)
+        assert (partial.text, partial.stop_reason) == ("I was ab", StopReason.ABORTED)
 
     run(main())
 
 
 def test_what_was_said_and_not_heard_is_on_record_however_the_run_ends() -> None:
     def speak(call: ToolCall, stage: ToolContext) -> str:
-        desk.agent.steer("And then?", SteeringPolicy.AFTER_RUN)
+        harness.agent.steer("And then?", SteeringPolicy.AFTER_RUN)
         return "ok"
 
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Yes."],
         read_tool("read", speak),
         limits=Limits(turns=1),
     )
-    assert run(desk.run()).ending is EndReason.LIMIT
-    assert said_by_people(desk) == ["Go.", "And then?"]
-    run(desk.run(None))
-    assert desk.conversation.messages()[-1].text == "Yes."
-    desk.check()
+    assert run(harness.run()).ending is EndReason.LIMIT
+    assert user_texts(harness) == ["Go.", "And then?"]
+    run(harness.run(None))
+    assert harness.conversation.messages()[-1].text == "Yes."
+    harness.check()
 
 
 def test_nothing_can_be_steered_while_nothing_runs() -> None:

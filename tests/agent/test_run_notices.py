@@ -28,17 +28,17 @@ def test_an_answer_that_is_not_whole_says_so(stop_reason: StopReason, reason: st
 
 @pytest.mark.parametrize("price", [None, Price(Decimal(1), Decimal(1))])
 def test_a_limit_of_cost_without_a_price_is_no_limit_and_says_so(price: Price | None) -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["Yes."], limits=Limits(cost=Decimal(1)), price_of=lambda _: price, model="a/b"
     )
-    run(desk.run())
-    reasons = [notice.reason for notice in desk.told(Notice)]
+    run(harness.run())
+    reasons = [notice.reason for notice in harness.events_of(Notice)]
     assert reasons == (["price_unknown"] if price is None else [])
 
 
 def test_tools_that_a_model_cannot_take_are_left_out_and_that_is_told() -> None:
-    desk = AgentHarness(["Yes."], read_tool("read"), target=ModelTarget(tools=False))
-    run(desk.run())
-    assert desk.provider.requests[0].tools == ()
-    [event] = desk.told(ContextChanged)
+    harness = AgentHarness(["Yes."], read_tool("read"), target=ModelTarget(tools=False))
+    run(harness.run())
+    assert harness.provider.requests[0].tools == ()
+    [event] = harness.events_of(ContextChanged)
     assert event.change == Change(ChangeCode.TOOLS_LEFT_OUT, "model_without_tools", number=1)

@@ -19,7 +19,7 @@ def agent_with(turns: list[Any], gate: Gate | None = None) -> tuple[Agent, Conve
     return Agent(provider, conversation, tools=[write_tool()], gate=gate), conversation
 
 
-def words_of(conversation: Conversation) -> list[str | None]:
+def user_texts(conversation: Conversation) -> list[str | None]:
     return [m.text for m in conversation.messages() if isinstance(m, UserMessage)]
 
 
@@ -49,7 +49,7 @@ def test_what_is_taken_back_is_never_heard_and_what_wants_no_answer_stays() -> N
     agents.append(agent)
     result = run(agent.run("Go."))
     assert result.ending is EndReason.DONE
-    assert words_of(conversation) == ["Go.", "$ ls"]
+    assert user_texts(conversation) == ["Go.", "$ ls"]
     assert agent.withdraw() == ()
 
 
@@ -66,7 +66,7 @@ def test_what_wants_no_answer_does_not_keep_the_model_at_work() -> None:
         return EndReason.DONE
 
     assert run(main()) is EndReason.DONE
-    assert words_of(conversation) == ["Go.", "$ ls"]
+    assert user_texts(conversation) == ["Go.", "$ ls"]
     last = conversation.entries()[-1]
     assert last.audit is not None
     assert last.audit["shell"] == "ls"
@@ -76,13 +76,13 @@ def test_what_was_allowed_is_denied_if_the_mode_has_changed_meanwhile() -> None:
     agents: list[Agent] = []
     tool = write_tool()
     turns = [turn_with_calls(call("1", "write")), "I see."]
-    desk = AgentHarness(turns, tool, gate=asked_once(agents, "plan"))
-    agents.append(desk.agent)
-    run(desk.run())
+    harness = AgentHarness(turns, tool, gate=asked_once(agents, "plan"))
+    agents.append(harness.agent)
+    run(harness.run())
     assert tool.calls == []
     decisions = [
         entry.payload
-        for entry in desk.conversation.entries()
+        for entry in harness.conversation.entries()
         if isinstance(entry.payload, Approval)
     ]
     assert [decision.status for decision in decisions] == [

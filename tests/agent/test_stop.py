@@ -65,8 +65,8 @@ class Session(AgentHarness):
                 assert more in ([], [f"{PARTIAL_OUTPUT_HEADING}\nhalf"])
             if result.tool_call_id in begun:
                 assert result_code(result) != ResultCode.CALL_NOT_RUN
-        said = [m.text for m in self.conversation.messages() if isinstance(m, UserMessage)]
-        assert said[:1] == (["Go."] if self.was_begun else [])
+        user_texts = [m.text for m in self.conversation.messages() if isinstance(m, UserMessage)]
+        assert user_texts[:1] == (["Go."] if self.was_begun else [])
         assert {r.tool_call_id for r in self.results} >= begun
         written = len(self.write.calls)
         later = AgentHarness(

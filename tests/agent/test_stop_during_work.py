@@ -55,30 +55,30 @@ def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
             return "never"
 
         tool = write_tool("write", hang)
-        desk = AgentHarness(
+        harness = AgentHarness(
             [turn_with_calls(call("c1", "write"))], tool, gate=gate_allowing("write")
         )
-        task = asyncio.create_task(desk.run())
+        task = asyncio.create_task(harness.run())
         await tool.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert cleaned == ["c1"]
-        assert result_code(desk.result) == ResultCode.CALL_STOPPED
-        assert desk.result.outcome is Outcome.CANCELLED
-        desk.check()
+        assert result_code(harness.result) == ResultCode.CALL_STOPPED
+        assert harness.result.outcome is Outcome.CANCELLED
+        harness.check()
 
     run(main())
 
 
 def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
     async def main() -> None:
-        said = asyncio.Event()
+        printed = asyncio.Event()
 
         async def speak(call: ToolCall, stage: ToolContext) -> str:
             stage.report_output("one\n")
             await asyncio.to_thread(stage.report_output, "two \udcff\n")
-            said.set()
+            printed.set()
             try:
                 await asyncio.Future()
             finally:
@@ -87,19 +87,22 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
 
         tool = read_tool("read", speak)
         turn = turn_with_calls(call("c1", "read"))
-        desk = AgentHarness([turn, "Well."], tool)
-        task = asyncio.create_task(desk.run())
-        await said.wait()
-        desk.agent.interrupt()
+        harness = AgentHarness([turn, "Well."], tool)
+        task = asyncio.create_task(harness.run())
+        await printed.wait()
+        harness.agent.interrupt()
         await task
         text = f"{PARTIAL_OUTPUT_HEADING}\none\ntwo \ufffd\nand the last\n"
-        assert result_code(desk.result) == ResultCode.CALL_STOPPED
-        assert desk.result.content[1:] == (Text(text),)
-        assert [event.text for event in desk.told(CallOutput)][:2] == ["one\n", "two \ufffd\n"]
-        assert desk.result.failure is not None
-        assert desk.result.content[0] == Text(desk.result.failure.message)
-        desk.check()
-        records = list(desk.store.records(desk.conversation.id))
+        assert result_code(harness.result) == ResultCode.CALL_STOPPED
+        assert harness.result.content[1:] == (Text(text),)
+        assert [event.text for event in harness.events_of(CallOutput)][:2] == [
+            "one\n",
+            "two \ufffd\n",
+        ]
+        assert harness.result.failure is not None
+        assert harness.result.content[0] == Text(harness.result.failure.message)
+        harness.check()
+        records = list(harness.store.records(harness.conversation.id))
         again = await replay(records)
         assert (again.is_same, again.made) == (True, len(records) - 1)
 
@@ -115,13 +118,13 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
             return "never"
 
         tool = read_tool("read", speak)
-        desk = AgentHarness([turn_with_calls(call("c1", "read"))], tool)
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness([turn_with_calls(call("c1", "read"))], tool)
+        task = asyncio.create_task(harness.run())
         await tool.begun.wait()
         await ticks(2)
-        desk.agent.interrupt()
+        harness.agent.interrupt()
         await task
-        lines = desk.result.text.split("\n")
+        lines = harness.result.text.split("\n")
         assert lines[:3] == [
             f"{RESULT_TEXTS[ResultCode.CALL_STOPPED]}{PARTIAL_OUTPUT_HEADING}",
             "0",
@@ -129,7 +132,7 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
         ]
         assert lines[-2:] == ["29999", ""]
         assert len([line for line in lines if line.endswith("characters left out here ...]")]) == 1
-        assert len(desk.result.text) < 21_000
+        assert len(harness.result.text) < 21_000
 
     run(main())
 
@@ -147,13 +150,13 @@ def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() 
             read_tool("silent", [asyncio.Event(), ""]),
         )
         turn = turn_with_calls(call("c1", "first"), call("c2", "second"), call("c3", "silent"))
-        desk = AgentHarness([turn], first, second, silent)
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness([turn], first, second, silent)
+        task = asyncio.create_task(harness.run())
         await silent.begun.wait()
-        desk.agent.interrupt()
+        harness.agent.interrupt()
         await task
-        assert [len(result.content) for result in desk.results] == [2, 2, 1]
-        assert (await replay(list(desk.store.records(desk.conversation.id)))).is_same
+        assert [len(result.content) for result in harness.results] == [2, 2, 1]
+        assert (await replay(list(harness.store.records(harness.conversation.id)))).is_same
 
     run(main())
 
@@ -169,16 +172,16 @@ def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
 
         tool = write_tool("write", finish, "second")
         turns = [turn_with_calls(call("c1", "write"), call("c2", "write")), "Never said."]
-        desk = AgentHarness(turns, tool, gate=gate_allowing("write"))
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness(turns, tool, gate=gate_allowing("write"))
+        task = asyncio.create_task(harness.run())
         await tool.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert desk.results[0].text == "done all the same"
-        assert list(map(result_code, desk.results)) == [None, ResultCode.CALL_NOT_RUN]
-        assert len(desk.provider.requests) == 1
-        desk.check()
+        assert harness.results[0].text == "done all the same"
+        assert list(map(result_code, harness.results)) == [None, ResultCode.CALL_NOT_RUN]
+        assert len(harness.provider.requests) == 1
+        harness.check()
 
     run(main())
 
@@ -188,19 +191,19 @@ def test_readers_that_ended_before_the_others_were_stopped_keep_their_results() 
         hanging = read_tool("hang", [asyncio.Event(), "never"])
         quick = read_tool("quick", "soon")
         turn = turn_with_calls(call("c1", "hang"), call("c2", "quick"))
-        desk = AgentHarness([turn], hanging, quick)
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness([turn], hanging, quick)
+        task = asyncio.create_task(harness.run())
         await quick.begun.wait()
         await ticks(2)
-        desk.agent.interrupt()
+        harness.agent.interrupt()
         assert (await task).ending is EndReason.INTERRUPTED
-        assert [(result_code(r), r.outcome) for r in desk.results] == [
+        assert [(result_code(r), r.outcome) for r in harness.results] == [
             (ResultCode.CALL_STOPPED, Outcome.CANCELLED),
             (None, Outcome.OK),
         ]
-        assert desk.results[1].text == "soon"
+        assert harness.results[1].text == "soon"
         assert hanging.stopped
-        desk.check()
+        harness.check()
 
     run(main())
 
@@ -214,7 +217,7 @@ class Leaping(asyncio.SelectorEventLoop):
         return super().time() + self.leapt_s
 
 
-def out_of_time(desk: AgentHarness, kind: type[LoopEvent]) -> RunResult:
+def out_of_time(harness: AgentHarness, kind: type[LoopEvent]) -> RunResult:
     """Run with a limit of ten seconds, which are up at the first event of a kind."""
 
     async def main() -> RunResult:
@@ -226,7 +229,7 @@ def out_of_time(desk: AgentHarness, kind: type[LoopEvent]) -> RunResult:
                 loop.leapt_s = 11
 
         async with asyncio.timeout(LIMIT_S):
-            return await desk.agent.run("Go.", on_event=watch)
+            return await harness.agent.run("Go.", on_event=watch)
 
     with asyncio.Runner(loop_factory=Leaping) as runner:
         return runner.run(main())
@@ -235,21 +238,21 @@ def out_of_time(desk: AgentHarness, kind: type[LoopEvent]) -> RunResult:
 @pytest.mark.requirement("S4-14")
 def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
     tool = read_tool("read", [asyncio.Event(), "never"])
-    desk = AgentHarness([turn_with_calls(call("c1", "read"))], tool, limits=Limits(seconds=10))
-    result = out_of_time(desk, CallStarted)
+    harness = AgentHarness([turn_with_calls(call("c1", "read"))], tool, limits=Limits(seconds=10))
+    result = out_of_time(harness, CallStarted)
     assert (result.ending, result.reason) == (EndReason.LIMIT, "10 seconds")
-    assert result_code(desk.result) == ResultCode.CALL_STOPPED
+    assert result_code(harness.result) == ResultCode.CALL_STOPPED
     assert len(tool.stopped) == 1
-    desk.check()
+    harness.check()
 
 
 @pytest.mark.requirement("S4-14")
 def test_a_model_that_speaks_when_time_is_up_is_cut_short_and_what_it_said_stays() -> None:
-    desk = AgentHarness([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
-    result = out_of_time(desk, TextDelta)
+    harness = AgentHarness([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
+    result = out_of_time(harness, TextDelta)
     assert (result.ending, result.text) == (EndReason.LIMIT, "I think")
-    assert desk.conversation.messages()[-1].text == "I think"
-    desk.check()
+    assert harness.conversation.messages()[-1].text == "I think"
+    harness.check()
 
 
 def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
@@ -261,65 +264,65 @@ def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
         raise AssertionError
 
     tool = read_tool("read", *[stubborn] * 2)
-    desk = AgentHarness(repeat(answer), tool, limits=Limits(seconds=10))
-    assert out_of_time(desk, CallStarted).ending is EndReason.LIMIT
-    assert [r.text for r in desk.results] == ["so what", "so what"]
-    desk.check()
+    harness = AgentHarness(repeat(answer), tool, limits=Limits(seconds=10))
+    assert out_of_time(harness, CallStarted).ending is EndReason.LIMIT
+    assert [r.text for r in harness.results] == ["so what", "so what"]
+    harness.check()
 
 
 @pytest.mark.parametrize("prompt", ["And now?", None])
 def test_an_interruption_while_old_calls_are_settled_keeps_the_prompt(prompt: str | None) -> None:
     async def main() -> None:
         hanging = read_tool("read", [asyncio.Event(), "never"])
-        desk = AgentHarness(["Well."], hanging)
-        desk.conversation.append(ChatMessage.user("Go."))
-        desk.conversation.append(turn_with_calls(call("c1", "read"), call("c2", "read")))
-        task = asyncio.create_task(desk.run(prompt))
+        harness = AgentHarness(["Well."], hanging)
+        harness.conversation.append(ChatMessage.user("Go."))
+        harness.conversation.append(turn_with_calls(call("c1", "read"), call("c2", "read")))
+        task = asyncio.create_task(harness.run(prompt))
         await hanging.begun.wait()
-        desk.agent.interrupt()
+        harness.agent.interrupt()
         result = await task
         assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 0)
-        said = [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
-        assert said == ["Go.", *([] if prompt is None else [prompt])]
-        assert list(map(result_code, desk.results)) == [
+        texts = [m.text for m in harness.conversation.messages() if isinstance(m, UserMessage)]
+        assert texts == ["Go.", *([] if prompt is None else [prompt])]
+        assert list(map(result_code, harness.results)) == [
             ResultCode.CALL_STOPPED,
             ResultCode.CALL_NOT_RUN,
         ]
-        desk.check()
+        harness.check()
 
     run(main())
 
 
 def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
-    desk = AgentHarness(repeat(answer), ScriptedTool("read", repeat(work)))
+    harness = AgentHarness(repeat(answer), ScriptedTool("read", repeat(work)))
 
     def watch(event: LoopEvent) -> None:
         message = event.entry.message if isinstance(event, EntryRecorded) else None
         if isinstance(message, ToolResultMessage) and message.tool_call_id == "c1":
-            desk.agent.steer("Later.")
+            harness.agent.steer("Later.")
         elif isinstance(message, UserMessage) and message.text == "Later.":
-            desk.agent.interrupt()  # it was just heard: no step is under way
+            harness.agent.interrupt()  # it was just heard: no step is under way
 
-    result = run(desk.agent.run("Go.", on_event=watch))
+    result = run(harness.agent.run("Go.", on_event=watch))
     assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
-    check_record(desk.conversation, desk.store)
+    check_record(harness.conversation, harness.store)
 
 
 def test_nothing_happens_if_an_idle_agent_is_interrupted() -> None:
-    desk = AgentHarness(["Done."])
-    desk.agent.interrupt()
-    assert run(desk.run()).ending is EndReason.DONE
+    harness = AgentHarness(["Done."])
+    harness.agent.interrupt()
+    assert run(harness.run()).ending is EndReason.DONE
 
 
 def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read"), call("c2", "read"))],
         read_tool("read", KeyboardInterrupt(), "ok"),
     )
     with pytest.raises(KeyboardInterrupt):
-        run(desk.run())
-    assert not desk.agent.is_running
-    desk.check()
+        run(harness.run())
+    assert not harness.agent.is_running
+    harness.check()
 
 
 def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
@@ -327,13 +330,13 @@ def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
 
     async def main() -> None:
         hanging = read_tool("read", [asyncio.Event(), "never"])
-        desk = AgentHarness([turn_with_calls(call("c1", "read"))], hanging)
+        harness = AgentHarness([turn_with_calls(call("c1", "read"))], hanging)
 
         async def clean_up() -> EndReason:
             try:
                 await asyncio.Future()
             except asyncio.CancelledError:
-                result = await desk.run()
+                result = await harness.run()
                 return result.ending
             raise AssertionError
 
@@ -341,7 +344,7 @@ def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
         await asyncio.sleep(0)
         task.cancel()
         await hanging.begun.wait()
-        desk.agent.interrupt()
+        harness.agent.interrupt()
         assert await task is EndReason.INTERRUPTED
 
     run(main())
@@ -383,13 +386,13 @@ class Deaf:
 def test_a_provider_that_takes_no_notice_does_not_keep_a_run_from_being_cancelled() -> None:
     async def main() -> None:
         deaf = Deaf()
-        desk = AgentHarness(deaf)
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness(deaf)
+        task = asyncio.create_task(harness.run())
         await deaf.reading.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert desk.conversation.messages()[-1].text == "Never mind."
-        desk.check()
+        assert harness.conversation.messages()[-1].text == "Never mind."
+        harness.check()
 
     run(main())

@@ -55,29 +55,29 @@ class Clock:
 @pytest.mark.requirement("S2-16", "S1-10", "S4-14")
 def test_a_call_is_decided_about_run_recorded_and_sent_back() -> None:
     tool = read_tool("read", "It says hello.")
-    desk = AgentHarness([turn_with_calls(call("c1", "read", path="a")), "Done."], tool)
-    result = run(desk.run("What does a say?"))
+    harness = AgentHarness([turn_with_calls(call("c1", "read", path="a")), "Done."], tool)
+    result = run(harness.run("What does a say?"))
 
     assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Done.", 2)
     assert [(c.id, c.arguments) for c in tool.calls] == [("c1", '{"path": "a"}')]
-    assert desk.result.text == "It says hello."
-    said, sent = desk.conversation.messages(), desk.provider.requests
-    assert [type(m) for m in said[1:]] == [
+    assert harness.result.text == "It says hello."
+    messages, sent = harness.conversation.messages(), harness.provider.requests
+    assert [type(m) for m in messages[1:]] == [
         UserMessage,
         AssistantMessage,
         ToolResultMessage,
         AssistantMessage,
     ]
-    assert [request.messages[1:] for request in sent] == [said[1:2], said[1:4]]
+    assert [request.messages[1:] for request in sent] == [messages[1:2], messages[1:4]]
     assert [tool.name for tool in sent[0].tools] == ["read"]
-    desk.check()
+    harness.check()
 
 
 @pytest.mark.requirement("S1-10")
 def test_every_decision_is_on_record_with_what_took_it() -> None:
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
-    run(desk.run())
-    entries = desk.conversation.entries()
+    harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
+    run(harness.run())
+    entries = harness.conversation.entries()
     (approved,) = [e for e in entries if isinstance(e.payload, Approval)]
     assert isinstance(approved.payload, Approval)
     assert approved.payload.status is ApprovalStatus.APPROVED
@@ -99,31 +99,33 @@ def test_every_decision_is_on_record_with_what_took_it() -> None:
     ],
 )
 def test_the_record_says_what_became_of_a_call(answer: Any, decision: str) -> None:
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer))
-    run(desk.run())
-    entries = desk.conversation.entries()
+    harness = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer)
+    )
+    run(harness.run())
+    entries = harness.conversation.entries()
     assert [e.decision for e in entries if isinstance(e.payload, ToolResultMessage)] == [decision]
 
 
 def test_what_happens_is_told_in_order() -> None:
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
-    run(desk.run())
-    kinds = [type(e) for e in desk.events]
+    harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
+    run(harness.run())
+    kinds = [type(e) for e in harness.events]
     order = [TurnStarted, CallStarted, CallEnded, TurnStarted, RunEnded]
     assert [kind for kind in kinds if kind in order] == order
-    told = [event.entry for event in desk.told(EntryRecorded)]
-    assert told == list(desk.conversation.entries()[1:])
+    events = [event.entry for event in harness.events_of(EntryRecorded)]
+    assert events == list(harness.conversation.entries()[1:])
 
 
 @pytest.mark.requirement("S2-19", "S4-08")
 def test_a_success_has_its_call_its_content_its_time_and_its_duration() -> None:
     output = ToolOutput(content=(Text("a"), Text("b")), details={"lines": 2})
     runner = Runner(now=lambda: NOON, clock=Clock())
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", output), runner=runner
     )
-    run(desk.run())
-    result = desk.result
+    run(harness.run())
+    result = harness.result
     assert (result.tool_call_id, result.tool_name, result.outcome) == ("c1", "read", Outcome.OK)
     assert result.content == output.content
     assert dict(result.details or {}) == {"lines": 2}
@@ -136,9 +138,9 @@ def test_a_success_has_its_call_its_content_its_time_and_its_duration() -> None:
 def test_a_failure_that_the_tool_reports_has_a_message_and_no_traceback(recoverable: bool) -> None:
     failing = read_tool("read", ToolFailed("there is no file a", recoverable=recoverable))
     runner = Runner(now=lambda: NOON, clock=Clock())
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], failing, runner=runner)
-    assert run(desk.run()).ending is EndReason.DONE
-    result = desk.result
+    harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], failing, runner=runner)
+    assert run(harness.run()).ending is EndReason.DONE
+    result = harness.result
     assert (result.tool_call_id, result.outcome) == ("c1", Outcome.ERROR)
     assert result.text == "there is no file a"
     assert result.failure is not None
@@ -153,9 +155,11 @@ def test_a_fault_of_the_tool_has_a_traceback_and_is_not_recoverable() -> None:
     def stumble(call: ToolCall, stage: ToolContext) -> str:
         raise ZeroDivisionError("by nothing")
 
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", stumble))
-    assert run(desk.run()).ending is EndReason.DONE
-    result = desk.result
+    harness = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", stumble)
+    )
+    assert run(harness.run()).ending is EndReason.DONE
+    result = harness.result
     assert result.outcome is Outcome.ERROR
     assert result.text == "ZeroDivisionError: by nothing"
     failure = result.failure
@@ -165,18 +169,20 @@ def test_a_fault_of_the_tool_has_a_traceback_and_is_not_recoverable() -> None:
     assert "runner.py" not in failure.traceback
     assert not failure.recoverable
     assert "Traceback" not in result.text
-    desk.check()
+    harness.check()
 
 
 @pytest.mark.requirement("S2-20")
 def test_an_outcome_that_the_tool_reports_is_a_failure_with_its_first_line() -> None:
     output = ToolOutput.of("\n2 tests failed\nand more", outcome=Outcome.ERROR)
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", output))
-    run(desk.run())
-    assert desk.result.failure is not None
-    assert desk.result.failure.message == "2 tests failed"
-    assert desk.result.failure.traceback is None
-    assert desk.result.text.endswith("and more")
+    harness = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", output)
+    )
+    run(harness.run())
+    assert harness.result.failure is not None
+    assert harness.result.failure.message == "2 tests failed"
+    assert harness.result.failure.traceback is None
+    assert harness.result.text.endswith("and more")
 
 
 wrong: Any = ("text",)
@@ -188,7 +194,7 @@ class Unprintable(Exception):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (lambda call, stage: 7, "TypeError: tool: it must return a ToolOutput, not int"),
         (lambda call, stage: None, "TypeError: tool: it must return a ToolOutput, not NoneType"),
@@ -204,54 +210,56 @@ class Unprintable(Exception):
         (Missing("blob: there is none"), "blob: there is none"),
     ],
 )
-def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, told: str) -> None:
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer))
-    result = run(desk.run())
+def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, expected: str) -> None:
+    harness = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer)
+    )
+    result = run(harness.run())
     assert (result.ending, result.text) == (EndReason.DONE, "Done.")
-    assert desk.result.outcome is Outcome.ERROR
-    assert told in desk.result.text
-    desk.check()
+    assert harness.result.outcome is Outcome.ERROR
+    assert expected in harness.result.text
+    harness.check()
 
 
 def test_an_exception_that_says_a_lot_is_cut() -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", ValueError("x" * 10**6))
     )
-    run(desk.run())
-    assert len(desk.result.text) < 11_000
-    assert desk.result.failure is not None
-    assert len(desk.result.failure.traceback or "") < 11_000
+    run(harness.run())
+    assert len(harness.result.text) < 11_000
+    assert harness.result.failure is not None
+    assert len(harness.result.failure.traceback or "") < 11_000
 
 
 @pytest.mark.requirement("S2-16")
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "expected"),
     [
         (InvalidToolCall(id="c1", name="read", arguments="{", reason="no JSON"), "no JSON"),
         (call("c1", "fly"), "There is no tool of this name. The tools are: read."),
         (call("c1", "read", path=7), "/path: expected string"),
     ],
 )
-def test_what_cannot_be_run_is_answered_and_never_decided_about(asked: Any, told: str) -> None:
+def test_what_cannot_be_run_is_answered_and_never_decided_about(asked: Any, expected: str) -> None:
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
     tool = read_tool("read", parameters=parameters)
-    desk = AgentHarness([turn_with_calls(asked), "Sorry."], tool)
-    assert run(desk.run()).ending is EndReason.DONE
-    assert told in desk.result.text
-    assert desk.result.is_error
-    assert (tool.calls, desk.approvals) == ([], [])
+    harness = AgentHarness([turn_with_calls(asked), "Sorry."], tool)
+    assert run(harness.run()).ending is EndReason.DONE
+    assert expected in harness.result.text
+    assert harness.result.is_error
+    assert (tool.calls, harness.approvals) == ([], [])
 
 
 def test_a_call_about_something_else_than_was_decided_is_not_run() -> None:
     targets = iter(["a.txt", "/etc/passwd"])
     tool = write_tool("write", subjects=lambda _: (next(targets),))
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "write")), "Hm."], tool, gate=gate_allowing("write(a.txt)")
     )
-    run(desk.run())
+    run(harness.run())
     assert tool.calls == []
-    assert result_code(desk.result) == ResultCode.SUBJECTS_CHANGED
-    assert desk.result.outcome is Outcome.DENIED
+    assert result_code(harness.result) == ResultCode.SUBJECTS_CHANGED
+    assert harness.result.outcome is Outcome.DENIED
 
 
 # -- while it runs -------------------------------------------------------------------------------
@@ -263,11 +271,11 @@ def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
         await asyncio.to_thread(stage.report_output, "from a thread")
         return "whole"
 
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", speak))
-    run(desk.run())
-    heard = [(event.call_id, event.text) for event in desk.told(CallOutput)]
-    assert heard == [("c1", "first \ufffd"), ("c1", "from a thread")]
-    assert desk.result.text == "whole"
+    harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", speak))
+    run(harness.run())
+    printed = [(event.call_id, event.text) for event in harness.events_of(CallOutput)]
+    assert printed == [("c1", "first \ufffd"), ("c1", "from a thread")]
+    assert harness.result.text == "whole"
 
 
 def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
@@ -278,9 +286,9 @@ def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
 
     store = MemoryStore()
     turns = [turn_with_calls(call("c1", "read")), "Done."]
-    desk = AgentHarness(turns, read_tool("read", keep), store=store, runner=Runner(store))
-    run(desk.run())
-    assert store.blob((desk.result.details or {})["sha256"]) == b"all of it"
+    harness = AgentHarness(turns, read_tool("read", keep), store=store, runner=Runner(store))
+    run(harness.run())
+    assert store.blob((harness.result.details or {})["sha256"]) == b"all of it"
 
 
 def test_what_a_tool_keeps_without_a_store_lasts_as_long_as_the_agent() -> None:
@@ -290,6 +298,6 @@ def test_what_a_tool_keeps_without_a_store_lasts_as_long_as_the_agent() -> None:
             stage.read_blob("0" * 64)
         return "kept"
 
-    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", keep))
-    run(desk.run())
-    assert desk.result.text == "kept"
+    harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", keep))
+    run(harness.run())
+    assert harness.result.text == "kept"

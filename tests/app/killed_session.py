@@ -15,7 +15,7 @@ from tests.app.session_setup import open_user_session
 async def main(folder: Path) -> None:
     """Send a prompt, and wait without end."""
     async with open_user_session(folder) as user:
-        asyncio.get_running_loop().create_task(user.say("Write two files."))
+        asyncio.get_running_loop().create_task(user.send("Write two files."))
         await user.until(lambda: user.session.pending_calls)
         sys.stdout.write("asked\n")
         sys.stdout.flush()

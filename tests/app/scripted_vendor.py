@@ -51,7 +51,7 @@ class ScriptedVendor:
         self.seen: list[dict[str, Any]] = []
         self.settings = f'[providers.lab]\nlike = "vllm"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
 
-    def said_to_it(self, number: int = -1) -> list[str]:
+    def sent_roles(self, number: int = -1) -> list[str]:
         """Return the roles of the messages of a request."""
         return [message["role"] for message in self.seen[number]["messages"]]
 
@@ -110,11 +110,11 @@ class _Handler(BaseHTTPRequestHandler):
             if isinstance(step, threading.Event):
                 step.wait(PATIENCE_S)
             elif isinstance(step, str):
-                self._send(_said({"content": step}))
+                self._send(_chunk({"content": step}))
             elif isinstance(step, Thought):
-                self._send(_said({"reasoning_content": step.text}))
+                self._send(_chunk({"reasoning_content": step.text}))
             else:
-                self._send(_said({"tool_calls": [_call(step, calls)]}))
+                self._send(_chunk({"tool_calls": [_call(step, calls)]}))
                 finish, calls = "tool_calls", calls + 1
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-def _said(delta: dict[str, Any]) -> dict[str, Any]:
+def _chunk(delta: dict[str, Any]) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta}]}
 
 

@@ -27,7 +27,7 @@ NO_SERVER = McpOptions(is_disabled=True)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a test; whatever hangs fails after a while."""
+    """Run a test coroutine with a time limit."""
 
     async def limited() -> T:
         async with asyncio.timeout(LIMIT_S):
@@ -43,14 +43,14 @@ class SessionUser:
         self.session = session
         self.events: list[SessionEvent] = []
         self._happened = asyncio.Event()
-        session.subscribe(self._hear)
+        session.subscribe(self._record)
 
-    def _hear(self, event: SessionEvent) -> None:
+    def _record(self, event: SessionEvent) -> None:
         self.events.append(event)
         self._happened.set()
 
     async def until(self, is_so: Callable[[], Any]) -> None:
-        """Wait until something is so; it is looked at whenever something happens."""
+        """Wait until a condition holds; it is checked after every event."""
         while not is_so():
             self._happened.clear()
             await self._happened.wait()
@@ -58,8 +58,8 @@ class SessionUser:
     def events_of(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def say(self, text: str, *images: str | bytes) -> RunEnded:
-        """Say something, and wait for the end of it."""
+    async def send(self, text: str, *images: str | bytes) -> RunEnded:
+        """Send a prompt and wait until its run ends."""
         before = len(self.events_of(RunEnded))
         await self.session.send(PromptInput(text, images))
         return await self.end(before)
@@ -82,10 +82,12 @@ class SessionUser:
         )
 
     @property
-    def said(self) -> list[str]:
-        """Return what was said on the active branch, but for the system message."""
-        said = [entry.message for entry in self.session.entries()]
-        return [m.text or "" for m in said if m is not None and not isinstance(m, SystemMessage)]
+    def texts(self) -> list[str]:
+        """The text of every message on the active branch except the system message."""
+        messages = [entry.message for entry in self.session.entries()]
+        return [
+            m.text or "" for m in messages if m is not None and not isinstance(m, SystemMessage)
+        ]
 
 
 @asynccontextmanager
@@ -99,7 +101,7 @@ async def open_user_session(
     verbose: bool = False,
     **start: Any,
 ) -> AsyncGenerator[SessionUser]:
-    """Open a desk in a folder, with somebody at it."""
+    """Open a session in a folder with a user who records its events."""
     loaded = load_settings(folder, flags=flags or {})
     begin = SessionStart(folder, **start)
     async with open_local_session(

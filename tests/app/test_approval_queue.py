@@ -63,7 +63,7 @@ def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> No
 
 def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -> None:
     async def main() -> None:
-        told: list[list[tuple[str, ApprovalDecision | None]]] = []
+        reported: list[list[tuple[str, ApprovalDecision | None]]] = []
         waiting = dict(CALLS)
 
         def listed() -> list[tuple[str, ApprovalDecision | None]]:
@@ -71,7 +71,7 @@ def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -
                 (one.call.id, one.decision) for one in questions.pending_calls(waiting.values())
             ]
 
-        questions = ApprovalQueue(lambda: told.append(listed()))
+        questions = ApprovalQueue(lambda: reported.append(listed()))
         first = await asked(questions, "c1")
         questions.decide("c2", NO, CALLS)
         assert listed() == [("c1", None), ("c2", NO), ("c3", None)]
@@ -80,9 +80,9 @@ def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -
         del waiting["c1"]
         assert listed() == [("c2", NO)]  # while the first call runs, and nothing is asked
         questions.decide("c2", YES, waiting)
-        told.clear()
+        reported.clear()
         assert await questions.ask(question("c2")) == YES
-        assert told == [[]]
+        assert reported == [[]]
 
     run(main())
 

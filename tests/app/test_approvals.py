@@ -54,7 +54,7 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
                 ("c2", "pending", None),
                 ("c2", "denied", session.actor),
             ]
-            assert f"{DENIED_PREFIX}: not this one" in user.said
+            assert f"{DENIED_PREFIX}: not this one" in user.texts
             assert user.events_of(PendingCallsChanged)
 
     with scripted_model(home, TWO, "Done."):
@@ -149,7 +149,7 @@ def test_what_is_allowed_for_the_project_holds_at_the_next_desk(project: Path, h
 
     async def write_again() -> None:
         async with open_user_session(project) as user:
-            await user.say("Once more.")
+            await user.send("Once more.")
             assert [by for *_, by in decisions(user.session.entries()) if by] == []
 
     with scripted_model(home, TWO, "Done.", TWO, "Done."):

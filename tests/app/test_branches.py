@@ -28,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-def words_of(user: SessionUser) -> list[Entry]:
+def user_entries(user: SessionUser) -> list[Entry]:
     return [entry for entry in user.session.entries() if isinstance(entry.payload, UserMessage)]
 
 
@@ -39,20 +39,20 @@ def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: 
             with pytest.raises(Missing) as caught:
                 branches.fork()
             assert caught.value.code == "empty_session"
-            await user.say("One?")
+            await user.send("One?")
             first = user.session.entries()[-1]
-            await user.say("Two?")
+            await user.send("Two?")
             assert branches.fork() == "fork-1"
-            assert user.said == ["One?", "One.", "Two?", "Two."]
+            assert user.texts == ["One?", "One.", "Two?", "Two."]
             assert branches.fork("aside", at=first.id) == "aside"
             assert user.events[-1] == BranchChanged()
-            assert user.said == ["One?", "One."]
+            assert user.texts == ["One?", "One."]
             assert list(branches.names()) == ["aside", MAIN_BRANCH, "fork-1"]
             with pytest.raises(Conflict) as refused:
                 branches.fork("aside")
             assert refused.value.code == "branch_exists"
             branches.switch(MAIN_BRANCH)
-            assert user.said == ["One?", "One.", "Two?", "Two."]
+            assert user.texts == ["One?", "One.", "Two?", "Two."]
             moves = len(user.events_of(BranchChanged))
             branches.switch(MAIN_BRANCH)
             assert len(user.events_of(BranchChanged)) == moves
@@ -74,17 +74,17 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"system_prompt": prompt or " "}) as user:
-            await user.say("One?")
-            await user.say("Two?")
-            first, second = words_of(user)
-            words = user.session.branches.fork_before(second.id)
-            assert words == PromptInput("Two?")
-            assert user.said == ["One?", "One."]
+            await user.send("One?")
+            await user.send("Two?")
+            first, second = user_entries(user)
+            returned = user.session.branches.fork_before(second.id)
+            assert returned == PromptInput("Two?")
+            assert user.texts == ["One?", "One."]
             user.session.branches.switch(MAIN_BRANCH)
             assert user.session.branches.fork_before(first.id, "anew") == PromptInput("One?")
-            assert user.said == []
-            await user.say("Three?")
-            assert user.said == ["Three?", "Three."]
+            assert user.texts == []
+            await user.send("Three?")
+            assert user.texts == ["Three?", "Three."]
             with pytest.raises(InvalidValue) as caught:
                 user.session.branches.fork_before(user.session.entries()[-1].id)
             assert caught.value.code == "not_user_message"
@@ -104,9 +104,9 @@ def test_what_was_said_with_images_comes_back_with_them(project: Path, home: Pat
 
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("Is @a.png like these?", "b.png", data)
-            [said] = words_of(user)
-            prompt = user.session.branches.fork_before(said.id)
+            await user.send("Is @a.png like these?", "b.png", data)
+            [entry] = user_entries(user)
+            prompt = user.session.branches.fork_before(entry.id)
             assert prompt == PromptInput("Is @a.png like these?", ("b.png", data))
 
     with scripted_model(home, "Yes.", settings=WITH_VISION):
@@ -125,11 +125,11 @@ def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: P
         Image(source=ImageData(data), mime_type="image/png"),
     )
     with open_store() as store:
-        said = store.new(id="half").append(UserMessage(content), audit={"origin": "/lab:one a=b"})
+        entry = store.new(id="half").append(UserMessage(content), audit={"origin": "/lab:one a=b"})
 
     async def main() -> None:
         async with open_user_session(project, resume="half", flags={"model": "offline"}) as user:
-            prompt = user.session.branches.fork_before(said.id)
+            prompt = user.session.branches.fork_before(entry.id)
             assert prompt == PromptInput("/lab:one a=b", ("b.png", data))
 
     run(main())
@@ -138,7 +138,7 @@ def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: P
 def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project: Path) -> None:
     data = encode_image(red_image()) + bytes(MIN_IMAGE_BLOB_BYTES)
     with open_store() as store:
-        said = store.new(id="half").append(
+        entry = store.new(id="half").append(
             UserMessage((Text("See?"), Image(source=ImageData(data), mime_type="image/png")))
         )
         [blob] = store.blobs()
@@ -147,7 +147,7 @@ def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project:
     async def main() -> None:
         async with open_user_session(project, resume="half", flags={"model": "offline"}) as user:
             with pytest.raises(Missing) as caught:
-                user.session.branches.fork_before(said.id)
+                user.session.branches.fork_before(entry.id)
             assert caught.value.code == "image_missing"
             assert list(user.session.branches.names()) == [MAIN_BRANCH]
 
@@ -157,7 +157,7 @@ def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project:
 def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             happened: list[str] = []
             asyncio.get_running_loop().call_soon(happened.append, "something else")
             assert len(await user.session.branches.rows()) == len(user.session.entries())
@@ -171,8 +171,8 @@ def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell("echo hello")
             await user.until(lambda: not user.session.is_running)
-            [said] = words_of(user)
-            assert user.session.branches.fork_before(said.id) == PromptInput("!echo hello")
+            [entry] = user_entries(user)
+            assert user.session.branches.fork_before(entry.id) == PromptInput("!echo hello")
 
     run(main())
 
@@ -180,9 +180,9 @@ def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None
 def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("One?")
+            await user.send("One?")
             first = user.session.entries()[-1]
-            await user.say("Two?")
+            await user.send("Two?")
             user.session.branches.fork("aside", at=first.id)
             user.session.branches.label(first.id, "one")
             rows = await user.session.branches.rows()
@@ -211,7 +211,7 @@ def test_a_decision_in_the_tree_names_what_it_is_about(project: Path) -> None:
         async with open_user_session(
             project, flags={"model": "offline", "allow": ["bash"]}
         ) as user:
-            await user.say("run echo hello")
+            await user.send("run echo hello")
             rows = await user.session.branches.rows()
             [decided] = [row.gist for row in rows if row.kind == "approval"]
             assert decided.startswith("bash echo hello: approved")

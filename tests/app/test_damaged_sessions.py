@@ -22,7 +22,7 @@ def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look
 
     async def begin() -> str:
         async with open_user_session(project, flags=flags) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             return user.session.status.session or ""
 
     async def go_on() -> tuple[str | None, list[str]]:

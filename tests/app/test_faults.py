@@ -66,16 +66,16 @@ def label_last(session: AgentSession) -> None:
 def test_words_that_cannot_be_recorded_are_refused_and_may_be_said_again(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
-            await user.say("read note.txt")
-            said = user.said
+            await user.send("read note.txt")
+            texts = user.texts
             with full_disk(), pytest.raises(StenoError) as caught:
                 await user.session.send(PromptInput("read note.txt"))
             assert caught.value.code == "os_error"
             assert not user.session.is_running
             assert user.events_of(ErrorRaised) == []
-            assert user.said == said
-            await user.say("read note.txt")
-            assert len(user.said) == 2 * len(said)
+            assert user.texts == texts
+            await user.send("read note.txt")
+            assert len(user.texts) == 2 * len(texts)
 
     run(main())
 
@@ -83,14 +83,14 @@ def test_words_that_cannot_be_recorded_are_refused_and_may_be_said_again(project
 def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             with full_disk():
                 await user.session.run_shell("echo one")
                 await user.until(lambda: user.events_of(ShellEnded))
             assert [one.text for one in user.events_of(ShellOutput)] == ["one\n"]
             [error] = user.events_of(ErrorRaised)
             assert error.code == "os_error"
-            await user.say("read note.txt")
+            await user.send("read note.txt")
 
     run(main())
 
@@ -108,7 +108,7 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             go_on_elsewhere(user)
             with pytest.raises(Conflict) as caught:
                 change(user.session)
@@ -118,7 +118,7 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
             assert refused.value.code == "session_changed"
             user.session.branches.fork("beside")
             change(user.session)
-            await user.say("read note.txt")
+            await user.send("read note.txt")
 
     run(main())
 
@@ -126,7 +126,7 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
 def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             with open_store() as store:
                 store.remove(user.session.status.session or "")
             with pytest.raises(StenoError) as caught:
@@ -136,7 +136,7 @@ def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(pro
                 user.session.change_mode(Mode.PLAN)
             assert (caught.value.code, caught.value.place) == ("session_removed", "session")
             await user.session.session_list.new()
-            await user.say("read note.txt")
+            await user.send("read note.txt")
 
     run(main())
 
@@ -146,10 +146,10 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             damaged = user.session.status.session
             await user.session.session_list.new()
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             damage_first_record(home)
             for _ in range(2):
                 [summary] = await user.session.session_list.summaries()
@@ -167,17 +167,17 @@ def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("Hello?")
+            await user.send("Hello?")
             damaged = user.session.status.session or ""
             await user.session.session_list.new()
             await user.session.change_model("offline")
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             status = user.session.status
             damage_first_record(home)
             with pytest.raises(StenoError):
                 await user.session.session_list.resume(damaged)
             assert user.session.status == status
-            await user.say("read note.txt")
+            await user.send("read note.txt")
 
     with scripted_model(home, "Hello."):
         run(main())
@@ -210,6 +210,6 @@ def test_a_command_without_end_fills_no_memory_and_can_be_stopped(project: Path)
                 sum(len(one.text) for one in user.events_of(ShellOutput))
                 < 1.1 * MAX_SHOWN_CHARACTERS
             )
-            assert user.said[-1].endswith("[stopped]")
+            assert user.texts[-1].endswith("[stopped]")
 
     run(main())

@@ -123,7 +123,7 @@ def entry_of(user: SessionUser, text: str) -> str:
     return next(entry.id for entry in reversed(entries) if searchable_text(entry) == text)
 
 
-def say_otherwise(user: SessionUser) -> None:
+def replace_prompt(user: SessionUser) -> None:
     user.session.branches.fork_before(entry_of(user, "Thanks."))
 
 
@@ -131,14 +131,14 @@ def fork_there(user: SessionUser) -> None:
     user.session.branches.fork(at=entry_of(user, "Thanks."))
 
 
-@pytest.mark.parametrize("leave", [say_otherwise, fork_there])
+@pytest.mark.parametrize("leave", [replace_prompt, fork_there])
 def test_a_grant_that_was_taken_back_is_so_on_branches_that_begin_before(
     project: Path, home: Path, leave: Callable[[SessionUser], None]
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             await grant(user, "c1")
-            await user.say("Thanks.")
+            await user.send("Thanks.")
             assert await permissions(user, "revoke 1")
             leave(user)
             assert "Allowed in this session" not in await permissions(user)
@@ -193,7 +193,7 @@ def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_
             user.session.change_mode(Mode.PLAN)
             await user.session.run_command("retry")
             await user.until(lambda: not user.session.is_running)
-            assert user.said[-2:] == ["Tell me.", "The end."]
+            assert user.texts[-2:] == ["Tell me.", "The end."]
             assert user.session.status.mode is Mode.PLAN
             assert "Allowed in this session" not in await permissions(user)
 

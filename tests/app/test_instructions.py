@@ -102,10 +102,10 @@ def test_what_is_no_file_of_the_project_is_left_out_and_named(project: Path, kin
 
 
 def test_the_user_s_own_file_may_be_a_link_to_anywhere(project: Path) -> None:
-    own, kept = project.parent / "own", project.parent / "dotfiles"
+    own, target = project.parent / "own", project.parent / "dotfiles"
     own.mkdir()
-    kept.write_text("mine")
-    (own / "AGENTS.md").symlink_to(kept)
+    target.write_text("mine")
+    (own / "AGENTS.md").symlink_to(target)
     assert read_instructions(project, project, own).files == ((own / "AGENTS.md", "mine"),)
 
 

@@ -67,7 +67,7 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
             ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
             assert user.events_of(InputReturned) == [InputReturned((second, third))]
-            assert user.said == ["Tell me."]
+            assert user.texts == ["Tell me."]
             gate.set()
 
     with scripted_model(
@@ -82,17 +82,17 @@ def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            saying = asyncio.create_task(user.session.send(PromptInput("Tell me.")))
+            sending = asyncio.create_task(user.session.send(PromptInput("Tell me.")))
             while not user.session.is_running:  # noqa: ASYNC110 - not a moment later
                 await asyncio.sleep(0)
             user.session.interrupt()
             with pytest.raises(StenoError) as caught:
-                await saying
+                await sending
             assert caught.value.code == "interrupted"
             assert not user.session.is_running
-            assert user.said == []
-            await user.say("And now?")
-            assert user.said == ["And now?", "Yes."]
+            assert user.texts == []
+            await user.send("And now?")
+            assert user.texts == ["And now?", "Yes."]
 
     with scripted_model(home, "Yes.") as model:
         run(main())
@@ -112,7 +112,7 @@ def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
             ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
             assert user.events_of(InputReturned) == []
-            assert user.said == ["Tell me.", "Once.", "And be brief."]
+            assert user.texts == ["Tell me.", "Once.", "And be brief."]
             second.set()
 
     with scripted_model(home, [first, "Once."], [second, "Well."]) as model:
@@ -131,7 +131,7 @@ def test_what_a_command_has_printed_stays_where_words_come_back(project: Path, h
             ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
             assert user.events_of(InputReturned) == [InputReturned((PromptInput("And be brief."),))]
-            assert user.said == ["Tell me.", "$ echo from outside\nfrom outside\n"]
+            assert user.texts == ["Tell me.", "$ echo from outside\nfrom outside\n"]
             gate.set()
 
     with scripted_model(home, [gate, "Once."]) as model:
@@ -149,7 +149,7 @@ def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path
             gate.set()
             ended = await user.end()
             assert ended.result.ending is EndReason.DONE
-            assert user.said == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
+            assert user.texts == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
             assert not user.session.is_unfinished
 
     with scripted_model(home, [gate, "Hello."]) as model:
@@ -168,7 +168,7 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
 
     async def come_back() -> None:
         async with open_user_session(project, continues=True) as user:
-            assert user.said == ["Tell me.", "Once upon", "And be brief."]
+            assert user.texts == ["Tell me.", "Once upon", "And be brief."]
             assert user.session.is_unfinished
 
     with scripted_model(home, ["Once upon", gate, " a time"]) as model:
@@ -201,11 +201,11 @@ def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Pat
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
-            saying = asyncio.create_task(user.session.send(PromptInput("Look.", ("shapes.png",))))
+            sending = asyncio.create_task(user.session.send(PromptInput("Look.", ("shapes.png",))))
             await asyncio.sleep(0)  # it reads the image
             await user.session.close()
             with pytest.raises(StenoError) as caught:
-                await saying
+                await sending
             assert caught.value.code == "session_closed"
             assert list(user.session.entries()) == []
 
@@ -266,7 +266,7 @@ def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
             user.session.subscribe(stumble)
             await user.session.send(PromptInput("Hello?"))
             await over.wait()
-            assert user.said == ["Hello?", "Hello."]
+            assert user.texts == ["Hello?", "Hello."]
             [error] = [event for event in events if isinstance(event, ErrorRaised)]
             assert error.code == "listener_failed"
             assert "ZeroDivisionError: a face that cannot draw" in error.text

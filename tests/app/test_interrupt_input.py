@@ -56,12 +56,12 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return folder
 
 
-async def say_slowly(user: SessionUser, project: Path) -> asyncio.Task[None]:
+async def send_slow_prompt(user: SessionUser, project: Path) -> asyncio.Task[None]:
     """Say something that is still being read when this returns."""
-    saying = asyncio.create_task(user.session.send(SLOW))
+    sending = asyncio.create_task(user.session.send(SLOW))
     while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
         await asyncio.sleep(0.01)
-    return saying
+    return sending
 
 
 def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
@@ -70,21 +70,21 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
     async def main() -> None:
         async with open_user_session(project, outside=McpOptions()) as user:
             session = user.session
-            saying = await say_slowly(user, project)
-            behind = [
+            sending = await send_slow_prompt(user, project)
+            later = [
                 asyncio.create_task(session.send(PromptInput("And be brief."))),
                 asyncio.create_task(session.run_shell("touch ran")),
             ]
             await asyncio.sleep(0)  # they wait for their turn
             session.interrupt()
-            for refused in (saying, *behind):
+            for refused in (sending, *later):
                 with pytest.raises(StenoError) as caught:
                     await refused
                 assert caught.value.code == "interrupted"
             assert not session.is_running
-            assert user.said == []
+            assert user.texts == []
             assert not (project / "ran").exists()
-            assert (await user.say("Hello?")).result.ending is EndReason.DONE
+            assert (await user.send("Hello?")).result.ending is EndReason.DONE
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -100,13 +100,13 @@ def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
         async with open_user_session(project, outside=McpOptions()) as user:
             await user.session.send(PromptInput("Tell me."))
             await user.until(lambda: user.events_of(TurnStarted))
-            saying = await say_slowly(user, project)
+            sending = await send_slow_prompt(user, project)
             user.session.interrupt()
             assert (await user.end()).result.ending is EndReason.INTERRUPTED
             with pytest.raises(StenoError) as caught:
-                await saying
+                await sending
             assert caught.value.code == "interrupted"
-            assert user.said == ["Tell me."]
+            assert user.texts == ["Tell me."]
             assert not user.session.is_running
             gate.set()
 

@@ -47,22 +47,22 @@ async def list_all(user: SessionUser) -> None:
     await user.session.list_models()
 
 
-@pytest.mark.parametrize("look", [name_it, type_it, list_all])
+@pytest.mark.parametrize("search", [name_it, type_it, list_all])
 def test_a_search_that_is_interrupted_leaves_the_model_and_the_desk_as_they_were(
-    project: Path, home: Path, mute: socket.socket, look: Callable[[SessionUser], Awaitable[None]]
+    project: Path, home: Path, mute: socket.socket, search: Callable[[SessionUser], Awaitable[None]]
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            looking = asyncio.ensure_future(look(user))
+            searching = asyncio.ensure_future(search(user))
             asked, _ = await asyncio.get_running_loop().sock_accept(mute)
             with asked:
                 user.session.interrupt()
                 with pytest.raises(StenoError) as caught:
-                    await looking
+                    await searching
                 assert caught.value.code == "interrupted"
                 assert "lab/tester" in caught.value.message
             assert user.session.status.model == "lab/tester"
-            assert (await user.say("Hello?")).result.ending is EndReason.DONE
+            assert (await user.send("Hello?")).result.ending is EndReason.DONE
 
     with scripted_model(home, "Hello.", settings=row(mute)):
         run(main())

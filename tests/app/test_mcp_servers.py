@@ -189,12 +189,12 @@ def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InvalidValue) as caught:
         found(places, places.trusting())
-    told, way_out, _ = str(caught.value).partition("; --no-mcp does without all servers")
-    assert told.startswith(f"{file}: {rule}")
+    problem, way_out, _ = str(caught.value).partition("; --no-mcp does without all servers")
+    assert problem.startswith(f"{file}: {rule}")
     assert way_out
     servers = found(places, USER)
     assert [spec.name for spec in servers.specs] == ["time"]
-    assert servers.notices == (told,)
+    assert servers.notices == (problem,)
 
 
 def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(

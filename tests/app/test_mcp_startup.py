@@ -74,26 +74,26 @@ def notices(user: SessionUser) -> list[str]:
     return [notice.text for notice in user.events_of(Notice)]
 
 
-async def told(user: SessionUser, text: str) -> None:
+async def wait_for_notice(user: SessionUser, text: str) -> None:
     await user.until(lambda: any(one.startswith(text) for one in notices(user)))
 
 
 async def begin_waiting(user: SessionUser) -> None:
     """Say something, and wait until it waits for the server."""
     await user.session.send(HELLO)
-    await told(user, WAITING)
+    await wait_for_notice(user, WAITING)
     assert user.session.is_running
 
 
-async def stop_waiting(user: SessionUser, *behind: PromptInput) -> None:
+async def stop_waiting(user: SessionUser, *later: PromptInput) -> None:
     """Say something, and interrupt it while it waits for the server."""
     await begin_waiting(user)
-    for prompt in behind:
+    for prompt in later:
         await user.session.send(prompt)
     user.session.interrupt()
     await user.until(lambda: user.events_of(ErrorRaised))
     assert [one.code for one in user.events_of(ErrorRaised)] == ["interrupted"]
-    assert user.events_of(InputReturned) == [InputReturned((HELLO, *behind))]
+    assert user.events_of(InputReturned) == [InputReturned((HELLO, *later))]
 
 
 # -- while it starts ---------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_everything_but_the_model_answers_while_a_server_has_not(
             assert [one.text for one in await user.session.complete("@no")] == ["@note.txt"]
             await user.session.run_shell("echo here")
             await user.until(lambda: user.events_of(ShellEnded))
-            assert user.said == ["$ echo here\nhere\n"]
+            assert user.texts == ["$ echo here\nhere\n"]
             assert pids <= children()
 
     with scripted_model(home, settings=trust_settings(project)):
@@ -145,7 +145,7 @@ def test_to_interrupt_stops_the_wait_and_nothing_is_said(
             await stop_waiting(user)
             assert not user.session.is_running
             assert not user.session.is_unfinished
-            assert user.said == []
+            assert user.texts == []
             assert children() - others == pids
             assert user.session.status.session == ""
             assert await user.session.session_list.summaries() == []
@@ -162,7 +162,7 @@ def test_words_behind_those_that_wait_go_with_them(project: Path, home: Path, ga
             await user.session.send(BRIEF)
             await let_in(gate)
             await user.end()
-            assert user.said == ["Hello?", "And be brief.", "Hello."]
+            assert user.texts == ["Hello?", "And be brief.", "Hello."]
 
     settings = f'steering = "interrupt"\n{trust_settings(project)}'
     with scripted_model(home, "Hello.", settings=settings) as model:
@@ -176,7 +176,7 @@ def test_words_behind_those_that_wait_come_back_with_them_in_the_order_they_were
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
             await stop_waiting(user, BRIEF, PromptInput("In verse."))
-            assert user.said == []
+            assert user.texts == []
 
     with scripted_model(home, settings=trust_settings(project)) as model:
         run(main())
@@ -191,10 +191,10 @@ def test_a_command_runs_while_words_wait_and_both_are_on_record(
             await begin_waiting(user)
             await user.session.run_shell("echo here")
             await user.until(lambda: user.events_of(ShellEnded))
-            assert user.said == ["$ echo here\nhere\n"]
+            assert user.texts == ["$ echo here\nhere\n"]
             await let_in(gate)
             await user.end()
-            assert user.said == ["$ echo here\nhere\n", "Hello?", "Hello."]
+            assert user.texts == ["$ echo here\nhere\n", "Hello?", "Hello."]
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -206,21 +206,21 @@ def test_a_command_runs_while_words_wait_and_both_are_on_record(
 def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_again_with_it(
     project: Path, home: Path, gate: Path, steering: str
 ) -> None:
-    look = PromptInput("Look at @gone.txt")
+    prompt = PromptInput("Look at @gone.txt")
 
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
-            await user.session.send(look)
-            await told(user, WAITING)
+            await user.session.send(prompt)
+            await wait_for_notice(user, WAITING)
             await user.session.send(BRIEF)
             await let_in(gate)
             ended = await user.end()
             assert isinstance(ended.result.error, Unresolved)
-            assert user.said == []
+            assert user.texts == []
             assert user.session.is_unfinished
             await user.session.run_command("retry")
             await user.end(1)
-            assert user.events_of(InputReturned) == [InputReturned((look, BRIEF))] * 2
+            assert user.events_of(InputReturned) == [InputReturned((prompt, BRIEF))] * 2
             # A face that hears of the end gives back what it still waits for.
             assert [type(event) for event in user.events[-2:]] == [InputReturned, RunEnded]
             assert model.seen == []
@@ -228,7 +228,7 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_aga
             await user.session.run_command("retry")
             ended = await user.end(2)
             assert ended.result.ending is EndReason.DONE
-            assert [one for one in user.said if one != "I see."] == [look.text, BRIEF.text]
+            assert [one for one in user.texts if one != "I see."] == [prompt.text, BRIEF.text]
             assert len(user.events_of(InputReturned)) == 2
 
     settings = f'steering = "{steering}"\n{trust_settings(project)}'
@@ -242,15 +242,15 @@ def test_what_came_back_with_one_prompt_is_not_said_behind_another(
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
             await user.session.send(PromptInput("Look at @gone.txt"))
-            await told(user, WAITING)
+            await wait_for_notice(user, WAITING)
             await user.session.send(BRIEF)
             await let_in(gate)
             await user.end()
-            await user.say("Look at @other.txt")
+            await user.send("Look at @other.txt")
             (project / "other.txt").write_text("here\n", encoding="utf-8")
             await user.session.run_command("retry")
             await user.end(2)
-            assert user.said == ["Look at @other.txt", "I see."]
+            assert user.texts == ["Look at @other.txt", "I see."]
 
     with scripted_model(home, "I see.", settings=trust_settings(project)):
         run(main())
@@ -265,20 +265,20 @@ def test_to_interrupt_just_when_the_wait_is_over_says_nothing_either(
             happened: list[SessionEvent] = []
             is_over = asyncio.Event()
 
-            def hear(event: SessionEvent) -> None:
+            def on_event(event: SessionEvent) -> None:
                 happened.append(event)
                 if isinstance(event, Notice) and event.text == WITHOUT:  # the last of the wait
                     asyncio.get_running_loop().call_soon(user.session.interrupt)
                 if isinstance(event, ErrorRaised | RunEnded):
                     is_over.set()
 
-            user.session.subscribe(hear)
+            user.session.subscribe(on_event)
             await user.session.send(HELLO)
             await is_over.wait()
             assert happened[-2] == InputReturned((HELLO,))
             assert isinstance(happened[-1], ErrorRaised)
             assert happened[-1].code == "interrupted"
-            assert user.said == []
+            assert user.texts == []
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -291,11 +291,11 @@ def test_words_said_again_go_without_a_server_and_the_next_with_it_once_it_is_th
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
             await stop_waiting(user)
-            await user.say("Hello?")
+            await user.send("Hello?")
             assert notices(user).count(WITHOUT) == 1
             await let_in(gate)
-            await told(user, THERE)
-            await user.say("And now?")
+            await wait_for_notice(user, THERE)
+            await user.send("And now?")
             assert notices(user).count(WITHOUT) == 1
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
@@ -304,7 +304,7 @@ def test_words_said_again_go_without_a_server_and_the_next_with_it_once_it_is_th
 
 
 def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> None:
-    said: list[str] = []
+    progress: list[str] = []
     noted: list[str] = []
 
     async def main() -> None:
@@ -314,7 +314,7 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
             ServerSetup(servers, ()),
             prepare_image=lambda data: pytest.fail("there is nothing to fit"),
             on_change=lambda: None,
-            on_progress=said.append,
+            on_progress=progress.append,
             on_notice=noted.append,
             silent_wait_s=0.01,
             max_wait_s=0.01,
@@ -334,9 +334,9 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
         assert children() == others
 
     run(main())
-    assert said == ["waiting for MCP servers b, plain"]
+    assert progress == ["waiting for MCP servers b, plain"]
     without = "it has not answered yet; what you said goes without its tools"
-    waiting = f"{said[0]}, 0.01 s at most; {TAKE_BACK}"
+    waiting = f"{progress[0]}, 0.01 s at most; {TAKE_BACK}"
     assert noted == [waiting, f"mcp b: {without}", f"mcp plain: {without}"]
 
 
@@ -355,7 +355,7 @@ def test_another_model_works_with_the_servers_that_run(
             pids = children() - others
             await user.session.change_model("offline")
             await user.session.change_model("lab/tester")
-            await user.say("And now?")
+            await user.send("And now?")
             assert children() - others == pids
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
@@ -388,7 +388,7 @@ def test_servers_start_with_the_first_model_that_calls_tools(
     async def main() -> None:
         others = children()
         async with open_user_session(project, outside=OPEN) as user:
-            await user.say("Hello?")
+            await user.send("Hello?")
             assert children() == others
             await user.session.change_model("offline")
             await started(others)
@@ -409,13 +409,13 @@ def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
 
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
-            await told(user, "mcp slow: cannot be started: ")
-            await user.say("Hello?")
+            await wait_for_notice(user, "mcp slow: cannot be started: ")
+            await user.send("Hello?")
             repaired.touch()
             listed = (await user.session.run_command("mcp")).text
             assert "`slow` answers" in listed
             assert "mcp slow\\: cannot be started" in listed
-            await user.say("And now?")
+            await user.send("And now?")
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
         run(main())
@@ -472,7 +472,7 @@ def test_who_leaves_while_a_server_is_awaited_finds_on_record_what_was_said(
 
     async def come_back() -> None:
         async with open_user_session(project, continues=True) as user:
-            assert user.said == ["Hello?", "And be brief."]
+            assert user.texts == ["Hello?", "And be brief."]
             assert user.session.is_unfinished
 
     with scripted_model(home, settings=trust_settings(project)) as model:

@@ -23,13 +23,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-def told(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
+def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
     """Let calls fail in two runs, and return what was told about it before each ended."""
 
     async def main() -> list[str]:
         async with open_user_session(project, verbose=verbose) as user:
-            await user.say("Read both.")
-            await user.say("Again?")
+            await user.send("Read both.")
+            await user.send("Again?")
             [*_, last] = user.events
             assert isinstance(last, RunEnded)
             assert {notice.code for notice in user.events_of(Notice)} == {NoticeCode.CONTEXT}
@@ -40,12 +40,12 @@ def told(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
 
 
 def test_what_a_server_does_not_look_at_is_told_once_in_one_line(project: Path, home: Path) -> None:
-    [notice] = told(project, home)
+    [notice] = notices_of_two_runs(project, home)
     assert notice == "2 things the server does not look at (messages); --verbose shows them"
 
 
 def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
-    notices = told(project, home, verbose=True)
+    notices = notices_of_two_runs(project, home, verbose=True)
     assert len(notices) > 1
     assert set(notices) == {
         format_change(Change(ChangeCode.OUTCOME, "not_sent", f"messages[{number}]", value="error"))

@@ -49,7 +49,7 @@ def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path
             ended = await user.end()
             assert not user.session.is_running
             assert (ended.result.ending, ended.result.text) == (EndReason.DONE, "Hello.")
-            assert user.said == ["Hello?", "Hello."]
+            assert user.texts == ["Hello?", "Hello."]
 
     with scripted_model(home, [gate, "Hello."]):
         run(main())
@@ -65,11 +65,11 @@ def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Pat
             await user.session.send(PromptInput("And be brief."))
             gate.set()
             await user.end()
-            assert user.said == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
+            assert user.texts == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
 
     with scripted_model(home, [gate, Call("read", {"path": "note.txt"})], "42.") as model:
         run(main())
-    assert model.said_to_it() == ["system", "user", "assistant", "tool", "user"]
+    assert model.sent_roles() == ["system", "user", "assistant", "tool", "user"]
 
 
 def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: Path) -> None:
@@ -81,7 +81,7 @@ def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: P
                 user.session.send(PromptInput("Two.")),
             )
             await user.end()
-            assert [text for text in user.said if text in ("One.", "Two.")] == ["One.", "Two."]
+            assert [text for text in user.texts if text in ("One.", "Two.")] == ["One.", "Two."]
 
     with scripted_model(home, "Yes.", "Yes.", settings=WITH_VISION):
         run(main())
@@ -112,12 +112,12 @@ def test_an_image_that_is_pasted_is_shown_to_the_model(project: Path, home: Path
 
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("Which colour?", data)
-            [said] = [e for e in user.session.entries() if isinstance(e.payload, UserMessage)]
-            read = user.session.find_image(said.id, 1)
+            await user.send("Which colour?", data)
+            [entry] = [e for e in user.session.entries() if isinstance(e.payload, UserMessage)]
+            read = user.session.find_image(entry.id, 1)
             assert read is not None
             assert read() == data
-            assert user.session.find_image(said.id, 0) is None
+            assert user.session.find_image(entry.id, 0) is None
             assert user.session.find_image("no such entry", 0) is None
 
     with scripted_model(home, "Red.", settings=WITH_VISION) as model:
@@ -131,10 +131,10 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            ended = await user.say("What is in @later.txt?")
+            ended = await user.send("What is in @later.txt?")
             assert isinstance(ended.result.error, Unresolved)
             assert user.session.is_unfinished
-            assert user.said == []
+            assert user.texts == []
             prompt = PromptInput("What is in @later.txt?")
             assert user.events_of(InputReturned) == [InputReturned((prompt,))]
             await user.session.run_command("retry")
@@ -146,7 +146,7 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
             (project / "later.txt").write_text("now it is there\n", "utf-8")
             await user.session.run_command("retry")
             await user.end(2)
-            assert user.said == ["What is in @later.txt?", "I see."]
+            assert user.texts == ["What is in @later.txt?", "I see."]
             assert len(user.events_of(InputReturned)) == 2
             assert not user.session.is_unfinished
 
@@ -160,12 +160,12 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
 def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            ended = await user.say("Hello?")
+            ended = await user.send("Hello?")
             assert ended.result.ending is EndReason.FAILED
             assert user.session.is_unfinished
             assert (await user.session.run_command("retry")).text == "Tries again."
             await user.end(1)
-            assert user.said == ["Hello?", "Hello."]
+            assert user.texts == ["Hello?", "Hello."]
 
     with scripted_model(home, Fault(400, "not today"), "Hello."):
         run(main())
@@ -185,7 +185,7 @@ def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Pat
             assert not user.session.is_running
             await user.session.run_command("retry")
             await user.end(1)
-            assert user.said == ["Tell me.", "The end."]
+            assert user.texts == ["Tell me.", "The end."]
             assert Rewind in kinds(user)
             assert user.events_of(BranchChanged) == [BranchChanged()]
 
@@ -198,11 +198,11 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
 
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("One.")
+            await user.send("One.")
             session = user.session.status.session
             assert session is not None
             await user.session.send(PromptInput("Two."))
-            await user.until(lambda: user.said[-1:] == ["Two."])
+            await user.until(lambda: user.texts[-1:] == ["Two."])
             with open_store() as store:
                 store.open(session).change_mode(Mode.PLAN)
             gate.set()
@@ -241,9 +241,9 @@ def test_leaving_in_the_middle_leaves_a_session_that_can_be_gone_on_with(
 
     async def come_back() -> None:
         async with open_user_session(project, continues=True) as user:
-            assert user.said == ["Tell me.", "Once upon"]
-            await user.say("Go on.")
-            assert user.said[-1] == "The end."
+            assert user.texts == ["Tell me.", "Once upon"]
+            await user.send("Go on.")
+            assert user.texts[-1] == "The end."
 
     with scripted_model(home, ["Once upon", gate, " a time"], "The end."):
         run(leave())
@@ -260,14 +260,14 @@ def test_the_mode_changes_at_once_also_while_the_agent_works(project: Path, home
     async def main() -> None:
         async with open_user_session(project) as user:
             await user.session.send(PromptInput("Write it."))
-            await user.until(lambda: "Write it." in user.said)
+            await user.until(lambda: "Write it." in user.texts)
             user.session.change_mode(Mode.PLAN)
             user.session.change_mode(Mode.PLAN)
             assert user.session.status.mode is Mode.PLAN
             assert kinds(user).count(ModeChange) == 1
             gate.set()
             await user.end()
-            assert any("plan mode allows reading only" in text for text in user.said)
+            assert any("plan mode allows reading only" in text for text in user.texts)
 
     with scripted_model(home, [gate, Call("write", {"path": "a.txt", "content": "a"})], "I see."):
         run(main())
@@ -280,13 +280,13 @@ def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
     async def main() -> None:
         async with open_user_session(project) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
-            await user.say("Which colour is @shapes.png?")
+            await user.send("Which colour is @shapes.png?")
             reply = await user.session.change_model("offline")
             assert user.session.status.model == "offline/assistant"
             assert "`offline/assistant` answers from here on" in reply.text
             assert "image\\_left\\_out" in reply.text
             assert kinds(user).count(ModelChange) == 1
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             assert kinds(user).count(ModelChange) == 2
             again = await user.session.run_command("model", "offline")
             assert "answers already" in again.text
@@ -301,7 +301,7 @@ def test_a_model_that_there_is_not_leaves_everything_as_it_was(project: Path) ->
             with pytest.raises(InvalidValue, match="/model nobody/nothing: there is no vendor"):
                 await user.session.change_model("nobody/nothing")
             assert user.session.status.model == "offline/assistant"
-            await user.say("read note.txt")
+            await user.send("read note.txt")
 
     run(main())
 
@@ -312,7 +312,7 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
     async def main() -> None:
         async with open_user_session(project) as user:
             await user.session.send(PromptInput("Hello?"))
-            await user.until(lambda: user.said == ["Hello?"])
+            await user.until(lambda: user.texts == ["Hello?"])
             session = user.session
             for refused in (
                 session.change_model("offline"),
@@ -337,14 +337,14 @@ def test_what_was_said_is_summed_up_on_request(project: Path, home: Path) -> Non
     async def main() -> None:
         async with open_user_session(project) as user:
             assert "Nothing was summed up" in (await user.session.run_command("compact")).text
-            await user.say("One?")
-            await user.say("Two?")
+            await user.send("One?")
+            await user.send("Two?")
             reply = await user.session.run_command("compact")
             assert reply.text == "They counted."
             assert Compaction in kinds(user)
             assert not user.session.is_running
             assert user.session.status.usage.input_tokens == 30
-            await user.say("Three?")
+            await user.send("Three?")
 
     with scripted_model(home, "One.", "Two.", "They counted.", "Three.") as model:
         run(main())
@@ -363,8 +363,8 @@ def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
 
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("One?")
-            await user.say("Two?")
+            await user.send("One?")
+            await user.send("Two?")
             summing_up = asyncio.create_task(user.session.run_command("compact"))
             assert await asyncio.to_thread(asked.wait, PATIENCE_S)
             assert user.session.is_running
@@ -373,7 +373,7 @@ def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
             assert "Nothing was summed up" in (await summing_up).text
             await speaking_up
             await user.end(2)
-            assert user.said[-2:] == ["Three?", "Three."]
+            assert user.texts[-2:] == ["Three?", "Three."]
 
     with scripted_model(home, "One.", "Two.", never_done(), "Three."):
         run(main())
@@ -387,9 +387,9 @@ def test_the_standing_follows_the_branch(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             session = user.session
-            await user.say("One?")
+            await user.send("One?")
             one = session.status
-            await user.say("Two?")
+            await user.send("Two?")
             two = session.status
             assert (one.usage.total_tokens, two.usage.total_tokens) == (15, 30)
             assert (one.context_tokens, two.context_tokens) == (15, 15)
@@ -423,7 +423,7 @@ def test_only_what_is_unfinished_or_broken_can_be_tried_again(project: Path) -> 
         async with open_user_session(project, flags={"model": "offline"}) as user:
             with pytest.raises(Missing):
                 await user.session.run_command("retry")
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             with pytest.raises(Missing):
                 await user.session.run_command("retry")
             assert len(user.events_of(RunEnded)) == 1
@@ -437,7 +437,7 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("When?", encode_png(draw_text("Ship it on Friday.")))
+            await user.send("When?", encode_png(draw_text("Ship it on Friday.")))
             doing, done = [notice.text for notice in user.events_of(Notice)]
             assert doing.startswith("recognising the text in ")
             assert "the model takes no images" in done
@@ -452,10 +452,10 @@ def test_who_asks_a_server_that_there_is_not_is_told_that_it_was_left_as_text(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
-            await user.say("/lab:three now")
+            await user.send("/lab:three now")
             [notice] = user.events_of(Notice)
             assert notice.text == "/lab:three: there is no server of this name; left as text"
-            assert user.said[0] == "/lab:three now"
+            assert user.texts[0] == "/lab:three now"
 
     run(main())
 
@@ -463,11 +463,11 @@ def test_who_asks_a_server_that_there_is_not_is_told_that_it_was_left_as_text(
 def test_the_offline_assistant_sums_nothing_up(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
-            await user.say("list files")
-            before = user.said
+            await user.send("list files")
+            before = user.texts
             with pytest.raises(StenoError) as caught:
                 await user.session.run_command("compact")
             assert (caught.value.code, caught.value.place) == ("offline_model", "/compact")
-            assert user.said == before
+            assert user.texts == before
 
     run(main())

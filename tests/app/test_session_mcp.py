@@ -74,13 +74,13 @@ def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_othe
 
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
-            await user.say(prompt.text, *prompt.images)
-            [said] = [entry for entry in user.session.entries() if "origin" in (entry.audit or {})]
-            assert "Paris" in user.said[0]
-            assert user.session.branches.fork_before(said.id) == prompt
+            await user.send(prompt.text, *prompt.images)
+            [entry] = [entry for entry in user.session.entries() if "origin" in (entry.audit or {})]
+            assert "Paris" in user.texts[0]
+            assert user.session.branches.fork_before(entry.id) == prompt
             await user.session.send(PromptInput("/everything:simple-prompt"))
             await user.end(1)
-            assert user.said[0].startswith("This is a simple prompt")
+            assert user.texts[0].startswith("This is a simple prompt")
 
     settings = f"{trust_settings(project)}{WITH_VISION}"
     with scripted_model(home, "Rain.", "Yes.", settings=settings):

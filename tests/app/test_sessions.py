@@ -59,7 +59,7 @@ def test_the_first_words_begin_a_session_with_all_that_was_set_before(project: P
     async def main() -> str:
         async with open_user_session(project, flags=OFFLINE) as user:
             user.session.change_mode(Mode.PLAN)
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             status = user.session.status
             assert status.title == "read note.txt"
             assert status.mode is Mode.PLAN
@@ -99,7 +99,7 @@ def test_what_a_person_should_know_is_told_once_somebody_watches(project: Path) 
 def test_a_session_goes_on_where_it_was(project: Path) -> None:
     async def begin() -> str | None:
         async with open_user_session(project, flags=OFFLINE) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             return user.session.status.session
 
     async def go_on() -> str | None:
@@ -108,7 +108,7 @@ def test_a_session_goes_on_where_it_was(project: Path) -> None:
             assert (status.model, status.mode) == ("offline/assistant", Mode.PLAN)
             assert (status.branch, status.title) == ("aside", "read note.txt")
             assert status.usage.total_tokens > 0
-            assert user.said[0] == "read note.txt"
+            assert user.texts[0] == "read note.txt"
             return status.session
 
     assert run(begin()) == run(go_on())
@@ -126,9 +126,9 @@ def test_to_go_on_without_a_session_is_refused(project: Path) -> None:
 def test_a_desk_that_keeps_nothing_works_the_same(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, keeps=False, flags=OFFLINE) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             assert user.session.status.session is None
-            assert "forty-two" in " ".join(user.said)
+            assert "forty-two" in " ".join(user.texts)
             assert len(await user.session.session_list.summaries()) == 1
             assert user.session.branches.fork() == "fork-1"
 
@@ -140,7 +140,7 @@ def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             session = user.session
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             first = session.status.session
             await session.session_list.new("Another")
             assert user.events[-1] == BranchChanged()
@@ -148,7 +148,7 @@ def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
             assert session.status.title == "Another"
             assert session.status.usage.total_tokens == 0
             assert len(await session.session_list.summaries()) == 1
-            await user.say("list .")
+            await user.send("list .")
             assert session.status.session not in (None, first)
             assert [summaries.title for summaries in await session.session_list.summaries()] == [
                 "Another",
@@ -162,18 +162,18 @@ def test_sessions_are_found_and_gone_on_with(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             session, session_list = user.session, user.session.session_list
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             first = session.status.session
             assert first is not None
             await session_list.new()
-            await user.say("list .")
+            await user.send("list .")
             [found] = await session_list.summaries("forty-two")
             assert (found.id, found.is_in_this_folder, found.branches) == (first, True, 1)
             assert "forty-two" in found.snippet
             assert await session_list.summaries("never-said") == []
             await session_list.resume(first)
             assert session.status.session == first
-            assert user.said[0] == "read note.txt"
+            assert user.texts[0] == "read note.txt"
             assert user.events[-1] == BranchChanged()
             with pytest.raises(Missing):
                 await session_list.resume("none-of-this-name")
@@ -186,7 +186,7 @@ def test_a_session_is_renamed_and_another_one_removed(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             session, session_list = user.session, user.session.session_list
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             first = session.status.session
             assert first is not None
             await session_list.rename(first, " The answer ")
@@ -211,7 +211,7 @@ def test_a_session_that_is_resumed_brings_its_own_model_if_it_can_be_had(
 ) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             first = user.session.status.session
             assert first is not None
             with open_store() as store:

@@ -171,9 +171,9 @@ def test_a_project_file_that_is_a_pipe_does_not_hang(places: ConfigFolders) -> N
 
 def test_the_user_s_file_may_be_a_link_to_anywhere(places: ConfigFolders) -> None:
     places.load()
-    kept = places.home / "dotfiles.toml"
-    kept.write_text("max_turns = 9")
+    target = places.home / "dotfiles.toml"
+    target.write_text("max_turns = 9")
     places.user_file.unlink()
-    places.user_file.symlink_to(kept)
+    places.user_file.symlink_to(target)
     loaded = load_settings(places.work, environ={"HOME": str(places.home)})
     assert loaded.settings.max_turns == 9

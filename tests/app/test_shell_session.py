@@ -81,7 +81,7 @@ def test_a_command_ends_with_the_desk_and_is_on_record(project: Path) -> None:
 
     async def come_back() -> None:
         async with open_user_session(project, continues=True) as user:
-            assert user.said == ["$ echo begun; exec sleep 600\nbegun\n[stopped]"]
+            assert user.texts == ["$ echo begun; exec sleep 600\nbegun\n[stopped]"]
 
     run(leave())
     run(come_back())
@@ -96,10 +96,10 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
             await user.until(lambda: user.events_of(TurnStarted))
             await user.session.run_shell("echo from outside")
             await user.until(lambda: user.events_of(ShellEnded))
-            assert "$ echo from outside\nfrom outside\n" not in user.said
+            assert "$ echo from outside\nfrom outside\n" not in user.texts
             gate.set()
             await user.end()
-            assert user.said[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
+            assert user.texts[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
             assert (printed(user).audit or {})["status"] == 0
 
     with scripted_model(home, [gate, Call("read", {"path": "note.txt"})], "42."):
@@ -115,12 +115,12 @@ def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them
                 await user.session.run_shell("echo hello")
                 await user.until(lambda: not user.session.is_running)
                 assert user.session.status.title == ""
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             assert user.session.status.title == "read note.txt"
             await user.session.session_list.new()
             await user.session.run_shell("echo hello")
             await user.until(lambda: not user.session.is_running)
-            await user.say("list .")
+            await user.send("list .")
             [summary, _] = await user.session.session_list.summaries()
             assert summary.title == "list ."
 
@@ -147,16 +147,17 @@ def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Pa
 
 
 @pytest.mark.parametrize(
-    ("command", "is_told"), [("cd src", True), ("cd", True), ("cd src && ls", False), ("ls", False)]
+    ("command", "has_notice"),
+    [("cd src", True), ("cd", True), ("cd src && ls", False), ("ls", False)],
 )
 def test_who_only_changes_the_folder_is_told_that_it_changes_nothing(
-    project: Path, command: str, *, is_told: bool
+    project: Path, command: str, *, has_notice: bool
 ) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell(command)
             await user.until(lambda: user.events_of(ShellEnded))
             texts = [one.text for one in user.events_of(Notice) if "cd changes nothing" in one.text]
-            assert bool(texts) == is_told
+            assert bool(texts) == has_notice
 
     run(main())

@@ -69,29 +69,29 @@ def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, ho
     async def main() -> None:
         loaded = load_settings(tmp_path, flags={"model": "offline"})
         outside = McpOptions(is_disabled=True)
-        bench = SessionState(
+        state = SessionState(
             SessionConfig(loaded, tmp_path, MemoryStore(), False, outside, lambda _: None)
         )
         try:
-            await bench.use_model(await choose_model(loaded))
-            conversation = bench.ensure_recorded()
-            start = bench_says(bench, ChatMessage.user("Well?"))
-            bench_says(bench, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL_AUDIT_KEY: "ls"})
+            await state.use_model(await choose_model(loaded))
+            conversation = state.ensure_recorded()
+            start = record(state, ChatMessage.user("Well?"))
+            record(state, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL_AUDIT_KEY: "ls"})
             for entry in rewind_branch(conversation, start.id):
-                bench.emit(EntryRecorded(entry))
-            bench_says(bench, ChatMessage.assistant("Yes."))
+                state.emit(EntryRecorded(entry))
+            record(state, ChatMessage.assistant("Yes."))
             ledger = UsageTotals(PRICES.get)
             ledger.rebuild(conversation.entries_view())
-            assert bench.status.context_tokens == ledger.context_tokens
+            assert state.status.context_tokens == ledger.context_tokens
         finally:
-            await bench.close()
+            await state.close()
 
     run(main())
 
 
-def bench_says(bench: SessionState, message: Message, audit: dict[str, str] | None = None) -> Entry:
-    entry = bench.conversation.append(message, audit=audit)
-    bench.emit(EntryRecorded(entry))
+def record(state: SessionState, message: Message, audit: dict[str, str] | None = None) -> Entry:
+    entry = state.conversation.append(message, audit=audit)
+    state.emit(EntryRecorded(entry))
     return entry
 
 

@@ -62,13 +62,13 @@ def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
     go_on = tmp_path / "go on"
     os.mkfifo(go_on)
 
-    def tell(text: str) -> None:
+    def collect(text: str) -> None:
         if "first" in text:  # it waits for us, so this comes while it runs
             go_on.write_text("second\n")
 
     async def main() -> ShellResult:
         async with asyncio.timeout(LIMIT_S):
-            return await run_shell("echo first; cat 'go on'", tmp_path, tell)
+            return await run_shell("echo first; cat 'go on'", tmp_path, collect)
 
     assert asyncio.run(main()) == ShellResult(0, "first\nsecond\n")
 
@@ -106,12 +106,12 @@ def test_when_cancelled_all_of_it_is_ended(tmp_path: Path) -> None:
     async def main() -> None:
         started = asyncio.Event()
 
-        def tell(text: str) -> None:
+        def collect(text: str) -> None:
             outputs.append(text)
             started.set()
 
         command = "sleep 600 & (sleep 600 & echo $! $$; wait)"
-        task = asyncio.create_task(run_shell(command, tmp_path, tell))
+        task = asyncio.create_task(run_shell(command, tmp_path, collect))
         async with asyncio.timeout(LIMIT_S):
             await started.wait()
             task.cancel()

@@ -45,23 +45,23 @@ def resolutions() -> list[Resolution]:
 
 def check_last_log() -> None:
     """Check that nobody has touched the log of the last session, and that it can be replayed."""
-    told = run_steno("verify", "last")
-    assert (told.status, told.out.split()[0]) == (0, "intact")
-    told = run_steno("replay", "last")
-    assert (told.status, told.out.split()[0]) == (0, "same:")
+    output = run_steno("verify", "last")
+    assert (output.status, output.out.split()[0]) == (0, "intact")
+    output = run_steno("replay", "last")
+    assert (output.status, output.out.split()[0]) == (0, "same:")
 
 
-def notices(told: ProgramOutput) -> list[str]:
+def notices(output: ProgramOutput) -> list[str]:
     """Return what was said of inputs, where each event is a line of JSON."""
-    events = [json.loads(line) for line in told.out.splitlines()]
+    events = [json.loads(line) for line in output.out.splitlines()]
     return [event["text"] for event in events if event.get("code") == "input"]
 
 
 def input_rows(*arguments: str) -> list[dict[str, Any]]:
     """Return what `steno inputs` tells of the last session."""
-    told = run_steno("inputs", *arguments, "--json")
-    assert told.status == 0
-    return [json.loads(line) for line in told.out.splitlines()]
+    output = run_steno("inputs", *arguments, "--json")
+    assert output.status == 0
+    return [json.loads(line) for line in output.out.splitlines()]
 
 
 # -- servers -------------------------------------------------------------------------------------

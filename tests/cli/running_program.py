@@ -34,14 +34,14 @@ def read_pieces(descriptor: int) -> Iterator[bytes]:
         yield piece
 
 
-def _hear_signals() -> None:
+def _unblock_signals() -> None:
     # Where tests run in the background, signals are ignored, and children inherit that.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 def _sit_down() -> None:
-    _hear_signals()
+    _unblock_signals()
     fcntl.ioctl(2, termios.TIOCSCTTY, 0)  # so that Ctrl-C is a signal
 
 
@@ -89,7 +89,7 @@ def start_program(*arguments: str | Path, **settings: Any) -> Generator[RunningP
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=_hear_signals,
+        preexec_fn=_unblock_signals,
         **settings,
     )
     with process:

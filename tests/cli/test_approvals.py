@@ -32,15 +32,15 @@ def kill_while_asking(prompt: str = "x") -> None:
 
 
 def waiting() -> list[dict[str, Any]]:
-    told = run_steno("approvals", "--json")
-    assert told.status == 0
-    return [json.loads(line) for line in told.out.splitlines()]
+    output = run_steno("approvals", "--json")
+    assert output.status == 0
+    return [json.loads(line) for line in output.out.splitlines()]
 
 
 def go_on(*arguments: str) -> dict[str, Any]:
-    told = run_steno("-c", "-p", "go on", "-q", "--output-format", "json", *arguments)
-    assert told.status == 0, told.err
-    return result_of(told)
+    output = run_steno("-c", "-p", "go on", "-q", "--output-format", "json", *arguments)
+    assert output.status == 0, output.err
+    return result_of(output)
 
 
 @pytest.mark.requirement("S2-18")
@@ -60,15 +60,15 @@ def test_a_question_survives_the_program_and_its_answer_is_acted_on(
             "undecided",
         ) or (call["status"] == "pending")
         assert not (project / "new.txt").exists()
-        told = run_steno("approvals", "last", decision, "call", "--reason", "because")
-        assert told.status == 0
-        assert f"call_1 {status} by " in told.out
+        output = run_steno("approvals", "last", decision, "call", "--reason", "because")
+        assert output.status == 0
+        assert f"call_1 {status} by " in output.out
         assert not (project / "new.txt").exists()  # nothing happens until the session goes on
         (call,) = waiting()
         assert call["status"] == status
         assert go_on()["text"] == "I see."
     assert (project / "new.txt").exists() == is_made
-    (answer,) = [said for said in model.seen[-1]["messages"] if said["role"] == "tool"]
+    (answer,) = [sent for sent in model.seen[-1]["messages"] if sent["role"] == "tool"]
     assert ("because" in answer["content"]) == (not is_made)
     assert waiting() == []
     assert status in run_steno("audit", "last").out
@@ -106,7 +106,7 @@ def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Pat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "expected"),
     [
         (
             ["--approve", "nope"],
@@ -119,21 +119,21 @@ def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Pat
     ],
 )
 def test_what_makes_no_sense_decides_nothing(
-    home: Path, arguments: list[str], status: int, told: str
+    home: Path, arguments: list[str], status: int, expected: str
 ) -> None:
     with scripted_model(home, [write("new.txt", "call_1")]):
         kill_while_asking()
         refused = run_steno("approvals", "last", *arguments)
         assert refused.status == status
-        assert told in refused.err
+        assert expected in refused.err
         assert [call["actor"] for call in waiting()] == [None]
 
 
 def test_nothing_that_waits_is_said(home: Path) -> None:
     with scripted_model(home, "Hello."):
         run_steno("-p", "x")
-    told = run_steno("approvals")
-    assert told == (0, "", "steno: no call of this session waits for a decision\n")
+    output = run_steno("approvals")
+    assert output == (0, "", "steno: no call of this session waits for a decision\n")
 
 
 def test_no_session_is_an_error() -> None:
@@ -143,7 +143,7 @@ def test_no_session_is_an_error() -> None:
 def test_what_a_model_wrote_is_harmless_on_the_terminal(home: Path) -> None:
     with scripted_model(home, [Call("write", {"path": "a\x1b[2J", "content": "\x9b"}, "id\x9b")]):
         kill_while_asking()
-        told = run_steno("approvals")
-    assert told.status == 0
-    assert "\x1b" not in told.out
-    assert "\x9b" not in told.out
+        output = run_steno("approvals")
+    assert output.status == 0
+    assert "\x1b" not in output.out
+    assert "\x9b" not in output.out

@@ -37,9 +37,9 @@ HEADING = (
 
 
 def rows(*arguments: str) -> list[str]:
-    told = run_steno("audit", "tidy", *arguments)
-    assert told.status == 0
-    return [re.sub(r"\S+ \S+Z", "TIME", line).strip() for line in told.out.splitlines()]
+    output = run_steno("audit", "tidy", *arguments)
+    assert output.status == 0
+    return [re.sub(r"\S+ \S+Z", "TIME", line).strip() for line in output.out.splitlines()]
 
 
 def test_the_audit_tells_who_decided_what(address: str) -> None:
@@ -97,8 +97,8 @@ def test_a_decision_that_was_appended_by_itself_counts(address: str) -> None:
 
 def test_an_audit_without_an_answer_says_so(address: str) -> None:
     decided(address)
-    told = run_steno("audit", "tidy", "--actor", "nobody")
-    assert told == (0, "", "steno: nothing in the session answers to this\n")
+    output = run_steno("audit", "tidy", "--actor", "nobody")
+    assert output == (0, "", "steno: nothing in the session answers to this\n")
 
 
 def test_an_audit_holds_what_was_left_behind_unless_a_branch_is_named(address: str) -> None:
@@ -122,25 +122,25 @@ def test_going_to_another_branch_shows_up_in_the_audit(address: str) -> None:
 @pytest.mark.requirement("S1-08")
 def test_the_audit_for_programs_can_be_read_again(address: str) -> None:
     decided(address)
-    told = run_steno("audit", "tidy", "--json")
-    imported = FORMATS["audit"].decode(told.out.encode())
+    output = run_steno("audit", "tidy", "--json")
+    imported = FORMATS["audit"].decode(output.out.encode())
     with open_store(address) as store:
         assert imported.entries == store.open("tidy").entries()
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2024-13-01", "5y", "", "99999999999d"])
 def test_a_time_that_is_none_is_explained(time: str) -> None:
-    told = run_steno("audit", "tidy", f"--since={time}")
-    assert told.status == 2
-    assert "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)" in told.err
+    output = run_steno("audit", "tidy", f"--since={time}")
+    assert output.status == 2
+    assert "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)" in output.err
 
 
 def test_a_kind_that_is_none_is_explained(address: str) -> None:
     decided(address)
-    told = run_steno("audit", "tidy", "--kind", "gossip")
-    assert told.status == 2
-    assert "--kind: it is one of user, assistant_text, " in told.err
-    assert "Kind" not in told.err
+    output = run_steno("audit", "tidy", "--kind", "gossip")
+    assert output.status == 2
+    assert "--kind: it is one of user, assistant_text, " in output.err
+    assert "Kind" not in output.err
 
 
 def test_every_kind_that_the_table_prints_can_be_asked_for(address: str) -> None:
@@ -175,9 +175,9 @@ def granting(address: str) -> None:
         conversation.decide("c2", ApprovalStatus.APPROVED, actor="ada")
         conversation.append(ChatMessage.tool_result("c1", "ok"))
         conversation.append(ChatMessage.tool_result("c2", "ok"))
-        told = "bash(pytest *) is no longer allowed for this session"
+        explanation = "bash(pytest *) is no longer allowed for this session"
         conversation.append(
-            Repair(code="grant_revoked", explanation=told, target=allowed.id),
+            Repair(code="grant_revoked", explanation=explanation, target=allowed.id),
             decision="revoked",
             audit={"actor": "ada", "scope": "session", "revoked": "bash(pytest *)"},
         )
@@ -205,8 +205,8 @@ def test_the_audit_tells_what_was_allowed_for_how_long_and_what_was_taken_back(
 
 def test_on_a_terminal_nothing_of_a_decision_is_cut(address: str) -> None:
     granting(address)
-    told = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("audit", "tidy").out)
-    assert max(map(len, told.splitlines())) <= 80
-    assert "    pytest -q tests · for the session: bash(pytest *)\n" in told
-    assert "    src/a.py\n" in told
-    assert "    grant_revoked: bash(pytest *) is no longer allowed for this session\n" in told
+    output = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("audit", "tidy").out)
+    assert max(map(len, output.splitlines())) <= 80
+    assert "    pytest -q tests · for the session: bash(pytest *)\n" in output
+    assert "    src/a.py\n" in output
+    assert "    grant_revoked: bash(pytest *) is no longer allowed for this session\n" in output

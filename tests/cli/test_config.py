@@ -48,8 +48,8 @@ def test_show_prints_every_setting_and_where_it_is_from(
     here.project_file.write_text('mode = "plan"\nstore = "memory:"')
     monkeypatch.setenv("STENO_MAX_TURNS", "5")
     assert run("show") == 0
-    told = capsys.readouterr()
-    rows = {line.split()[0]: re.split(r" {2,}", line)[1:] for line in told.out.splitlines()}
+    output = capsys.readouterr()
+    rows = {line.split()[0]: re.split(r" {2,}", line)[1:] for line in output.out.splitlines()}
     assert list(rows) == ["setting", *SETTING_NAMES]
     assert rows["deny"] == ["bash(rm *), write(.env)", str(here.user_file)]
     assert rows["network"] == ["true", str(here.user_file)]
@@ -57,7 +57,7 @@ def test_show_prints_every_setting_and_where_it_is_from(
     assert rows["max_turns"] == ["5", "STENO_MAX_TURNS"]
     assert rows["store"] == ["-", "default"]
     assert rows["providers"] == ["-", "default"]
-    assert told.err.startswith(f"steno: {here.project_file}: project settings ignored: store; ")
+    assert output.err.startswith(f"steno: {here.project_file}: project settings ignored: store; ")
 
 
 def test_show_as_json_holds_no_secrets(
@@ -121,11 +121,11 @@ def test_the_files_in_the_guide_can_be_read(places: ConfigFolders) -> None:
         r"^```toml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     assert len(blocks) >= 3
-    said: set[str] = set()
+    names: set[str] = set()
     for block in blocks:
-        said |= tomllib.loads(block).keys()
+        names |= tomllib.loads(block).keys()
         places.load(block)
-    assert {"model", "allow", "deny", "providers", "models", "trusted_projects"} <= said
+    assert {"model", "allow", "deny", "providers", "models", "trusted_projects"} <= names
 
 
 def test_the_guide_names_every_setting_and_its_variable() -> None:

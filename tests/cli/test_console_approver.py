@@ -69,7 +69,9 @@ def descriptors() -> int:
     return len(list(Path("/dev/fd").iterdir()))
 
 
-def told(asked: ApprovalRequest, act: Callable[[Person], Awaitable[None]]) -> ApprovalDecision:
+def decision_after(
+    asked: ApprovalRequest, act: Callable[[Person], Awaitable[None]]
+) -> ApprovalDecision:
     """Ask a person, and return what they say."""
 
     async def run() -> ApprovalDecision:
@@ -83,7 +85,7 @@ def told(asked: ApprovalRequest, act: Callable[[Person], Awaitable[None]]) -> Ap
 
 
 def answered(asked: ApprovalRequest, *lines: str) -> ApprovalDecision:
-    return told(asked, lambda person: person.answer(*lines))
+    return decision_after(asked, lambda person: person.answer(*lines))
 
 
 # -- answers -------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ def test_a_question_mark_is_answered_with_what_the_offered_letters_mean(
         assert "".join([line.split()[0] for line in explained]) == letters
         person.type("n\n")
 
-    assert not told(question(rule=rule), act).allowed
+    assert not decision_after(question(rule=rule), act).allowed
 
 
 @pytest.mark.parametrize("keys", ["s\n", "p\n", "u\n"])
@@ -144,7 +146,7 @@ def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
         person.type(keys)
         await person.answer("y\n")
 
-    assert told(question(rule=""), act) == ApprovalDecision(allowed=True, actor="ada")
+    assert decision_after(question(rule=""), act) == ApprovalDecision(allowed=True, actor="ada")
 
 
 def test_what_was_typed_before_the_question_is_no_answer() -> None:
@@ -172,7 +174,7 @@ def shown(asked: ApprovalRequest) -> str:
         seen.append(person.before)
         person.type("n\n")
 
-    told(asked, act)
+    decision_after(asked, act)
     return seen[0]
 
 
@@ -208,7 +210,7 @@ def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
             seen.append(person.before)
             person.type(keys)
 
-    told(question(preview="\n".join(lines)), act)
+    decision_after(question(preview="\n".join(lines)), act)
     cut, whole = seen
     assert "│ line 29\n│ … 41 lines are not shown …\n│ line 71\n" in cut
     assert "xx … and 1,000 more characters\n" in cut
@@ -278,7 +280,7 @@ def test_the_loop_goes_on_while_a_person_thinks() -> None:
             await asyncio.sleep(0)
         person.type("\n")
 
-    assert told(question(), act).allowed
+    assert decision_after(question(), act).allowed
 
 
 def test_who_goes_away_has_said_no() -> None:

@@ -31,7 +31,7 @@ LOST = "messages[0]: left out what is kept for openai_chat alone: name (extras)\
 CONTENTS = b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
 IN_ADDRESS = "steno: request: model and streaming are not in the body but in the address: POST "
 NO_MODEL = "steno: request: it names no model; add --model NAME\n"
-KEPT = "steno: request: the model is m-1, as it was; --model NAME asks another\n"
+MODEL_NOTICE = "steno: request: the model is m-1, as it was; --model NAME asks another\n"
 HI = {"role": "user", "content": "Hi"}
 CALL = {
     "role": "assistant",
@@ -75,16 +75,16 @@ def convert_into(folder: Path, *options: str, **streams: Any) -> int:
     ],
 )
 def test_what_gemini_has_in_the_address_is_told_once(stream: bool | None, method: str) -> None:
-    told = convert("gemini", stream=stream)
-    assert told.status == 0
-    assert json.loads(told.out).keys() == {"contents", "generationConfig"}
-    assert told.err == f"{LOST}{IN_ADDRESS}/v1beta/models/m-1:{method}\n{KEPT}"
+    output = convert("gemini", stream=stream)
+    assert output.status == 0
+    assert json.loads(output.out).keys() == {"contents", "generationConfig"}
+    assert output.err == f"{LOST}{IN_ADDRESS}/v1beta/models/m-1:{method}\n{MODEL_NOTICE}"
 
 
 @pytest.mark.parametrize("model", ["gemini-x", "publishers/google/models/x", "tuned models/x"])
 def test_the_address_is_the_one_that_we_send_to_ourselves(model: str) -> None:
-    told = convert("gemini", "--model", model, stream=True)
-    path = told.err.splitlines()[-1].removeprefix(IN_ADDRESS)
+    output = convert("gemini", "--model", model, stream=True)
+    path = output.err.splitlines()[-1].removeprefix(IN_ADDRESS)
     address = CATALOG["google"].base_url + ENDPOINTS["gemini"].path_for(model)
     assert address.endswith(f".com{path}")
 
@@ -97,9 +97,9 @@ def test_the_address_has_a_place_for_a_model_that_is_not_named() -> None:
 
 def test_what_is_not_in_the_body_is_no_loss(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    told = convert("gemini", "--strict", "--report", report, messages=[HI])
-    assert told.status == 0
-    assert told.err == f"{IN_ADDRESS}/v1beta/models/m-1:generateContent\n{KEPT}"
+    output = convert("gemini", "--strict", "--report", report, messages=[HI])
+    assert output.status == 0
+    assert output.err == f"{IN_ADDRESS}/v1beta/models/m-1:generateContent\n{MODEL_NOTICE}"
     assert json.loads(report.read_bytes()) == []
 
 
@@ -113,9 +113,9 @@ def test_a_request_of_gemini_names_no_model() -> None:
 
 
 def test_a_limit_that_was_made_up_is_told() -> None:
-    told = convert("anthropic_messages", "--model", "m-2", max_tokens=None)
-    limit = json.loads(told.out)["max_tokens"]
-    assert told.err == (
+    output = convert("anthropic_messages", "--model", "m-2", max_tokens=None)
+    limit = json.loads(output.out)["max_tokens"]
+    assert output.err == (
         f"{LOST}steno: request: max_tokens is {limit}, since it names none and "
         "anthropic_messages wants one\n"
     )
@@ -123,19 +123,19 @@ def test_a_limit_that_was_made_up_is_told() -> None:
 
 
 def test_a_model_that_another_provider_will_not_know_is_told() -> None:
-    assert convert("anthropic_messages").err == LOST + KEPT
+    assert convert("anthropic_messages").err == LOST + MODEL_NOTICE
     assert convert("anthropic_messages", model="a\nb\x1b").err.endswith(
         "the model is a b\\x1b, as it was; --model NAME asks another\n"
     )
     for target in ("openai_chat", "openai_responses", "chat"):  # one vendor, or none
-        assert KEPT not in convert(target).err
+        assert MODEL_NOTICE not in convert(target).err
 
 
 @pytest.mark.parametrize("name", ["", " "])
 def test_a_model_has_a_name(name: str) -> None:
-    told = convert("gemini", "--model", name)
-    assert (told.status, told.out) == (2, "")
-    assert "steno: --model: must be the name of a model; or leave it out\n" in told.err
+    output = convert("gemini", "--model", name)
+    assert (output.status, output.out) == (2, "")
+    assert "steno: --model: must be the name of a model; or leave it out\n" in output.err
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_what_a_provider_would_refuse_is_told_with_how_to_mend_it(
     messages: list[object], what: str
 ) -> None:
     hint = f"steno: request: {what}; providers refuse that: --repair mends it\n"
-    told = convert("anthropic_messages", "--model", "m-2", "--strict", messages=messages)
-    assert told.err.endswith(hint)
-    mended = convert("anthropic_messages", "--model", "m-2", "--repair", messages=messages)
-    assert "--repair" not in mended.err
+    output = convert("anthropic_messages", "--model", "m-2", "--strict", messages=messages)
+    assert output.err.endswith(hint)
+    repaired = convert("anthropic_messages", "--model", "m-2", "--repair", messages=messages)
+    assert "--repair" not in repaired.err
 
 
 def test_no_repair_is_offered_where_there_is_nothing_to_mend() -> None:
@@ -175,18 +175,18 @@ def test_no_repair_is_offered_where_there_is_nothing_to_mend() -> None:
 
 
 def test_names_in_a_request_do_not_act_on_the_terminal() -> None:
-    told = convert(
+    output = convert(
         "chat", messages=[{"role": "user", "content": "Hi", "\x1b]0;x\x07\nsteno: y": 1}]
     )
-    assert told.err == (
+    assert output.err == (
         "messages[0]: left out what is kept for openai_chat alone: "
         "\\x1b]0;x\\x07 steno: y (extras)\n"
     )
 
 
 def test_a_message_that_nobody_understands_is_told_by_its_role() -> None:
-    told = convert("chat", messages=[{"role": "us\nr", "content": "Hello"}, HI])
-    assert told.err == (
+    output = convert("chat", messages=[{"role": "us\nr", "content": "Hello"}, HI])
+    assert output.err == (
         'messages[0].content[0]: left out a message of role "us r", which is not understood '
         "(opaque)\n"
     )
@@ -211,12 +211,12 @@ def test_a_report_goes_where_a_link_points(tmp_path: Path) -> None:
 
 
 def test_a_report_goes_through_a_pipe() -> None:
-    told = run_process(
+    output = run_process(
         *("convert", "--from", "openai_chat", "--to", "chat", "--report", "/dev/stderr"),
         data=json.dumps(REQUEST).encode(),
     )
-    assert told.status == 0
-    assert [row["code"] for row in json.loads(told.err)] == ["extras"]
+    assert output.status == 0
+    assert [row["code"] for row in json.loads(output.err)] == ["extras"]
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_a_report_goes_behind_what_is_in_a_file_that_is_open(
         out.seek(0, os.SEEK_END)
         status = convert_into(tmp_path, "--report", place, stdout=out.fileno())
     assert status == 0
-    kept, report, body = file.read_text().splitlines()
-    assert kept == "precious"
+    earlier, report, body = file.read_text().splitlines()
+    assert earlier == "precious"
     assert [row["code"] for row in json.loads(report)] == ["extras"]
     assert json.loads(body)["model"] == "m-1"
     assert file.stat().st_mode & 0o777 == 0o640
@@ -251,31 +251,31 @@ def test_a_report_goes_to_any_descriptor_that_is_open(tmp_path: Path) -> None:
             tmp_path, "--report", place, stdout=out.fileno(), stderr=number, pass_fds=(number,)
         )
     assert status == 0
-    kept, report = file.read_text().splitlines()
-    assert (kept, json.loads(report)[0]["code"]) == ("precious", "extras")
-    told = run_process(*CONVERT, "--report", "/dev/fd/999", data=json.dumps(REQUEST).encode())
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: /dev/fd/999: cannot be written: ")
+    earlier, report = file.read_text().splitlines()
+    assert (earlier, json.loads(report)[0]["code"]) == ("precious", "extras")
+    output = run_process(*CONVERT, "--report", "/dev/fd/999", data=json.dumps(REQUEST).encode())
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: /dev/fd/999: cannot be written: ")
 
 
 def test_a_report_goes_through_a_pipe_that_has_a_name(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    heard: list[bytes] = []
-    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
     reader.start()
     assert convert("chat", "--report", pipe).status == 0
     reader.join(60)
-    assert json.loads(heard[0])[0]["code"] == "extras"
+    assert json.loads(received[0])[0]["code"] == "extras"
     assert pipe.is_fifo()
 
 
 def test_nothing_is_printed_where_no_report_can_be_written(tmp_path: Path) -> None:
     for place in (tmp_path, Path("/dev/full")):
-        told = convert("chat", "--report", place)
-        assert (told.status, told.out) == (1, "")
-        assert told.err.startswith(f"steno: {place}: cannot be written: ")
-        assert told.err.count("\n") == 1
+        output = convert("chat", "--report", place)
+        assert (output.status, output.out) == (1, "")
+        assert output.err.startswith(f"steno: {place}: cannot be written: ")
+        assert output.err.count("\n") == 1
 
 
 def test_a_report_wants_a_folder_that_is_there(tmp_path: Path) -> None:
@@ -283,17 +283,17 @@ def test_a_report_wants_a_folder_that_is_there(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "none" / "report.json")
     file.touch()
     for place in (tmp_path / "none" / "report.json", link, file / "report.json"):
-        told = convert("chat", "--report", place)
-        assert (told.status, told.out) == (2, "")
-        assert (told.code, told.place) == ("report_folder_missing", "--report")
+        output = convert("chat", "--report", place)
+        assert (output.status, output.out) == (2, "")
+        assert (output.code, output.place) == ("report_folder_missing", "--report")
 
 
 def test_a_report_is_not_written_where_links_lead_nowhere(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    told = convert("chat", "--report", loop)
-    assert (told.status, told.out) == (1, "")
-    assert "cannot be written: Too many levels of symbolic links" in told.err
+    output = convert("chat", "--report", loop)
+    assert (output.status, output.out) == (1, "")
+    assert "cannot be written: Too many levels of symbolic links" in output.err
     assert loop.is_symlink()
 
 
@@ -308,23 +308,23 @@ def test_a_report_does_not_take_the_place_of_the_request(tmp_path: Path) -> None
     file.write_text(json.dumps(REQUEST))
     arguments = ("convert", "--from", "openai_chat", "--to", "chat", file, "--report")
     for place in (file, tmp_path / "home" / ".." / "request.json"):
-        told = run_steno(*arguments, place)
-        assert (told.status, told.out) == (2, "")
-        assert (told.code, told.place) == ("report_replaces_file", "--report")
+        output = run_steno(*arguments, place)
+        assert (output.status, output.out) == (2, "")
+        assert (output.code, output.place) == ("report_replaces_file", "--report")
     assert json.loads(file.read_text()) == REQUEST
 
 
 def test_a_report_has_a_name() -> None:
-    told = convert("chat", "--report", "-")
-    assert (told.status, told.out) == (2, "")
-    assert told.err.startswith("steno: --report: must be a file; ")
+    output = convert("chat", "--report", "-")
+    assert (output.status, output.out) == (2, "")
+    assert output.err.startswith("steno: --report: must be a file; ")
 
 
 @pytest.mark.parametrize("name", [".", ".chat", "a..b", "chat.", "my-own.wire"])
 def test_what_can_be_no_module_is_no_wire(name: str) -> None:
-    told = run_steno("convert", "--from", "chat", "--to", name)
-    assert told.status == 2
-    assert "steno: --to: that is no name; one of anthropic_messages, chat, " in told.err
+    output = run_steno("convert", "--from", "chat", "--to", name)
+    assert output.status == 2
+    assert "steno: --to: that is no name; one of anthropic_messages, chat, " in output.err
 
 
 # -- wires of one's own --------------------------------------------------------------------------
@@ -333,12 +333,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_a_wire_of_ones_own_need_not_write_json() -> None:
-    told = run_process(
+    output = run_process(
         *("convert", "--from", "openai_chat", "--to", "lab.lines"),
         data=b'{"messages":[{"role":"user","content":"Hi"}]}',
         PYTHONPATH=str(EXAMPLES),
     )
-    assert told == ProgramOutput(0, 'user "Hi"\n', "")
+    assert output == ProgramOutput(0, 'user "Hi"\n', "")
 
 
 def test_a_body_that_is_no_json_does_not_act_on_a_terminal(tmp_path: Path) -> None:
@@ -347,11 +347,11 @@ def test_a_body_that_is_no_json_does_not_act_on_a_terminal(tmp_path: Path) -> No
     (package / "odd.py").write_text(ODD)
     file = tmp_path / "request.json"
     file.write_text(json.dumps(REQUEST))
-    told = on_terminal(
+    output = on_terminal(
         *("convert", "--from", "openai_chat", "--to", "mine.odd", file),
         environment={"PYTHONPATH": f"{EXAMPLES}:{tmp_path}"},
     )
-    assert told == ProgramOutput(0, "one\n\\x1b]0;x\\x07 \ufffd\n", "")
+    assert output == ProgramOutput(0, "one\n\\x1b]0;x\\x07 \ufffd\n", "")
 
 
 ODD = """
@@ -368,15 +368,15 @@ def encode_request(request, *, stream=None):
 
 def test_a_number_that_python_has_no_value_for_is_carried_along() -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":[{"type":"x","n":1e999}]}]}'
-    told = run_steno("convert", "--from", "openai_chat", "--to", "openai_chat", data=body)
-    assert (told.status, told.err) == (0, "")
-    assert "1e999" in told.out
+    output = run_steno("convert", "--from", "openai_chat", "--to", "openai_chat", data=body)
+    assert (output.status, output.err) == (0, "")
+    assert "1e999" in output.out
 
 
 def test_a_signature_that_was_made_up_is_told() -> None:
-    told = convert("gemini", messages=[HI, CALL, RESULT])
-    assert "thoughtSignature" in told.out
-    assert "request: calls are signed skip_thought_signature_validator" in told.err
+    output = convert("gemini", messages=[HI, CALL, RESULT])
+    assert "thoughtSignature" in output.out
+    assert "request: calls are signed skip_thought_signature_validator" in output.err
     assert "are signed" not in convert("gemini", messages=[HI]).err
 
 
@@ -384,22 +384,22 @@ def test_a_report_does_not_take_the_place_of_what_is_read(tmp_path: Path) -> Non
     file = tmp_path / "request.json"
     file.write_text(json.dumps(REQUEST))
     with file.open("rb") as source:
-        told = subprocess.run(
+        output = subprocess.run(
             [*COMMAND, *CONVERT, "--report", file],
             stdin=source,
             capture_output=True,
             timeout=60,
             check=False,
         )
-    assert (told.returncode, told.stdout) == (2, b"")
-    assert b"is the file that is read" in told.stderr
+    assert (output.returncode, output.stdout) == (2, b"")
+    assert b"is the file that is read" in output.stderr
     assert json.loads(file.read_text()) == REQUEST
 
 
 def test_a_report_that_nobody_reads_is_told(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    told = subprocess.run(
+    output = subprocess.run(
         [*COMMAND, *CONVERT, "--report", f"/dev/fd/{writing}"],
         input=json.dumps(REQUEST).encode(),
         capture_output=True,
@@ -408,18 +408,18 @@ def test_a_report_that_nobody_reads_is_told(tmp_path: Path) -> None:
         check=False,
     )
     os.close(writing)
-    assert (told.returncode, told.stdout) == (1, b"")
-    assert b"cannot be written: Broken pipe" in told.stderr
+    assert (output.returncode, output.stdout) == (1, b"")
+    assert b"cannot be written: Broken pipe" in output.stderr
 
 
 @pytest.mark.parametrize("content", ["", 5])
 def test_a_message_of_a_known_role_is_not_said_to_be_of_a_strange_one(content: object) -> None:
-    told = convert("gemini", messages=[HI, {"role": "user", "content": content}])
-    assert "role" not in told.err
-    assert "messages[1]" in told.err
+    output = convert("gemini", messages=[HI, {"role": "user", "content": content}])
+    assert "role" not in output.err
+    assert "messages[1]" in output.err
 
 
 def test_a_request_without_messages_is_not_said_to_be_a_stream() -> None:
-    told = convert("gemini", messages=[])
-    assert told.status == 1
-    assert "stream" not in told.err
+    output = convert("gemini", messages=[])
+    assert output.status == 1
+    assert "stream" not in output.err

@@ -55,25 +55,25 @@ def test_the_others_are_listed_and_found(worn: str) -> None:
 
 
 def test_the_others_are_searched(worn: str) -> None:
-    told = run_steno("sessions", "search", "once", "more", "--json")
-    assert {json.loads(line)["session"] for line in told.out.splitlines()} == {"one", "two"}
-    assert told.status == 1
-    assert names_it(told.err)
+    output = run_steno("sessions", "search", "once", "more", "--json")
+    assert {json.loads(line)["session"] for line in output.out.splitlines()} == {"one", "two"}
+    assert output.status == 1
+    assert names_it(output.err)
 
 
 def test_the_others_are_checked(worn: str) -> None:
-    told = run_steno("verify", "--all")
-    assert told.out == "intact  one  12 entries\nintact  two  12 entries\n"
-    assert told.status == 1
-    assert names_it(told.err)
+    output = run_steno("verify", "--all")
+    assert output.out == "intact  one  12 entries\nintact  two  12 entries\n"
+    assert output.status == 1
+    assert names_it(output.err)
 
 
 def test_the_others_are_copied(worn: str, tmp_path: Path) -> None:
     target = f"sqlite:{tmp_path / 'copy.db'}"
-    told = run_steno("store", "convert", worn, target)
-    assert told.out.startswith("2 sessions copied")
-    assert told.status == 1
-    assert names_it(told.err)
+    output = run_steno("store", "convert", worn, target)
+    assert output.out.startswith("2 sessions copied")
+    assert output.status == 1
+    assert names_it(output.err)
     with open_store(target) as store:
         assert {header.id for header in store.headers()} == {"one", "two"}
     again = run_steno("store", "convert", worn, target, "--skip-existing")
@@ -82,9 +82,9 @@ def test_the_others_are_copied(worn: str, tmp_path: Path) -> None:
 
 
 def test_no_blob_is_removed_that_might_be_named(worn: str) -> None:
-    told = run_steno("store", "gc")
-    assert (told.status, told.out) == (1, "")
-    first, second = told.err.splitlines()
+    output = run_steno("store", "gc")
+    assert (output.status, output.out) == (1, "")
+    first, second = output.err.splitlines()
     assert first == "steno: gc: nothing was removed: what cannot be read may refer to any blob"
     assert names_it(second)
     with open_store(worn) as store:
@@ -98,6 +98,6 @@ def test_if_nothing_can_be_read_that_is_what_is_said(tmp_path: Path) -> None:
     (file,) = [path for path in (tmp_path / "kept").rglob("*") if "worn" in path.name]
     file.write_bytes(b"\n".join(spoil_header(file.read_bytes().split(b"\n"))))
     for command in (["sessions", "list"], ["sessions", "search", "more"], ["verify", "--all"]):
-        told = run_steno(*command, "--store", address)
-        assert (told.status, told.out) == (1, "")
-        assert names_it(told.err)
+        output = run_steno(*command, "--store", address)
+        assert (output.status, output.out) == (1, "")
+        assert names_it(output.err)

@@ -42,9 +42,9 @@ def test_the_version_is_told() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["decode", "--help"], ["convert", "--help"]])
 def test_help_is_there(arguments: list[str]) -> None:
-    told = steno(*arguments)
-    assert told.returncode == 0
-    assert b"usage: steno" in told.stdout
+    output = steno(*arguments)
+    assert output.returncode == 0
+    assert b"usage: steno" in output.stdout
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_help_is_there(arguments: list[str]) -> None:
     [["decode"], ["decode", "--wire", "morse"], ["convert", "--from", "chat"]],
 )
 def test_a_command_line_that_makes_no_sense_is_explained(arguments: list[str]) -> None:
-    told = steno(*arguments)
-    assert told.returncode == 2
-    assert b"usage: steno" in told.stderr
+    output = steno(*arguments)
+    assert output.returncode == 2
+    assert b"usage: steno" in output.stderr
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_a_command_line_that_makes_no_sense_is_explained(arguments: list[str]) -
     [("anthropic", "anthropic_messages"), ("openai", "openai_chat"), ("ollama", "ollama_chat")],
 )
 def test_a_wire_that_is_almost_one_is_suggested(name: str, meant: str) -> None:
-    told = steno("decode", "--wire", name)
-    assert told.returncode == 2
-    assert told.stderr.endswith(f"no wire of that name; do you mean {meant}?\n".encode())
+    output = steno("decode", "--wire", name)
+    assert output.returncode == 2
+    assert output.stderr.endswith(f"no wire of that name; do you mean {meant}?\n".encode())
 
 
 # -- decode --------------------------------------------------------------------------------------
@@ -102,50 +102,50 @@ data: {"type":"message_stop"}
 def test_a_stream_that_another_wire_can_read_is_recognised(
     wire: str, data: bytes, other: str
 ) -> None:
-    told = steno("decode", "--wire", wire, "--stream", data=data)
-    assert told.returncode == 1
-    assert told.stderr.endswith(f"; this looks like {other}: try --wire {other}\n".encode())
+    output = steno("decode", "--wire", wire, "--stream", data=data)
+    assert output.returncode == 1
+    assert output.stderr.endswith(f"; this looks like {other}: try --wire {other}\n".encode())
     assert steno("decode", "--wire", other, "--stream", data=data).returncode == 0
 
 
 def test_an_answer_that_another_wire_can_read_is_recognised() -> None:
     answer = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}'
-    told = steno("decode", "--wire", "gemini", data=answer)
-    assert (told.returncode, told.stdout) == (1, b"")
-    assert told.stderr.endswith(b"; this looks like openai_chat: try --wire openai_chat\n")
+    output = steno("decode", "--wire", "gemini", data=answer)
+    assert (output.returncode, output.stdout) == (1, b"")
+    assert output.stderr.endswith(b"; this looks like openai_chat: try --wire openai_chat\n")
 
 
 def test_a_stream_that_was_read_in_part_is_not_taken_for_another_one() -> None:
-    told = steno("decode", "--wire", "openai_chat", "--stream", data=STREAM.split(b"\n\n")[0])
-    assert told.returncode == 1
-    assert b"looks like" not in told.stderr
+    output = steno("decode", "--wire", "openai_chat", "--stream", data=STREAM.split(b"\n\n")[0])
+    assert output.returncode == 1
+    assert b"looks like" not in output.stderr
 
 
 def test_a_stream_is_decoded_from_a_file_or_from_stdin(tmp_path: Path) -> None:
     file = tmp_path / "answer.sse"
     file.write_bytes(STREAM)
     arguments = ("decode", "--wire", "openai_chat", "--stream")
-    told = steno(*arguments, file)
-    assert told.returncode == 0
-    assert json.loads(told.stdout) == {
+    output = steno(*arguments, file)
+    assert output.returncode == 0
+    assert json.loads(output.stdout) == {
         "type": "assistant",
         "content": [{"type": "text", "text": "Hello"}],
         "stop_reason": "end_turn",
         "raw_stop_reason": "stop",
     }
-    assert steno(*arguments, data=STREAM).stdout == told.stdout
-    assert steno(*arguments, "-", data=STREAM).stdout == told.stdout
+    assert steno(*arguments, data=STREAM).stdout == output.stdout
+    assert steno(*arguments, "-", data=STREAM).stdout == output.stdout
 
 
 def test_a_whole_answer_is_decoded() -> None:
     answer = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}'
-    told = steno("decode", "--wire", "openai_chat", data=answer)
-    assert json.loads(told.stdout)["content"] == [{"type": "text", "text": "Hi"}]
+    output = steno("decode", "--wire", "openai_chat", data=answer)
+    assert json.loads(output.stdout)["content"] == [{"type": "text", "text": "Hi"}]
 
 
 def test_events_are_printed_one_a_line() -> None:
-    told = steno("decode", "--wire", "openai_chat", "--events", data=STREAM)
-    events = [json.loads(line) for line in told.stdout.splitlines()]
+    output = steno("decode", "--wire", "openai_chat", "--events", data=STREAM)
+    events = [json.loads(line) for line in output.stdout.splitlines()]
     assert [event["type"] for event in events] == ["text_delta", "text_delta", "finished"]
 
 
@@ -153,16 +153,16 @@ def test_half_a_character_is_an_event_of_its_own() -> None:
     halves = [
         b'data: {"choices":[{"index":0,"delta":{"content":"\\%b"}}]}' % half for half in HALVES
     ]
-    told = steno("decode", "--wire", "openai_chat", "--events", data=b"\n\n".join([*halves, b""]))
-    assert [json.loads(line)["text"] for line in told.stdout.splitlines()] == ["\ud83d", "\ude00"]
+    output = steno("decode", "--wire", "openai_chat", "--events", data=b"\n\n".join([*halves, b""]))
+    assert [json.loads(line)["text"] for line in output.stdout.splitlines()] == ["\ud83d", "\ude00"]
 
 
 def test_an_error_in_the_answer_is_told_and_so_is_what_came_before_it() -> None:
     data = STREAM.split(b"\n\n")[0] + b'\n\ndata: {"error":{"message":"engine died"}}\n\n'
-    told = steno("decode", "--wire", "openai_chat", "--stream", data=data)
-    assert told.returncode == 1
-    assert b"engine died" in told.stderr
-    message = json.loads(told.stdout)
+    output = steno("decode", "--wire", "openai_chat", "--stream", data=data)
+    assert output.returncode == 1
+    assert b"engine died" in output.stderr
+    message = json.loads(output.stdout)
     assert message["content"] == [{"type": "text", "text": "Hel"}]
     assert message["stop_reason"] == "error"
 
@@ -170,30 +170,30 @@ def test_an_error_in_the_answer_is_told_and_so_is_what_came_before_it() -> None:
 def test_what_was_counted_of_an_answer_that_was_cut_is_printed() -> None:
     counted = ANTHROPIC.replace(b'"usage":{}', b'"usage":{"input_tokens":7}', 1)
     data = counted.partition(b"event: content_block_stop")[0]
-    told = steno("decode", "--wire", "anthropic_messages", "--stream", data=data)
-    assert told.returncode == 1
-    assert json.loads(told.stdout)["usage"] == {"input_tokens": 7}
+    output = steno("decode", "--wire", "anthropic_messages", "--stream", data=data)
+    assert output.returncode == 1
+    assert json.loads(output.stdout)["usage"] == {"input_tokens": 7}
 
 
 @pytest.mark.parametrize("data", [b"nonsense", b"{}", b"\xff\xff"])
 def test_what_is_no_answer_is_refused_in_one_line(data: bytes) -> None:
-    told = steno("decode", "--wire", "openai_chat", data=data)
-    assert told.returncode == 1
-    assert told.stderr.startswith(b"steno: openai_chat: ")
-    assert told.stderr.count(b"\n") == 1
-    assert told.stdout == b""
+    output = steno("decode", "--wire", "openai_chat", data=data)
+    assert output.returncode == 1
+    assert output.stderr.startswith(b"steno: openai_chat: ")
+    assert output.stderr.count(b"\n") == 1
+    assert output.stdout == b""
 
 
 def test_a_stream_that_was_not_announced_is_recognised() -> None:
-    told = steno("decode", "--wire", "openai_chat", data=STREAM)
-    assert told.returncode == 1
-    assert told.stderr == b"steno: input: it looks like a stream; add --stream\n"
+    output = steno("decode", "--wire", "openai_chat", data=STREAM)
+    assert output.returncode == 1
+    assert output.stderr == b"steno: input: it looks like a stream; add --stream\n"
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    told = steno("decode", "--wire", "openai_chat", "no/such/file")
-    assert told.returncode == 1
-    assert told.stderr == b"steno: no/such/file: No such file or directory\n"
+    output = steno("decode", "--wire", "openai_chat", "no/such/file")
+    assert output.returncode == 1
+    assert output.stderr == b"steno: no/such/file: No such file or directory\n"
 
 
 NAMELESS = b"""\
@@ -244,21 +244,21 @@ def test_what_is_said_beside_the_message_is_printed_on_demand() -> None:
 
 
 def test_the_envelope_of_a_whole_answer_is_the_answer() -> None:
-    told = steno("decode", "--wire", "openai_chat", "--envelope", data=b"{}")
-    assert told.returncode == 2
-    assert told.stderr.startswith(b"steno: --envelope: goes with --stream")
+    output = steno("decode", "--wire", "openai_chat", "--envelope", data=b"{}")
+    assert output.returncode == 2
+    assert output.stderr.startswith(b"steno: --envelope: goes with --stream")
 
 
 def test_further_choices_are_not_ignored_in_silence() -> None:
-    told = steno("decode", "--wire", "openai_chat", "--stream", data=CHOICES)
-    assert told.returncode == 0
-    assert told.stderr == b"steno: answer: further choices in it were ignored: 1\n"
+    output = steno("decode", "--wire", "openai_chat", "--stream", data=CHOICES)
+    assert output.returncode == 0
+    assert output.stderr == b"steno: answer: further choices in it were ignored: 1\n"
     part = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
     candidates = [part, {**part, "index": 1}, {**part, "index": 2}]
     answer = json.dumps({"candidates": candidates}).encode()
-    told = steno("decode", "--wire", "gemini", data=answer)
-    assert told.returncode == 0
-    assert told.stderr == b"steno: answer: further choices in it were ignored: 2\n"
+    output = steno("decode", "--wire", "gemini", data=answer)
+    assert output.returncode == 0
+    assert output.stderr == b"steno: answer: further choices in it were ignored: 2\n"
     assert steno("decode", "--wire", "openai_chat", "--stream", data=STREAM).stderr == b""
 
 
@@ -267,8 +267,8 @@ def test_a_byte_order_mark_is_no_matter() -> None:
     plain = steno("decode", "--wire", "openai_chat", "--stream", data=STREAM)
     marked = steno("decode", "--wire", "openai_chat", "--stream", data=mark + STREAM)
     assert (marked.returncode, marked.stdout) == (0, plain.stdout)
-    told = steno("decode", "--wire", "openai_chat", data=mark + STREAM)
-    assert told.stderr == b"steno: input: it looks like a stream; add --stream\n"
+    output = steno("decode", "--wire", "openai_chat", data=mark + STREAM)
+    assert output.stderr == b"steno: input: it looks like a stream; add --stream\n"
     data = mark + json.dumps(REQUEST).encode()
     assert steno("convert", "--from", "openai_chat", "--to", "chat", data=data).returncode == 0
 
@@ -279,18 +279,18 @@ def test_a_byte_order_mark_is_no_matter() -> None:
 def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> None:
     data = json.dumps(REQUEST).encode()
     arguments = ("convert", "--from", "openai_chat", "--to", "anthropic_messages")
-    told = steno(*arguments, data=data)
-    assert told.returncode == 0
-    body = json.loads(told.stdout)
+    output = steno(*arguments, data=data)
+    assert output.returncode == 0
+    body = json.loads(output.stdout)
     assert body["system"] == "Be brief."
     assert [message["role"] for message in body["messages"]] == ["user"]
     lost = b"messages[1]: left out what is kept for openai_chat alone: name (extras)\n"
-    kept = b"steno: request: the model is m-1, as it was; --model NAME asks another\n"
-    assert told.stderr == lost + kept
+    model_notice = b"steno: request: the model is m-1, as it was; --model NAME asks another\n"
+    assert output.stderr == lost + model_notice
     report = tmp_path / "report.json"
     again = steno(*arguments, "--report", report, "--strict", data=data)
     assert again.returncode == 3
-    assert again.stderr == kept
+    assert again.stderr == model_notice
     assert json.loads(report.read_bytes()) == [
         {
             "code": "extras",
@@ -302,15 +302,15 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
 
 def test_the_same_protocol_gives_the_same_request() -> None:
     data = json.dumps(REQUEST).encode()
-    told = steno("convert", "--from", "openai_chat", "--to", "openai_chat", "--strict", data=data)
-    assert told.returncode == 0
-    assert json.loads(told.stdout) == REQUEST
+    output = steno("convert", "--from", "openai_chat", "--to", "openai_chat", "--strict", data=data)
+    assert output.returncode == 0
+    assert json.loads(output.stdout) == REQUEST
 
 
 def test_what_is_no_request_is_refused() -> None:
-    told = steno("convert", "--from", "openai_chat", "--to", "chat", data=b"{}")
-    assert told.returncode == 1
-    assert told.stderr == b"steno: request: messages must be a list\n"
+    output = steno("convert", "--from", "openai_chat", "--to", "chat", data=b"{}")
+    assert output.returncode == 1
+    assert output.stderr == b"steno: request: messages must be a list\n"
 
 
 def convert(*arguments: str | Path, **body: object) -> subprocess.CompletedProcess[bytes]:
@@ -319,8 +319,8 @@ def convert(*arguments: str | Path, **body: object) -> subprocess.CompletedProce
 
 
 def test_the_model_can_be_another_one() -> None:
-    told = convert("--to", "anthropic_messages", "--model", "m-2", **REQUEST)
-    assert json.loads(told.stdout)["model"] == "m-2"
+    output = convert("--to", "anthropic_messages", "--model", "m-2", **REQUEST)
+    assert json.loads(output.stdout)["model"] == "m-2"
     unnamed = convert("--to", "chat", "--model", "m-2", messages=REQUEST["messages"])
     assert json.loads(unnamed.stdout)["model"] == "m-2"
 
@@ -328,10 +328,10 @@ def test_the_model_can_be_another_one() -> None:
 @pytest.mark.parametrize("role", ["critic", "system"])
 @pytest.mark.parametrize("target", ["anthropic_messages", "gemini", "openai_responses"])
 def test_a_request_without_a_message_left_is_refused(target: str, role: str) -> None:
-    told = convert("--to", target, messages=[{"role": role, "content": "Hm."}])
-    assert told.returncode == 1
-    assert told.stdout == b""
-    *losses, error = told.stderr.decode().splitlines()
+    output = convert("--to", target, messages=[{"role": role, "content": "Hm."}])
+    assert output.returncode == 1
+    assert output.stdout == b""
+    *losses, error = output.stderr.decode().splitlines()
     assert error.startswith("steno: request: nothing is left to send; add a message")
     assert error.endswith(f"that {target} has words for")
     assert len(losses) == (role == "critic")
@@ -345,8 +345,8 @@ def test_members_that_say_nothing_are_no_loss_to_be_strict_about() -> None:
         "annotations": [],
     }
     messages = [{"role": "user", "content": "Hi"}, answer, {"role": "user", "content": "Well?"}]
-    told = convert("--to", "openai_responses", "--strict", model="m-1", messages=messages)
-    assert (told.returncode, told.stderr) == (0, b"")
+    output = convert("--to", "openai_responses", "--strict", model="m-1", messages=messages)
+    assert (output.returncode, output.stderr) == (0, b"")
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -360,11 +360,11 @@ BROKEN = [
 
 def test_a_broken_history_is_repaired_on_demand(tmp_path: Path) -> None:
     arguments = ("--to", "chat", "--repair")
-    told = convert(*arguments, messages=BROKEN)
-    assert told.returncode == 0
-    roles = [message["role"] for message in json.loads(told.stdout)["messages"]]
+    output = convert(*arguments, messages=BROKEN)
+    assert output.returncode == 0
+    roles = [message["role"] for message in json.loads(output.stdout)["messages"]]
     assert roles == ["user", "assistant", "tool", "user"]
-    lines = told.stderr.decode().splitlines()
+    lines = output.stderr.decode().splitlines()
     assert lines[0] == "messages[1]: repaired: leave the result out (result_orphaned)"
     assert lines[1].startswith("messages[2]: repaired: answer it with a result")
     report = tmp_path / "report.json"
@@ -378,14 +378,14 @@ def test_a_broken_history_is_repaired_on_demand(tmp_path: Path) -> None:
 
 
 def test_a_history_in_order_is_not_repaired() -> None:
-    told = convert("--to", "chat", "--repair", "--strict", messages=BROKEN[:1])
-    assert (told.returncode, told.stderr) == (0, b"")
+    output = convert("--to", "chat", "--repair", "--strict", messages=BROKEN[:1])
+    assert (output.returncode, output.stderr) == (0, b"")
 
 
 def test_a_history_of_which_repair_leaves_nothing_is_refused() -> None:
-    told = convert("--to", "openai_chat", "--repair", messages=BROKEN[1:2])
-    assert told.returncode == 1
-    assert told.stderr.startswith(b"steno: request: nothing is left to send after the repair")
+    output = convert("--to", "openai_chat", "--repair", messages=BROKEN[1:2])
+    assert output.returncode == 1
+    assert output.stderr.startswith(b"steno: request: nothing is left to send after the repair")
 
 
 # -- wires of one's own --------------------------------------------------------------------------
@@ -394,12 +394,12 @@ OWN = "tests.providers.example_wire"
 
 
 def test_a_wire_of_ones_own_is_named_as_a_module() -> None:
-    told = steno("decode", "--wire", OWN, "--stream", data=b"Hel\nlo\nstop\n")
-    assert (told.returncode, told.stderr) == (0, b"")
-    assert json.loads(told.stdout)["content"] == [{"type": "text", "text": "Hello"}]
-    told = convert("--to", OWN, "--strict", messages=BROKEN[:1], stream=True)
-    assert (told.returncode, told.stderr) == (0, b"")
-    assert json.loads(told.stdout) == {"to": "", "said": ["Hi"], "stream": True}
+    output = steno("decode", "--wire", OWN, "--stream", data=b"Hel\nlo\nstop\n")
+    assert (output.returncode, output.stderr) == (0, b"")
+    assert json.loads(output.stdout)["content"] == [{"type": "text", "text": "Hello"}]
+    output = convert("--to", OWN, "--strict", messages=BROKEN[:1], stream=True)
+    assert (output.returncode, output.stderr) == (0, b"")
+    assert json.loads(output.stdout) == {"to": "", "said": ["Hi"], "stream": True}
 
 
 @pytest.mark.parametrize("option", ["--from", "--to"])
@@ -413,16 +413,16 @@ def test_a_wire_of_ones_own_is_named_as_a_module() -> None:
 )
 def test_what_is_no_wire_is_told_with_what_there_is(option: str, name: str, reason: str) -> None:
     arguments = {"--from": "chat", "--to": "chat"} | {option: name}
-    told = steno("convert", *[word for pair in arguments.items() for word in pair])
-    assert told.returncode == 2
-    assert f"steno: {option}: {reason}".encode() in told.stderr
+    output = steno("convert", *[argument for pair in arguments.items() for argument in pair])
+    assert output.returncode == 2
+    assert f"steno: {option}: {reason}".encode() in output.stderr
 
 
 def test_a_stream_is_asked_for_in_the_other_words_as_well() -> None:
     request = REQUEST | {"messages": BROKEN[:1], "stream": True}
-    told = convert("--to", "anthropic_messages", "--strict", "--model", "m-2", **request)
-    assert (told.returncode, told.stderr) == (0, b"")
-    assert json.loads(told.stdout)["stream"] is True
+    output = convert("--to", "anthropic_messages", "--strict", "--model", "m-2", **request)
+    assert (output.returncode, output.stderr) == (0, b"")
+    assert json.loads(output.stdout)["stream"] is True
 
 
 # -- a full disk ---------------------------------------------------------------------------------
@@ -431,9 +431,9 @@ FULL = Path("/dev/full")
 
 
 def test_a_full_disk_is_not_blamed_on_the_input() -> None:
-    told = convert("--to", "chat", "--report", FULL, **REQUEST)
-    assert told.returncode == 1
-    assert told.stderr.decode() == (
+    output = convert("--to", "chat", "--report", FULL, **REQUEST)
+    assert output.returncode == 1
+    assert output.stderr.decode() == (
         "steno: /dev/full: cannot be written: No space left on device; "
         "make room or write elsewhere\n"
     )
@@ -444,19 +444,19 @@ def test_a_full_disk_behind_stdout_is_told_once(repeat: int) -> None:
     data = STREAM.replace(b"Hel", b"Hel" * repeat)
     command = [sys.executable, "-m", "steno", "decode", "--wire", "openai_chat", "--stream"]
     with FULL.open("wb") as full:
-        told = subprocess.run(
+        output = subprocess.run(
             command, input=data, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
         )
-    assert told.returncode == 1
-    assert told.stderr.decode() == (
+    assert output.returncode == 1
+    assert output.stderr.decode() == (
         "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
     )
 
 
 def test_a_reader_that_has_gone_is_no_error_to_talk_about() -> None:
     command = f"{sys.executable} -m steno decode --wire openai_chat --stream | true"
-    told = subprocess.run(command, shell=True, input=STREAM, capture_output=True, check=False)
-    assert told.stderr == b""
+    output = subprocess.run(command, shell=True, input=STREAM, capture_output=True, check=False)
+    assert output.stderr == b""
 
 
 @pytest.mark.parametrize(
@@ -471,6 +471,6 @@ def test_a_server_may_call_anything_another_choice(wire: str, body: bytes) -> No
         "openai_chat": b'{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}',
         "gemini": b'{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}',
     }
-    told = steno("decode", "--wire", wire, "--stream", "--envelope", data=body % first[wire])
-    assert told.returncode == 0
-    assert json.loads(told.stdout)["message"]["content"][0]["text"] == "a"
+    output = steno("decode", "--wire", wire, "--stream", "--envelope", data=body % first[wire])
+    assert output.returncode == 0
+    assert json.loads(output.stdout)["message"]["content"][0]["text"] == "a"

@@ -24,7 +24,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.fixture
-def nobody() -> Generator[str]:
+def no_servers() -> Generator[str]:
     """Settings by which no server is on this machine, whatever else runs on it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -37,21 +37,21 @@ def nobody() -> Generator[str]:
         yield "\n".join(rows) + "\n"
 
 
-def findings(told: ProgramOutput) -> dict[str, tuple[str, str]]:
+def findings(output: ProgramOutput) -> dict[str, tuple[str, str]]:
     """Return the state of each thing and what is told of it; the last word counts."""
-    lines: list[dict[str, Any]] = [json.loads(line) for line in told.out.splitlines()]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in output.out.splitlines()]
     assert all(set(line) == {"what", "state", "told"} for line in lines)
     return {line["what"]: (line["state"], line["told"]) for line in lines}
 
 
 def test_with_nothing_configured_everything_is_told_and_nothing_is_broken(
-    home: Path, project: Path, nobody: str
+    home: Path, project: Path, no_servers: str
 ) -> None:
-    write_settings(home, nobody)
-    told = run_steno("doctor", "--json")
-    found = findings(told)
-    assert told.status == 0
-    assert told.err == ""
+    write_settings(home, no_servers)
+    output = run_steno("doctor", "--json")
+    found = findings(output)
+    assert output.status == 0
+    assert output.err == ""
     assert found["user settings"][0] == "ok"
     assert found["project"] == ("ok", f"none ({project / '.steno' / 'config.toml'})")
     assert found["instructions"] == ("ok", "none (AGENTS.md)")
@@ -67,9 +67,9 @@ def test_with_nothing_configured_everything_is_told_and_nothing_is_broken(
 
 
 def test_vendors_without_a_key_take_one_line_behind_what_is_set_up_here(
-    home: Path, project: Path, nobody: str
+    home: Path, project: Path, no_servers: str
 ) -> None:
-    write_settings(home, nobody)
+    write_settings(home, no_servers)
     (project / ".mcp.json").write_text('{"mcpServers": {"lab": {"command": "no-such-program"}}}')
     shown = run_steno("doctor").out.splitlines()
     [keyless] = [line for line in shown if "no key for" in line]
@@ -81,17 +81,17 @@ def test_vendors_without_a_key_take_one_line_behind_what_is_set_up_here(
     assert len(shown) < 45
 
 
-def test_what_is_there_is_told(home: Path, project: Path, nobody: str) -> None:
+def test_what_is_there_is_told(home: Path, project: Path, no_servers: str) -> None:
     (project / "AGENTS.md").write_text("Be brief.")
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('model = "evil/x"\ndeny = ["bash"]\n')
     with open_store() as store:
         store.new()
     with run_vendor() as lab:
-        file = write_settings(home, f'model = "lab/tester"\n{nobody}{lab.settings}')
-        told = run_steno("doctor", "--json")
-    found = findings(told)
-    assert told.status == 0
+        file = write_settings(home, f'model = "lab/tester"\n{no_servers}{lab.settings}')
+        output = run_steno("doctor", "--json")
+    found = findings(output)
+    assert output.status == 0
     assert found["user settings"] == ("ok", str(file))
     assert found["project"][0] == "missing"
     assert "project settings ignored: model" in found["project"][1]
@@ -104,35 +104,35 @@ def test_what_is_there_is_told(home: Path, project: Path, nobody: str) -> None:
 @pytest.mark.parametrize("text", ["nonsense", "max_turns = 0"])
 def test_broken_settings_do_not_hide_the_rest(home: Path, text: str) -> None:
     file = write_settings(home, text)
-    told = run_steno("doctor", "--json")
-    found = findings(told)
-    assert told.status == 1
+    output = run_steno("doctor", "--json")
+    found = findings(output)
+    assert output.status == 1
     assert found["settings"][0] == "broken"
     assert found["settings"][1].startswith(f"{file}: ")
     assert {"sandbox", "search", "aiohttp"} <= found.keys()
 
 
-def test_a_model_that_cannot_be_used_is_broken(home: Path, nobody: str) -> None:
-    write_settings(home, f'model = "anthropic/claude"\n{nobody}')
-    told = run_steno("doctor", "--json")
-    assert told.status == 1
-    assert findings(told)["model in use"][0] == "broken"
+def test_a_model_that_cannot_be_used_is_broken(home: Path, no_servers: str) -> None:
+    write_settings(home, f'model = "anthropic/claude"\n{no_servers}')
+    output = run_steno("doctor", "--json")
+    assert output.status == 1
+    assert findings(output)["model in use"][0] == "broken"
 
 
-def test_a_store_that_cannot_be_read_is_broken(home: Path, tmp_path: Path, nobody: str) -> None:
-    write_settings(home, nobody)
+def test_a_store_that_cannot_be_read_is_broken(home: Path, tmp_path: Path, no_servers: str) -> None:
+    write_settings(home, no_servers)
     (tmp_path / "bad.db").write_bytes(b"not a database, but long enough to look at" * 100)
-    told = run_steno("doctor", "--json", "--store", f"sqlite:{tmp_path / 'bad.db'}")
-    assert told.status == 1
-    assert findings(told)["store"][0] == "broken"
+    output = run_steno("doctor", "--json", "--store", f"sqlite:{tmp_path / 'bad.db'}")
+    assert output.status == 1
+    assert findings(output)["store"][0] == "broken"
 
 
 @pytest.mark.parametrize("place", ["sqlite:note.txt/kept.db", "jsonl:note.txt/deep/kept"])
-def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, nobody: str) -> None:
-    write_settings(home, nobody)
-    told = run_steno("doctor", "--json", "--store", place)
-    assert told.status == 1
-    assert findings(told)["store"] == (
+def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, no_servers: str) -> None:
+    write_settings(home, no_servers)
+    output = run_steno("doctor", "--json", "--store", place)
+    assert output.status == 1
+    assert findings(output)["store"] == (
         "broken",
         f"{place}: may not be written; name another by --store, or use --no-session",
     )
@@ -140,27 +140,27 @@ def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, nobody
 
 @pytest.mark.parametrize("home_variable", ["", "/proc"])
 def test_a_missing_home_is_told(home_variable: str) -> None:
-    told = run_process("doctor", "--json", HOME=home_variable)
-    found = findings(told)
-    assert told.err == ""
+    output = run_process("doctor", "--json", HOME=home_variable)
+    found = findings(output)
+    assert output.err == ""
     assert found["user settings"][0] == ("ok" if home_variable else "missing")
     assert "search" in found
 
 
 def test_what_a_project_is_called_cannot_touch_the_terminal(
-    tmp_path: Path, home: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Path, no_servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_settings(home, nobody)
+    write_settings(home, no_servers)
     evil = tmp_path / "a\x1b[2J\nb"
     evil.mkdir()
     monkeypatch.chdir(evil)
-    told = on_terminal("doctor", environment={"NO_COLOR": "1", "TERM": "dumb"})
-    assert told.status == 0
-    assert "\x1b[2J" not in told.out
+    output = on_terminal("doctor", environment={"NO_COLOR": "1", "TERM": "dumb"})
+    assert output.status == 0
+    assert "\x1b[2J" not in output.out
 
 
 def test_mcp_servers_are_told_of_and_none_is_started(
-    home: Path, project: Path, nobody: str
+    home: Path, project: Path, no_servers: str
 ) -> None:
     none = findings(run_steno("doctor", "--json"))["mcp servers"]
     assert none == ("ok", f"none ({project / '.mcp.json'})")
@@ -169,10 +169,10 @@ def test_mcp_servers_are_told_of_and_none_is_started(
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": row}}))
     servers = '[mcp_servers.ours]\ncommand = "touch"\nargs = ["started"]\n'
     servers += '[mcp_servers.poor]\ncommand = "touch"\nenv = { A = "${NOT_THERE_AT_ALL}" }\n'
-    file = write_settings(home, nobody + servers)
-    told = run_steno("doctor", "--json")
-    found = findings(told)
-    assert told.status == 0
+    file = write_settings(home, no_servers + servers)
+    output = run_steno("doctor", "--json")
+    found = findings(output)
+    assert output.status == 0
     assert found["mcp ours"] == ("ok", f"configured ({file})")
     assert found["mcp poor"][0] == "missing"
     assert "needs the variable NOT_THERE_AT_ALL" in found["mcp poor"][1]
@@ -181,21 +181,21 @@ def test_mcp_servers_are_told_of_and_none_is_started(
     assert not marker.exists()
 
 
-def test_servers_that_make_no_sense_are_broken(home: Path, project: Path, nobody: str) -> None:
+def test_servers_that_make_no_sense_are_broken(home: Path, project: Path, no_servers: str) -> None:
     (project / ".mcp.json").write_text("{")
-    write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{nobody}")
-    told = run_steno("doctor", "--json")
-    assert told.status == 1
-    assert findings(told)["mcp servers"][0] == "broken"
+    write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{no_servers}")
+    output = run_steno("doctor", "--json")
+    assert output.status == 1
+    assert findings(output)["mcp servers"][0] == "broken"
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"), [("auto", "rapidocr "), ("tesseract", "tesseract "), ("off", "off: ")]
+    ("setting", "detail"), [("auto", "rapidocr "), ("tesseract", "tesseract "), ("off", "off: ")]
 )
 def test_what_recognises_text_in_images_is_told(
-    home: Path, nobody: str, setting: str, told: str
+    home: Path, no_servers: str, setting: str, detail: str
 ) -> None:
-    write_settings(home, f'ocr = "{setting}"\n{nobody}')
+    write_settings(home, f'ocr = "{setting}"\n{no_servers}')
     found = findings(run_steno("doctor", "--json"))["text in images"]
     assert found[0] == "ok"
-    assert found[1].startswith(told)
+    assert found[1].startswith(detail)

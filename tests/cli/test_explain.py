@@ -21,9 +21,9 @@ from tests.cli.program import copy_to_store, run_steno, sample_session, store_sa
 
 def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
-    assert (told.status, told.err) == (0, "")
-    assert told.out.splitlines() == [
+    output = run_steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
+    assert (output.status, output.err) == (0, "")
+    assert output.out.splitlines() == [
         "session talk, branch main, as seen by anthropic/claude-x",
         "6 messages, about 61 tokens",
         "",
@@ -55,8 +55,8 @@ def sealed(address: str) -> None:
 def test_changes_and_losses_are_reported_with_their_entries(address: str, home: Path) -> None:
     write_settings(home, '[models."groq/blind"]\nvision = false\n')
     sealed(address)
-    told = run_steno("explain", "odd", "--model", "groq/blind")
-    lines = told.out.splitlines()
+    output = run_steno("explain", "odd", "--model", "groq/blind")
+    lines = output.out.splitlines()
     assert lines[3].startswith("+ system  You are in plan mode")
     assert lines[4] == "#1 user  see [image: image/png, not shown: this model takes no images]"
     assert lines[6].startswith("+ tool_result  No result was recorded")
@@ -71,18 +71,18 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
 
 def test_a_vendor_reports_what_its_protocol_has_no_words_for(address: str) -> None:
     sealed(address)
-    told = json.loads(run_steno("explain", "odd", "--model", "anthropic/claude-x", "--json").out)
-    assert (told["session"], told["branch"], told["model"]) == (
+    report = json.loads(run_steno("explain", "odd", "--model", "anthropic/claude-x", "--json").out)
+    assert (report["session"], report["branch"], report["model"]) == (
         "odd",
         "main",
         "anthropic/claude-x",
     )
-    assert {change["code"] for change in told["changes"]} == {"mode", "repaired"}
-    assert {loss["code"] for loss in told["losses"]} >= {"thinking", "call_id"}
-    assert [message["number"] for message in told["messages"]] == [None, 1, 2, None]
-    assert told["messages"][2]["message"]["type"] == "assistant"
-    assert told["tokens"] > 0
-    assert told["is_over_budget"] is False
+    assert {change["code"] for change in report["changes"]} == {"mode", "repaired"}
+    assert {loss["code"] for loss in report["losses"]} >= {"thinking", "call_id"}
+    assert [message["number"] for message in report["messages"]] == [None, 1, 2, None]
+    assert report["messages"][2]["message"]["type"] == "assistant"
+    assert report["tokens"] > 0
+    assert report["is_over_budget"] is False
 
 
 def test_without_a_model_the_one_on_record_sees_it(address: str) -> None:
@@ -97,16 +97,16 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
     made = MemoryStore()
     conversation = sample_session(made)
     copy_to_store(made, address)
-    told = run_steno("explain", "last")
-    assert "as seen by any model" in told.out
-    assert told.err == ""
+    output = run_steno("explain", "last")
+    assert "as seen by any model" in output.out
+    assert output.err == ""
     with_model = MemoryStore()
     conversation = with_model.new([ChatMessage.user("u")], id="own")
     conversation.change_model("house/own")
     copy_to_store(with_model, address)
-    told = run_steno("explain", "own")
-    assert "as seen by house/own" in told.out
-    assert told.err == (
+    output = run_steno("explain", "own")
+    assert "as seen by house/own" in output.out
+    assert output.err == (
         "steno: the model on record is of no provider that is known here; --model names another\n"
     )
 
@@ -130,10 +130,10 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
 )
 def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, problem: str) -> None:
     store_sample_session(address)
-    told = run_steno("explain", "talk", "--model", model)
-    assert (told.status, told.out) == (2, "")
-    assert problem in told.err
-    assert "\x1b" not in told.err
+    output = run_steno("explain", "talk", "--model", model)
+    assert (output.status, output.out) == (2, "")
+    assert problem in output.err
+    assert "\x1b" not in output.err
 
 
 def test_models_that_run_here_see_a_session_too(address: str) -> None:
@@ -150,8 +150,8 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
     conversation.append(Feedback(target=second.id, text="Sure?"))
     conversation.append(Compaction(through=first.id, summary="They met."))
     copy_to_store(made, address)
-    told = run_steno("explain", "fed", "--full")
-    assert told.out.splitlines()[2:] == [
+    output = run_steno("explain", "fed", "--full")
+    assert output.out.splitlines()[2:] == [
         "",
         "#4 user",
         "    [Summary of the conversation so far, which is left out here]",
@@ -179,17 +179,17 @@ def long_talk(address: str) -> None:
 
 def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
     long_talk(address)
-    told = run_steno("explain", "long", "--context-tokens", "1500")
-    assert "messages left out here" in told.out.splitlines()[3]
-    assert "(left_out)" in told.out
-    told = run_steno("explain", "long", "--context-tokens", "10")
-    assert told.out.endswith("this is more than the model can read\n")
+    output = run_steno("explain", "long", "--context-tokens", "1500")
+    assert "messages left out here" in output.out.splitlines()[3]
+    assert "(left_out)" in output.out
+    output = run_steno("explain", "long", "--context-tokens", "10")
+    assert output.out.endswith("this is more than the model can read\n")
 
 
 def left_out(*options: str) -> bool:
     """Tell whether the long session does not fit as a whole."""
-    told = json.loads(run_steno("explain", "long", "--json", *options).out)
-    return "left_out" in {change["code"] for change in told["changes"]}
+    report = json.loads(run_steno("explain", "long", "--json", *options).out)
+    return "left_out" in {change["code"] for change in report["changes"]}
 
 
 def test_what_the_user_says_of_a_model_counts_before_the_row_of_its_vendor(
@@ -216,8 +216,8 @@ def test_what_the_user_says_of_a_model_counts_though_nobody_knows_its_vendor(
 ) -> None:
     write_settings(home, '[models."house/own"]\ncontext_tokens = 1500\n')
     made = MemoryStore()
-    said = [ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)]
-    made.new(said, id="long").change_model("house/own")
+    messages = [ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)]
+    made.new(messages, id="long").change_model("house/own")
     copy_to_store(made, address)
     assert left_out()
 
@@ -243,9 +243,9 @@ def test_the_file_of_a_model_on_record_is_not_opened(address: str, path: str) ->
     made = MemoryStore()
     sample_session(made).change_model(f"embedded:{path}")
     copy_to_store(made, address)
-    told = run_steno("explain", "talk")
-    assert (told.status, told.err) == (0, "")
-    assert "as seen by embedded:/" in told.out
+    output = run_steno("explain", "talk")
+    assert (output.status, output.err) == (0, "")
+    assert "as seen by embedded:/" in output.out
 
 
 def test_long_results_are_brought_back_and_shown_as_one_line(address: str) -> None:
@@ -271,8 +271,8 @@ def test_a_session_in_which_nothing_was_said_has_nothing_to_show(address: str) -
     made = MemoryStore()
     made.new(id="empty")
     copy_to_store(made, address)
-    told = run_steno("explain", "empty")
-    assert told == (1, "", "steno: context: there is nothing to send; append a message first\n")
+    output = run_steno("explain", "empty")
+    assert output == (1, "", "steno: context: there is nothing to send; append a message first\n")
 
 
 def test_the_commands_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:

@@ -54,23 +54,23 @@ def strange_settings(project: Path, text: str) -> Path:
 
 def test_a_rule_of_a_file_that_allows_no_tool_is_told_of(home: Path) -> None:
     file = write_settings(home, 'allow = ["read", "bsh(git *)"]')
-    told = run_steno("-p", "list files", *OFFLINE)
-    assert told.status == 0
-    assert f"steno: {file}: allow[1]: there is no tool bsh; do you mean bash?" in told.err
+    output = run_steno("-p", "list files", *OFFLINE)
+    assert output.status == 0
+    assert f"steno: {file}: allow[1]: there is no tool bsh; do you mean bash?" in output.err
 
 
 def test_a_rule_of_a_file_that_denies_no_tool_is_an_error(home: Path) -> None:
     file = write_settings(home, 'deny = ["Bash(git push *)"]')
-    told = run_steno("-p", "list files", *OFFLINE)
+    output = run_steno("-p", "list files", *OFFLINE)
     rule = "there is no tool Bash; do you mean bash?"
-    assert told == (1, "", f"steno: {file}: deny[0]: {rule}\n")
+    assert output == (1, "", f"steno: {file}: deny[0]: {rule}\n")
 
 
 def test_only_what_can_be_meant_is_allowed_for_good(home: Path) -> None:
-    told = run_steno("permissions", "allow", "Bash(git log *)", "--user")
-    assert told == (2, "", "steno: rule: there is no tool Bash; do you mean bash?\n")
-    told = run_steno("permissions", "allow", "bash", "--project", "--folder", "/nope")
-    assert told == (2, "", "steno: --folder: there is no folder /nope\n")
+    output = run_steno("permissions", "allow", "Bash(git log *)", "--user")
+    assert output == (2, "", "steno: rule: there is no tool Bash; do you mean bash?\n")
+    output = run_steno("permissions", "allow", "bash", "--project", "--folder", "/nope")
+    assert output == (2, "", "steno: --folder: there is no folder /nope\n")
     assert list(home.iterdir()) == []
     assert run_steno("permissions", "allow", "mcp__files__*", "--user").status == 0
 
@@ -81,10 +81,10 @@ def test_grants_that_cannot_be_read_are_told_once_and_do_not_stop_a_run(home: Pa
     file.write_text("[user\nallow = ['write']")
     file.chmod(0o600)
     with scripted_model(home, [Call("write", {"path": "a", "content": "x"})], "Too bad."):
-        told = run_steno("-p", "x")
-    assert (told.status, told.out) == (0, "Too bad.\n")
-    assert told.err.count(f"steno: {file}: ") == 1
-    assert "until then nothing in it counts" in told.err
+        output = run_steno("-p", "x")
+    assert (output.status, output.out) == (0, "Too bad.\n")
+    assert output.err.count(f"steno: {file}: ") == 1
+    assert "until then nothing in it counts" in output.err
     lines = [json.loads(line) for line in run_steno("doctor", "--json").out.splitlines()]
     assert [line["state"] for line in lines if line["what"] == "grants"] == ["broken"]
     file.write_text("[user]\nallow = ['write']")
@@ -96,23 +96,23 @@ def test_grants_that_cannot_be_read_are_told_once_and_do_not_stop_a_run(home: Pa
 def test_what_the_rules_do_not_cover_is_named(home: Path) -> None:
     call = Call("bash", {"command": "ls && make install"})
     with scripted_model(home, [call], "Too bad.", [call], "Too bad."):
-        told = run_steno("-p", "x", "--allow", "bash(ls *)")
+        output = run_steno("-p", "x", "--allow", "bash(ls *)")
         other = run_steno("-p", "x", "--allow", "write(src/**)")
-    assert "! bash: what the rules allow does not cover: make install" in told.err.splitlines()
+    assert "! bash: what the rules allow does not cover: make install" in output.err.splitlines()
     assert "does not cover" not in other.err
 
 
 def test_who_cannot_be_asked_is_told_before_anything_is_sent(home: Path) -> None:
     with scripted_model(home, "Never.") as model:
-        told = subprocess.run(
+        output = subprocess.run(
             ["setsid", *COMMAND, "-p", "x", "--ask"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             timeout=PATIENCE_S,
         )
-    assert told.returncode == 2
-    last = told.stderr.decode().splitlines()[-1]
+    assert output.returncode == 2
+    last = output.stderr.decode().splitlines()[-1]
     assert last.startswith("steno: --ask: there is no terminal at which somebody could be asked")
     assert model.seen == []
 
@@ -142,47 +142,52 @@ def test_a_model_that_there_is_not_is_repeated_with_where_it_was_named(
     home: Path, name: str, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = name.replace("\x1b", "\\x1b")
-    told = run_steno("-p", "x", "--model", name)
-    assert told.status == 2
-    assert told.err.startswith(f"steno: --model {shown}: {rule}")
+    output = run_steno("-p", "x", "--model", name)
+    assert output.status == 2
+    assert output.err.startswith(f"steno: --model {shown}: {rule}")
     file = write_settings(home, f"model = {json.dumps(name)}")
-    told = run_steno("-p", "x")
-    assert told.status == 1
-    assert told.err.startswith(f"steno: {file}: model {shown}: {rule}")
+    output = run_steno("-p", "x")
+    assert output.status == 1
+    assert output.err.startswith(f"steno: {file}: model {shown}: {rule}")
     monkeypatch.setenv("STENO_MODEL", name)
-    told = run_steno("-p", "x")
-    assert told.status == 1
-    assert told.err.startswith(f"steno: STENO_MODEL {shown}: {rule}")
+    output = run_steno("-p", "x")
+    assert output.status == 1
+    assert output.err.startswith(f"steno: STENO_MODEL {shown}: {rule}")
 
 
 def test_a_model_file_that_is_not_there_is_named() -> None:
-    told = run_steno("-p", "x", "--model", "embedded:/nope.gguf")
-    assert told.code == "model_file_missing"
+    output = run_steno("-p", "x", "--model", "embedded:/nope.gguf")
+    assert output.code == "model_file_missing"
 
 
 def test_a_vendor_alone_is_told_which_of_its_models_is_taken(home: Path) -> None:
     with scripted_model(home, "Hello."):
-        told = run_steno("-p", "x", "--model", "lab/")
-    assert told.out == "Hello.\n"
+        output = run_steno("-p", "x", "--model", "lab/")
+    assert output.out == "Hello.\n"
     assert (
-        "no model was named; lab/tester is there (asked for as lab alone; 1 model at " in told.err
+        "no model was named; lab/tester is there (asked for as lab alone; 1 model at " in output.err
     )
 
 
 def test_a_missing_key_is_told_with_its_variable_and_nothing_else() -> None:
-    told = run_steno("-p", "x", "--model", "anthropic/claude")
-    assert (told.status, told.out, told.code, told.place) == (1, "", "key_missing", "anthropic")
+    output = run_steno("-p", "x", "--model", "anthropic/claude")
+    assert (output.status, output.out, output.code, output.place) == (
+        1,
+        "",
+        "key_missing",
+        "anthropic",
+    )
 
 
 @pytest.mark.parametrize("format", ["text", "stream-json"])
 def test_a_model_that_calls_no_tools_is_said_to(home: Path, format: str) -> None:
     with scripted_model(home, "Hello.", settings='[models."lab/tester"]\ntools = false\n'):
-        told = run_steno("-p", "x", "--output-format", format)
+        output = run_steno("-p", "x", "--output-format", format)
     rule = "lab/tester calls no tools: it can only talk"
     if format == "text":
-        assert [line for line in told.err.splitlines() if line[0] == "!"] == [f"! {rule}"]
+        assert [line for line in output.err.splitlines() if line[0] == "!"] == [f"! {rule}"]
     else:
-        notices = [event for event in events_of(told) if event["type"] == "notice"]
+        notices = [event for event in events_of(output) if event["type"] == "notice"]
         assert notices[0] == {"type": "notice", "code": "context", "text": rule}
 
 
@@ -196,19 +201,19 @@ def test_an_embedded_model_is_not_left_to_talk_without_end() -> None:
 def test_a_prompt_that_an_embedded_model_cannot_read_is_refused_before_it_is_loaded(
     home: Path,
 ) -> None:
-    told = run_steno("-p", "word " * 20_000, "--model", f"embedded:{PUPPET}")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: prompt: it takes about 2")
-    assert told.err.endswith("or choose another by --model\n")
+    output = run_steno("-p", "word " * 20_000, "--model", f"embedded:{PUPPET}")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: prompt: it takes about 2")
+    assert output.err.endswith("or choose another by --model\n")
     assert list(home.iterdir()) == []
 
 
 def test_what_is_done_with_something_to_say_about_it_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    teller = TextReporter()
+    reporter = TextReporter()
     reason = "the answer was cut off at its length limit"
-    teller.end(RunResult(EndReason.DONE, None, 1, Usage(), reason=reason))
+    reporter.end(RunResult(EndReason.DONE, None, 1, Usage(), reason=reason))
     assert capsys.readouterr().err == f"! {reason}\n"
 
 
@@ -216,10 +221,10 @@ def test_what_a_server_does_not_look_at_is_told_in_one_line(home: Path) -> None:
     with run_vendor("a", "b", "c") as known:
         row = known.settings.replace("vllm", "lmstudio")
         write_settings(home, f'model = "lab/tester"\n{row}')
-        told = run_steno("-p", "x")
+        output = run_steno("-p", "x")
         verbose = run_steno("-p", "x", "--verbose")
         streamed = run_steno("-p", "x", "--output-format", "stream-json")
-    notices = [line for line in told.err.splitlines() if line.startswith("! ")]
+    notices = [line for line in output.err.splitlines() if line.startswith("! ")]
     assert len(notices) == 1
     assert notices[0].endswith(" things the server does not look at (tools); --verbose shows them")
     count = int(notices[0].split()[1])
@@ -244,12 +249,12 @@ def without_aiohttp(*arguments: str) -> ProgramOutput:
 
 def test_what_is_not_installed_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
-    told = without_aiohttp("-p", "x", "--model", "anthropic/claude", "-q")
+    output = without_aiohttp("-p", "x", "--model", "anthropic/claude", "-q")
     rule = "HttpTransport needs aiohttp: pip install 'steno[http]'"
-    assert told == (1, "", f"steno: {rule}\n")
-    told = without_aiohttp("-p", "list files")
-    assert told.status == 0
-    assert f"(anthropic: the key is in ANTHROPIC_API_KEY, but {rule})" in told.err
+    assert output == (1, "", f"steno: {rule}\n")
+    output = without_aiohttp("-p", "list files")
+    assert output.status == 0
+    assert f"(anthropic: the key is in ANTHROPIC_API_KEY, but {rule})" in output.err
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -262,18 +267,18 @@ def test_a_slip_in_a_strange_project_does_not_keep_anybody_from_looking(project:
     file = strange_settings(project, "max_turn = 3")
     rule = f"{file}: max_turn: there is no such setting; do you mean max_turns?"
     for command in (["sessions", "list"], ["audit", session], ["verify", session], ["usage"]):
-        told = run_steno(*command)
-        assert told.status == 0
-        assert told.err.startswith(f"steno: {rule}; nothing in this file counts here\n")
+        output = run_steno(*command)
+        assert output.status == 0
+        assert output.err.startswith(f"steno: {rule}; nothing in this file counts here\n")
     assert run_steno("explain", session).status == 0
     assert run_steno("-p", "list files", *OFFLINE) == (1, "", f"steno: {rule}\n")
 
 
 def test_a_slip_in_one_s_own_settings_is_an_error_everywhere(home: Path) -> None:
     file = write_settings(home, "max_turn = 3")
-    told = run_steno("sessions", "list")
-    assert told.status == 1
-    assert told.err.startswith(f"steno: {file}: max_turn: ")
+    output = run_steno("sessions", "list")
+    assert output.status == 1
+    assert output.err.startswith(f"steno: {file}: max_turn: ")
 
 
 def test_sessions_are_listed_with_their_folders(
@@ -322,20 +327,20 @@ def test_who_decided_is_shown_without_a_blank_before_it() -> None:
 
 def test_a_decision_that_nobody_took_is_told_with_those_that_were() -> None:
     run_steno("-p", "list files", *OFFLINE)
-    told = run_steno("audit", "last", "--decision", "aproved")
-    assert told.status == 0
-    assert told.err == (
+    output = run_steno("audit", "last", "--decision", "aproved")
+    assert output.status == 0
+    assert output.err == (
         "steno: nothing in the session answers to this; "
         "no decision in it is aproved, there are approved, executed\n"
     )
 
 
 def test_a_file_that_is_no_store_is_told_to_be_none(project: Path) -> None:
-    told = run_steno("sessions", "list", "--store", "sqlite:note.txt")
-    assert (told.code, told.place) == ("not_a_store", "store")
-    told = run_steno("-p", "list files", *OFFLINE, "--store", "sqlite:no/where.db")
-    assert told.status == 1
-    assert told.err.startswith(f"steno: store: there is no folder {project}/no; make it, ")
+    output = run_steno("sessions", "list", "--store", "sqlite:note.txt")
+    assert (output.code, output.place) == ("not_a_store", "store")
+    output = run_steno("-p", "list files", *OFFLINE, "--store", "sqlite:no/where.db")
+    assert output.status == 1
+    assert output.err.startswith(f"steno: store: there is no folder {project}/no; make it, ")
     assert not (project / "no").exists()
 
 

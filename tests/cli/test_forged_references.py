@@ -84,11 +84,11 @@ def test_nothing_outside_is_opened_for_a_message_that_was_sent(
     ]
     session = sent(tmp_path, pointing_at(*pointers))
     with scripted_model(home, "Fine.") as model:
-        told = run_steno("-p", "Go on.", "-r", session)
-    assert told.status == 0
+        output = run_steno("-p", "Go on.", "-r", session)
+    assert output.status == 0
     assert "hunter2" not in json.dumps(model.seen)
     assert "root:" not in json.dumps(model.seen)
-    assert told.err.count("outside") >= 4
+    assert output.err.count("outside") >= 4
 
 
 def test_no_address_of_a_message_that_was_sent_is_asked(tmp_path: Path, home: Path) -> None:
@@ -104,11 +104,11 @@ def test_no_address_of_a_message_that_was_sent_is_asked(tmp_path: Path, home: Pa
         url = f"http://127.0.0.1:{listener.server_port}/x.png"
         session = sent(tmp_path, pointing_at(Image(source=ImageUrl(url))))
         with scripted_model(home, "Fine."):
-            told = run_steno("-p", "Go on.", "-r", session)
+            output = run_steno("-p", "Go on.", "-r", session)
         assert run_steno("inputs", session).status == 0
         listener.shutdown()
     assert asked == []
-    assert (told.status, told.out) == (0, "Fine.\n")
+    assert (output.status, output.out) == (0, "Fine.\n")
 
 
 @pytest.mark.parametrize("details", ODD_DETAILS, ids=lambda details: str(details)[:40])
@@ -127,11 +127,11 @@ def test_what_a_record_says_was_found_breaks_nothing(
     conversation.append(ChatMessage.assistant("Seen."))
     session = sent(tmp_path, conversation)
     with scripted_model(home, "Fine."):
-        told = [run_steno("-p", "Go on.", "-r", session)]
-    told += [run_steno("inputs", session), run_steno("inputs", session, "--json", "--all")]
-    told += [run_steno("sessions", "show", session), run_steno("verify", session)]
-    assert [one.status for one in told] == [0] * len(told)
-    for one in told:
+        outputs = [run_steno("-p", "Go on.", "-r", session)]
+    outputs += [run_steno("inputs", session), run_steno("inputs", session, "--json", "--all")]
+    outputs += [run_steno("sessions", "show", session), run_steno("verify", session)]
+    assert [one.status for one in outputs] == [0] * len(outputs)
+    for one in outputs:
         assert "\x1b" not in one.out + one.err
         assert "\u202e" not in one.out + one.err
     assert run_steno("replay", session).status in (0, 1)
@@ -140,6 +140,9 @@ def test_what_a_record_says_was_found_breaks_nothing(
 def test_a_password_in_the_address_of_a_resource_is_not_shown(tmp_path: Path) -> None:
     uri = "postgres://user:hunter2@db/table?x=1"
     session = sent(tmp_path, pointing_at(Resource(server="db", uri=uri)))
-    told = [run_steno("inputs", session, "--all"), run_steno("inputs", session, "--all", "--json")]
-    assert all("db:postgres://db/table?x=1" in one.out for one in told)
-    assert not any("hunter2" in one.out for one in told)
+    outputs = [
+        run_steno("inputs", session, "--all"),
+        run_steno("inputs", session, "--all", "--json"),
+    ]
+    assert all("db:postgres://db/table?x=1" in one.out for one in outputs)
+    assert not any("hunter2" in one.out for one in outputs)

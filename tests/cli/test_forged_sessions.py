@@ -50,6 +50,6 @@ def test_a_grant_that_came_with_a_session_allows_nothing(
     conversation.append(ToolResult.error("c1", "no"))
     conversation.append(ChatMessage.assistant("Done."))
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    told = run_steno("-p", "run `touch ran`", "-r", conversation.id, *OFFLINE)
-    assert "permission denied" in told.out
+    output = run_steno("-p", "run `touch ran`", "-r", conversation.id, *OFFLINE)
+    assert "permission denied" in output.out
     assert not (project / "ran").exists()

@@ -46,7 +46,7 @@ CUT = {
     "openai_responses": events(CREATED, DELTA) + HALF,
 }
 """Streams that broke off in the middle of something."""
-SAYING_NOTHING = {
+WITHOUT_TEXT = {
     "anthropic_messages": events(START) + HALF,
     "openai_chat": events(SILENT) + HALF,
     "openai_responses": events(CREATED) + HALF,
@@ -94,9 +94,9 @@ PAIRS = [(wire, other) for wire in WHOLE for other in WHOLE if wire != other]
 
 
 def decode(data: bytes, *options: str) -> CommandOutput:
-    told = run_steno("decode", *options, data=data)
-    assert told.err.count("\n") == bool(told.err)
-    return told
+    output = run_steno("decode", *options, data=data)
+    assert output.err.count("\n") == bool(output.err)
+    return output
 
 
 # -- decode --------------------------------------------------------------------------------------
@@ -104,28 +104,28 @@ def decode(data: bytes, *options: str) -> CommandOutput:
 
 @pytest.mark.parametrize(("wire", "other"), PAIRS)
 def test_a_stream_that_was_cut_is_recognised(wire: str, other: str) -> None:
-    told = decode(CUT[wire], "--wire", other, "--stream")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith(f"; this looks like {wire}: try --wire {wire}\n")
+    output = decode(CUT[wire], "--wire", other, "--stream")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith(f"; this looks like {wire}: try --wire {wire}\n")
 
 
-@pytest.mark.parametrize("wire", SAYING_NOTHING)
+@pytest.mark.parametrize("wire", WITHOUT_TEXT)
 def test_a_stream_that_was_cut_before_the_first_word_is_recognised(wire: str) -> None:
     for other in WHOLE:
-        told = decode(SAYING_NOTHING[wire], "--wire", other, "--stream")
-        assert (told.status, told.out) == (1, "")
-        is_told = told.err.endswith(f"; this looks like {wire}: try --wire {wire}\n")
-        assert is_told == (other != wire)
+        output = decode(WITHOUT_TEXT[wire], "--wire", other, "--stream")
+        assert (output.status, output.out) == (1, "")
+        is_suggested = output.err.endswith(f"; this looks like {wire}: try --wire {wire}\n")
+        assert is_suggested == (other != wire)
 
 
 @pytest.mark.parametrize("wire", CUT)
 def test_what_a_stream_said_before_it_was_cut_is_printed(wire: str) -> None:
-    told = decode(CUT[wire], "--wire", wire, "--stream")
-    assert told.status == 1
-    message = json.loads(told.out)
+    output = decode(CUT[wire], "--wire", wire, "--stream")
+    assert output.status == 1
+    message = json.loads(output.out)
     assert message["content"] == [{"type": "text", "text": "Hello"}]
     assert message["stop_reason"] == "error"
-    assert (told.code, told.place) == ("stream_truncated", "stream")
+    assert (output.code, output.place) == ("stream_truncated", "stream")
 
 
 @pytest.mark.parametrize("options", [["--stream"], ["--events"], ["--stream", "--envelope"]])
@@ -133,31 +133,33 @@ def test_nothing_is_printed_of_a_stream_that_was_not_understood(options: list[st
     for data in (*CUT.values(), b"data: what?\n\n", b"\x00\x01"):
         for wire in WHOLE:
             if data != CUT[wire]:
-                told = decode(data, "--wire", wire, *options)
-                assert (told.status, told.out) == (1, "")
+                output = decode(data, "--wire", wire, *options)
+                assert (output.status, output.out) == (1, "")
 
 
 @pytest.mark.parametrize(("wire", "other"), PAIRS)
 def test_a_whole_answer_is_recognised(wire: str, other: str) -> None:
-    told = decode(json.dumps(WHOLE[wire]).encode(), "--wire", other)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith(f"; this looks like {wire}: try --wire {wire}\n")
+    output = decode(json.dumps(WHOLE[wire]).encode(), "--wire", other)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith(f"; this looks like {wire}: try --wire {wire}\n")
 
 
 def test_an_answer_without_a_word_in_it_is_recognised() -> None:
     answer = {**WHOLE["anthropic_messages"], "content": [], "stop_reason": "refusal"}
-    told = decode(json.dumps(answer).encode(), "--wire", "openai_chat")
-    assert told.err.endswith("this looks like anthropic_messages: try --wire anthropic_messages\n")
+    output = decode(json.dumps(answer).encode(), "--wire", "openai_chat")
+    assert output.err.endswith(
+        "this looks like anthropic_messages: try --wire anthropic_messages\n"
+    )
 
 
 @pytest.mark.parametrize("wire", ["anthropic_messages", "openai_responses"])
 def test_a_whole_answer_is_not_taken_for_a_stream(wire: str) -> None:
     data = json.dumps(WHOLE[wire]).encode()
-    told = decode(data, "--wire", wire, "--stream")
-    assert told.err.endswith("; this looks like a whole answer: leave out --stream\n")
-    told = decode(data, "--wire", "gemini", "--stream")
+    output = decode(data, "--wire", wire, "--stream")
+    assert output.err.endswith("; this looks like a whole answer: leave out --stream\n")
+    output = decode(data, "--wire", "gemini", "--stream")
     advice = f"this looks like a whole answer of {wire}: try --wire {wire} and leave out --stream\n"
-    assert told.err.endswith(advice)
+    assert output.err.endswith(advice)
 
 
 @pytest.mark.parametrize(
@@ -165,54 +167,56 @@ def test_a_whole_answer_is_not_taken_for_a_stream(wire: str) -> None:
     [("ollama_chat", "--stream"), ("gemini", "--wire ollama_chat --stream")],
 )
 def test_lines_that_were_not_announced_as_a_stream_are_recognised(wire: str, options: str) -> None:
-    told = decode(CUT["ollama_chat"], "--wire", wire)
-    assert (told.status, told.out) == (1, "")
-    assert "; this looks like a stream" in told.err
-    assert told.err.endswith(f": try {options}\n")
+    output = decode(CUT["ollama_chat"], "--wire", wire)
+    assert (output.status, output.out) == (1, "")
+    assert "; this looks like a stream" in output.err
+    assert output.err.endswith(f": try {options}\n")
 
 
 @pytest.mark.parametrize("payloads", [(CHUNK, CHUNK), (SILENT, CHUNK), (START, BLOCK)])
 def test_events_that_lost_their_frame_are_recognised(payloads: tuple[object, ...]) -> None:
     wire = "anthropic_messages" if START in payloads else "openai_chat"
     data = b"\n".join([json.dumps(payload).encode() for payload in payloads])
-    told = decode(data, "--wire", wire, "--stream")
-    assert (told.status, told.out) == (1, "")
-    assert f"; these are events of {wire} without their frame: put it back: sed " in told.err
+    output = decode(data, "--wire", wire, "--stream")
+    assert (output.status, output.out) == (1, "")
+    assert f"; these are events of {wire} without their frame: put it back: sed " in output.err
 
 
 @pytest.mark.parametrize("options", [[], ["--stream"]])
 @pytest.mark.parametrize("wire", REQUESTS)
 def test_a_request_is_no_answer(wire: str, options: list[str]) -> None:
-    told = decode(json.dumps(REQUESTS[wire]).encode(), "--wire", wire, *options)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith(f"; this looks like a request: try steno convert --from {wire}\n")
+    output = decode(json.dumps(REQUESTS[wire]).encode(), "--wire", wire, *options)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith(f"; this looks like a request: try steno convert --from {wire}\n")
 
 
 def test_an_error_of_the_provider_is_told_as_one() -> None:
     body = {"error": {"message": "no such key", "type": "invalid_request_error"}}
     expected = "steno: answer: the provider reports an error: no such key (invalid_request_error)\n"
     for data, options in ((json.dumps(body).encode(), []), (events(body), ["--stream"])):
-        told = decode(data, "--wire", "openai_chat", *options)
-        assert told == ProgramOutput(1, "", expected)
+        output = decode(data, "--wire", "openai_chat", *options)
+        assert output == ProgramOutput(1, "", expected)
 
 
 # -- convert -------------------------------------------------------------------------------------
 
 
 def convert(data: bytes, source: str) -> CommandOutput:
-    told = run_steno("convert", "--from", source, "--to", "chat", data=data)
-    assert told.err.count("\n") == bool(told.err)
-    return told
+    output = run_steno("convert", "--from", source, "--to", "chat", data=data)
+    assert output.err.count("\n") == bool(output.err)
+    return output
 
 
 @pytest.mark.parametrize(("wire", "other"), PAIRS)
 def test_an_answer_is_no_request(wire: str, other: str) -> None:
-    told = convert(json.dumps(WHOLE[wire]).encode(), other)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith(f"; this looks like a whole answer: try steno decode --wire {wire}\n")
-    told = convert(CUT[wire], other)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith(
+    output = convert(json.dumps(WHOLE[wire]).encode(), other)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith(
+        f"; this looks like a whole answer: try steno decode --wire {wire}\n"
+    )
+    output = convert(CUT[wire], other)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith(
         f"; this looks like a stream: try steno decode --wire {wire} --stream\n"
     )
 
@@ -220,20 +224,22 @@ def test_an_answer_is_no_request(wire: str, other: str) -> None:
 @pytest.mark.parametrize("wire", REQUESTS)
 @pytest.mark.parametrize("other", ["gemini", "openai_responses"])
 def test_a_request_of_another_wire_is_recognised(wire: str, other: str) -> None:
-    told = convert(json.dumps(REQUESTS[wire]).encode(), other)
+    output = convert(json.dumps(REQUESTS[wire]).encode(), other)
     if wire == other:
-        assert told.status == 0
+        assert output.status == 0
     else:
-        assert (told.status, told.out) == (1, "")
-        assert told.err.endswith(f"; this looks like {wire}: try --from {wire}\n")
+        assert (output.status, output.out) == (1, "")
+        assert output.err.endswith(f"; this looks like {wire}: try --from {wire}\n")
 
 
 def test_a_request_that_several_wires_can_read_is_told_with_all_of_them() -> None:
-    told = convert(b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "gemini")
+    output = convert(b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "gemini")
     names = "ollama_chat or openai_chat"
-    assert told.err.endswith(f"; this looks like {names}: say with --from which it is\n")
-    told = decode(b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "--wire", "gemini")
-    assert told.err.endswith(f"; this looks like a request: try steno convert --from {names}\n")
+    assert output.err.endswith(f"; this looks like {names}: say with --from which it is\n")
+    output = decode(
+        b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "--wire", "gemini"
+    )
+    assert output.err.endswith(f"; this looks like a request: try steno convert --from {names}\n")
 
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -330,12 +336,12 @@ ALIKE = [(body, wire) for bodies in (LONG, SHORT) for wire, body in bodies.items
 
 @pytest.mark.parametrize(("body", "wire"), ALIKE)
 def test_the_wire_that_knows_most_of_a_request_is_named(body: dict[str, object], wire: str) -> None:
-    told = convert(json.dumps(body).encode(), "gemini")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith(f"; this looks like {wire}: try --from {wire}\n")
+    output = convert(json.dumps(body).encode(), "gemini")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith(f"; this looks like {wire}: try --from {wire}\n")
 
 
-def heard_as(body: dict[str, object], source: str, *options: str) -> ProgramOutput:
+def convert_from(body: dict[str, object], source: str, *options: str) -> ProgramOutput:
     arguments = ("convert", "--from", source, "--to", "openai_responses", *options)
     return run_steno(*arguments, data=json.dumps(body).encode())
 
@@ -345,7 +351,7 @@ def test_a_request_that_another_wire_knows_more_of_is_doubted(
     body: dict[str, object], wire: str
 ) -> None:
     for source in LONG:
-        first = heard_as(body, source).err.partition("\n")[0]
+        first = convert_from(body, source).err.partition("\n")[0]
         if source == wire:
             assert "this looks like" not in first
         else:
@@ -360,10 +366,10 @@ def test_a_doubt_changes_nothing_but_what_is_told() -> None:
         "user": "",
         "seed": None,
     }
-    told = heard_as(body, "ollama_chat", "--strict", "--model", "g-1")
-    assert told.status == 0
-    assert json.loads(told.out)["model"] == "g-1"
-    assert told.err == "steno: this looks like openai_chat: --from openai_chat?\n"
+    output = convert_from(body, "ollama_chat", "--strict", "--model", "g-1")
+    assert output.status == 0
+    assert json.loads(output.out)["model"] == "g-1"
+    assert output.err == "steno: this looks like openai_chat: --from openai_chat?\n"
 
 
 def test_a_doubt_names_all_wires_that_know_as_much() -> None:
@@ -373,7 +379,7 @@ def test_a_doubt_names_all_wires_that_know_as_much() -> None:
         "top_p": 0.5,
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
     }
-    first = heard_as(body, "ollama_chat").err.partition("\n")[0]
+    first = convert_from(body, "ollama_chat").err.partition("\n")[0]
     names = "anthropic_messages or openai_chat"
     assert first == f"steno: this looks like {names}: --from one of them?"
 
@@ -381,14 +387,14 @@ def test_a_doubt_names_all_wires_that_know_as_much() -> None:
 @pytest.mark.parametrize("member", ["top_k", "think", "provider"])
 def test_a_name_of_a_server_alone_raises_no_doubt(member: str) -> None:
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
-    assert "this looks like" not in heard_as(body | {member: 5}, "openai_chat").err
+    assert "this looks like" not in convert_from(body | {member: 5}, "openai_chat").err
 
 
 @pytest.mark.parametrize(("wire", "member"), [("openai_chat", "messages"), ("gemini", "contents")])
 def test_messages_alone_are_no_request(wire: str, member: str) -> None:
-    told = convert(b'[{"role":"user","content":"Hi"}]', wire)
-    assert told.status == 1
-    assert told.err.endswith(f"; this is a list: put it into a request: jq '{{{member}: .}}'\n")
+    output = convert(b'[{"role":"user","content":"Hi"}]', wire)
+    assert output.status == 1
+    assert output.err.endswith(f"; this is a list: put it into a request: jq '{{{member}: .}}'\n")
 
 
 # -- neither -------------------------------------------------------------------------------------
@@ -398,19 +404,19 @@ def test_a_har_file_is_recognised() -> None:
     data = json.dumps({"log": {"version": "1.2", "entries": []}}).encode()
     advice = "; this looks like a HAR file: take one body out: jq -r '.log.entries[0]"
     for options in ([], ["--stream"]):
-        told = decode(data, "--wire", "openai_chat", *options)
-        assert told.err.endswith(f"{advice}.response.content.text'\n")
-    told = convert(data, "openai_chat")
-    assert told.err.endswith(f"{advice}.request.postData.text'\n")
+        output = decode(data, "--wire", "openai_chat", *options)
+        assert output.err.endswith(f"{advice}.response.content.text'\n")
+    output = convert(data, "openai_chat")
+    assert output.err.endswith(f"{advice}.request.postData.text'\n")
 
 
 @pytest.mark.parametrize("data", [b"<html><title>502</title></html>", b"\x89PNG\r\n\x00\x01"])
 def test_what_is_no_body_at_all_is_told_so(data: bytes) -> None:
     advice = "; this is neither JSON nor a stream: give the body, and nothing else\n"
-    for told in (
+    for output in (
         decode(data, "--wire", "openai_chat"),
         decode(data, "--wire", "openai_chat", "--stream"),
         convert(data, "openai_chat"),
     ):
-        assert (told.status, told.out) == (1, "")
-        assert told.err.endswith(advice)
+        assert (output.status, output.out) == (1, "")
+        assert output.err.endswith(advice)

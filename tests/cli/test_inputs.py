@@ -50,10 +50,12 @@ def keep(
     with open_store(create=True) as store:
         about = None if folder is None else {"folder": str(folder)}
         conversation = store.new(id="pointing", about=about)
-        say(conversation, *pointers, found=found)
+        append_prompt(conversation, *pointers, found=found)
 
 
-def say(conversation: Conversation, *pointers: ReferenceBlock, found: Mapping[int, Any]) -> None:
+def append_prompt(
+    conversation: Conversation, *pointers: ReferenceBlock, found: Mapping[int, Any]
+) -> None:
     entry = conversation.append(UserMessage((Text("See."), *pointers)))
     for block, what in found.items():
         failed = isinstance(what, str)
@@ -88,8 +90,8 @@ def test_without_pointers_that_is_said() -> None:
 
 
 def test_without_a_session_there_is_nothing_to_look_at() -> None:
-    told = run_steno("inputs")
-    assert (told.status, told.out, told.err) == (1, "", "steno: session: there is none yet\n")
+    output = run_steno("inputs")
+    assert (output.status, output.out, output.err) == (1, "", "steno: session: there is none yet\n")
     keep()
     assert run_steno("inputs", "nobody").status == 1
     assert run_steno("inputs", "--branch", "nobody").status == 1
@@ -102,9 +104,9 @@ def test_a_table_tells_of_each_how_it_was_shown_and_what_has_become_of_it(
     (project / "src" / "a.py").write_text("A = 1\n", encoding="utf-8")
     with scripted_model(home, "I see."):
         run_steno("-p", "See @note.txt:1, @src/ and @src/*.py")
-    told = run_steno("inputs")
-    assert (told.status, told.err) == (0, "")
-    titles, *lines = [line.split() for line in told.out.splitlines()]
+    output = run_steno("inputs")
+    assert (output.status, output.err) == (0, "")
+    titles, *lines = [line.split() for line in output.out.splitlines()]
     assert titles == ["entry", "kind", "name", "when", "status", "how", "bytes", "sha256", "since"]
     assert [(*line[:3], line[-1]) for line in lines] == [
         ("#3", "file", "note.txt:1", "same"),
@@ -121,8 +123,8 @@ def test_what_has_changed_and_what_is_gone_is_told(home: Path, project: Path) ->
         run_steno("-p", "See @a.md @b.md @c.md @*.md")
     (project / "b.md").write_text("other\n", encoding="utf-8")
     (project / "c.md").unlink()
-    told = [(row["name"], row["since"], row["changes"]) for row in input_rows()]
-    assert told == [
+    rows = [(row["name"], row["since"], row["changes"]) for row in input_rows()]
+    assert rows == [
         ("a.md", "same", []),
         ("b.md", "changed", ["b.md has changed since it was shown"]),
         ("c.md", "gone", ["c.md is gone"]),
@@ -148,10 +150,10 @@ def test_images_and_resources_are_listed_with_how_and_how_old(project: Path) -> 
             4: resource_details(timedelta(hours=2), shortened=10),
         },
     )
-    told = [
+    rows = [
         (row["kind"], row["name"], row["status"], row["how"], row["since"]) for row in input_rows()
     ]
-    assert told == [
+    assert rows == [
         ("image", "image/png", "resolved", "ocr rapidocr 3.10.0 0.97 de", None),
         ("image", "https://x.example/shot.png", "resolved", "vision", None),
         ("resource", "lib:memo://a", "resolved", "cache", "fresh"),
@@ -199,12 +201,12 @@ def test_what_is_not_on_the_branch_is_told_of_and_shown_if_wanted(home: Path) ->
     with scripted_model(home, "I see."):
         run_steno("-p", "See @note.txt")
         assert run_steno("-c", "-p", "See @gone.md").status == 1
-    told = run_steno("inputs")
-    assert "gone.md" not in told.out
-    assert told.err == "steno: 1 was not sent or is not on this branch; --all shows it\n"
-    told = run_steno("inputs", "--all")
-    assert told.err == ""
-    assert "'gone.md': there is no such file or folder" in told.out
+    output = run_steno("inputs")
+    assert "gone.md" not in output.out
+    assert output.err == "steno: 1 was not sent or is not on this branch; --all shows it\n"
+    output = run_steno("inputs", "--all")
+    assert output.err == ""
+    assert "'gone.md': there is no such file or folder" in output.out
 
 
 def test_a_branch_can_be_named() -> None:
@@ -303,25 +305,25 @@ def test_what_a_terminal_would_act_on_is_shown_as_escapes(project: Path) -> None
         folder=project,
     )
     for arguments in (("inputs",), ("inputs", "--json"), ("sessions", "show", "pointing")):
-        told = run_steno(*arguments)
-        assert told.status == 0
-        assert not set(told.out) & {"\x1b", "\x07", "\u202e"}
+        output = run_steno(*arguments)
+        assert output.status == 0
+        assert not set(output.out) & {"\x1b", "\x07", "\u202e"}
 
 
 def test_a_resolution_of_something_that_is_not_there_is_told_all_the_same() -> None:
     with open_store(create=True) as store:
         conversation = store.new(id="pointing")
-        said = conversation.append(ChatMessage.user("See."))
+        prompt = conversation.append(ChatMessage.user("See."))
         status = ResolutionStatus.RESOLVED
-        for target, block in ((said.id, 0), (said.id, 9), ("nobody", 1)):
+        for target, block in ((prompt.id, 0), (prompt.id, 9), ("nobody", 1)):
             content = (Text("what was found"),)
             conversation.append(
                 Resolution(target=target, block=block, status=status, content=content)
             )
-    told = run_steno("sessions", "show", "pointing")
-    assert "    #1, block 0: resolved\n" in told.out
-    assert "    #1, block 9: resolved\n" in told.out
-    assert "    #?, block 1: resolved\n" in told.out
+    output = run_steno("sessions", "show", "pointing")
+    assert "    #1, block 0: resolved\n" in output.out
+    assert "    #1, block 9: resolved\n" in output.out
+    assert "    #?, block 1: resolved\n" in output.out
     assert input_rows() == []
 
 
@@ -342,7 +344,7 @@ def test_a_session_tells_what_was_found_and_does_not_repeat_it() -> None:
             4: resource_details(timedelta(0), bytes=1),
         },
     )
-    told = run_steno("sessions", "show", "pointing").out
+    output = run_steno("sessions", "show", "pointing").out
     short = "ab12ab12…"
     recognised = "text recognised by rapidocr 3.10.0, confidence 0.97, de"
     for line in (
@@ -351,15 +353,15 @@ def test_a_session_tells_what_was_found_and_does_not_repeat_it() -> None:
         "#1, block 3: gone.md: failed: 'gone.md': there is no such file or folder",
         "#1, block 4: lib:memo://a: read, 1 byte",
     ):
-        assert f"    {line}\n" in told
-    assert "what was found" not in told
+        assert f"    {line}\n" in output
+    assert "what was found" not in output
 
 
 def test_the_table_fits_a_terminal_and_what_went_wrong_is_told_in_full() -> None:
     keep(FileReference(path="long/" * 30 + "name.md"), found={1: "far too long " * 20 + "!"})
-    told = on_terminal("inputs", environment={"NO_COLOR": "1", "TERM": "dumb"})
-    assert told.status == 0
-    title, row, *error = told.out.splitlines()
+    output = on_terminal("inputs", environment={"NO_COLOR": "1", "TERM": "dumb"})
+    assert output.status == 0
+    title, row, *error = output.out.splitlines()
     assert all(len(line) <= 80 for line in (title, row, *error))
     assert "long/lon" in row
     assert all(line.startswith("    ") for line in error)
@@ -385,8 +387,8 @@ def test_what_a_file_was_read_as_is_told_unless_it_is_utf_8(encoding: str, how: 
 def test_where_nothing_was_sent_that_is_what_is_said(home: Path) -> None:
     with scripted_model(home, "I see."):
         assert run_steno("-p", "See @gone.md and @lost.md").status == 1
-    told = run_steno("inputs")
-    assert (told.out, told.err) == (
+    output = run_steno("inputs")
+    assert (output.out, output.err) == (
         "",
         "steno: 2 were not sent or are not on this branch; --all shows them\n",
     )

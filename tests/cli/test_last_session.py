@@ -48,30 +48,30 @@ def damage(address: str, name: str, *, line: int) -> None:
 def test_the_last_session_is_verified_also_if_it_is_damaged(address: str, line: int) -> None:
     keep(address, "older", "newer")
     damage(address, "newer", line=line)
-    told = run_steno("verify", "last")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: session newer: ")
-    assert told.err.count("\n") == 1
+    output = run_steno("verify", "last")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: session newer: ")
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", READING, ids=" ".join)
 def test_what_is_to_be_read_says_which_session_is_damaged(address: str, command: list[str]) -> None:
     keep(address, "older", "newer")
     damage(address, "newer", line=5)
-    told = run_steno(*command)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: session newer: ")
-    assert "`steno verify newer` looks at it" in told.err
-    assert "older" not in told.err
+    output = run_steno(*command)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: session newer: ")
+    assert "`steno verify newer` looks at it" in output.err
+    assert "older" not in output.err
 
 
 def test_the_only_session_is_the_last_one_damaged_or_not(address: str) -> None:
     keep(address, "only")
     damage(address, "only", line=1)
     for command in (["verify", "last"], ["audit", "last"], ["sessions", "show", "last"]):
-        told = run_steno(*command)
-        assert told.status == 1
-        assert told.err.startswith("steno: session only: ")
+        output = run_steno(*command)
+        assert output.status == 1
+        assert output.err.startswith("steno: session only: ")
 
 
 def test_where_its_end_can_be_read_that_tells_when_a_damaged_session_was_written_to(
@@ -82,21 +82,21 @@ def test_where_its_end_can_be_read_that_tells_when_a_damaged_session_was_written
     with open_store(address) as store:
         store.open("resumed").append(ChatMessage.assistant("It goes on."))
     damage(address, "resumed", line=1)
-    told = run_steno("verify", "last", "--store", address)
-    assert told.status == 1
-    assert told.err.startswith("steno: session resumed: ")
+    output = run_steno("verify", "last", "--store", address)
+    assert output.status == 1
+    assert output.err.startswith("steno: session resumed: ")
 
 
 def test_who_verifies_hears_of_a_damaged_session_that_may_be_the_last(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
     keep(address, "older", "newer")
     damage(address, "older", line=1)
-    told = run_steno("verify", "last", "--store", address)
-    assert told.status == 1
-    assert told.out.startswith("intact  newer  ")
-    assert told.err.startswith("steno: session older: ")
-    assert told.err.endswith("; this session may be the last one\n")
+    output = run_steno("verify", "last", "--store", address)
+    assert output.status == 1
+    assert output.out.startswith("intact  newer  ")
+    assert output.err.startswith("steno: session older: ")
+    assert output.err.endswith("; this session may be the last one\n")
     shown = run_steno("sessions", "show", "last", "--store", address)
     assert shown.status == 0
     assert "session newer\n" in shown.out
-    assert shown.err == told.err
+    assert shown.err == output.err

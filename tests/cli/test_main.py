@@ -8,17 +8,17 @@ from tests.cli.program import run_steno
 
 
 def test_without_a_terminal_and_without_a_prompt_it_says_how_to_begin() -> None:
-    told = run_steno()
-    assert (told.status, told.out) == (2, "")
-    assert "say what to do, as in: steno -p" in told.err
-    assert "steno --help tells more" in told.err
+    output = run_steno()
+    assert (output.status, output.out) == (2, "")
+    assert "say what to do, as in: steno -p" in output.err
+    assert "steno --help tells more" in output.err
 
 
 def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
-    told = run_steno("--help")
-    assert (told.status, told.err) == (0, "")
+    output = run_steno("--help")
+    assert (output.status, output.err) == (0, "")
     for way in ('steno -p "PROMPT"', "steno -c", "steno --plain", "--model NAME"):
-        assert way in told.out
+        assert way in output.out
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
     ],
 )
 def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: str) -> None:
-    told = run_steno(name, "--json")
-    assert (told.status, told.out) == (2, "")
-    assert hint in told.err
+    output = run_steno(name, "--json")
+    assert (output.status, output.out) == (2, "")
+    assert hint in output.err
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
 def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
     arguments: list[str], command: str, line: str
 ) -> None:
-    told = run_steno(*arguments)
-    assert (told.status, told.out) == (2, "")
-    usage, rule = told.err.splitlines()
+    output = run_steno(*arguments)
+    assert (output.status, output.out) == (2, "")
+    usage, rule = output.err.splitlines()
     assert usage == f"usage: steno {command} ... (see 'steno {command} --help')"
     assert rule.startswith(f"steno: {line}")
 
 
 def test_what_looks_like_an_option_may_be_a_value() -> None:
-    told = run_steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
-    assert told.status == 0
+    output = run_steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
+    assert output.status == 0
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_what_looks_like_an_option_may_be_a_value() -> None:
 def test_a_value_that_the_settings_refuse_is_a_mistake_on_the_command_line(
     flag: list[str], rule: str
 ) -> None:
-    told = run_steno("-p", "x", "--model", "offline", *flag)
-    assert (told.status, told.out) == (2, "")
-    assert told.err.startswith(f"steno: {rule}")
-    assert told.err.count("\n") == 1
+    output = run_steno("-p", "x", "--model", "offline", *flag)
+    assert (output.status, output.out) == (2, "")
+    assert output.err.startswith(f"steno: {rule}")
+    assert output.err.count("\n") == 1
 
 
 def test_rules_about_tools_that_servers_bring_or_wildcards_stand_for_are_free() -> None:

@@ -59,8 +59,8 @@ def time(home: Path, project: Path) -> None:
     trust(home, project)
 
 
-def lines(told: ProgramOutput) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in told.out.splitlines()]
+def lines(output: ProgramOutput) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.out.splitlines()]
 
 
 # -- list ------------------------------------------------------------------------------------
@@ -68,9 +68,9 @@ def lines(told: ProgramOutput) -> list[dict[str, Any]]:
 
 def test_where_there_are_none_that_is_said() -> None:
     for command in (("list",), ("list", "--check"), ("tools",), ("resources",), ("prompts",)):
-        told = run_steno("mcp", *command)
-        assert (told.status, told.out) == (0, "")
-        assert told.err.startswith("steno: no MCP server is configured; ")
+        output = run_steno("mcp", *command)
+        assert (output.status, output.out) == (0, "")
+        assert output.err.startswith("steno: no MCP server is configured; ")
     assert run_steno("mcp", "list", "--json").out == ""
 
 
@@ -83,11 +83,11 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
         project, ready=row, off=row | {"disabled": True}, poor=row | {"env": {"A": "${B}"}}
     )
     trust(home, project, '[mcp_servers.web]\nurl = "https://ada:hush@x.example/mcp?key=hush"\n')
-    told = run_steno("mcp", "list", "--json")
+    output = run_steno("mcp", "list", "--json")
     own = str(home / ".config" / "steno" / "config.toml")
-    states = {line["name"]: (line["kind"], line["state"], line["from"]) for line in lines(told)}
-    assert told.status == 0
-    assert "hush" not in told.out + told.err
+    states = {line["name"]: (line["kind"], line["state"], line["from"]) for line in lines(output)}
+    assert output.status == 0
+    assert "hush" not in output.out + output.err
     assert states == {
         "off": ("stdio", "disabled", str(file)),
         "poor": ("stdio", "needs the variable B: set it in the environment", str(file)),
@@ -130,16 +130,16 @@ def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
 ) -> None:
     marker = project / "started"
     write(project, evil={"command": "touch", "args": [str(marker)]})
-    told = run_steno("mcp", "list", "--check", "--json")
-    assert [line["state"] for line in lines(told)] == ["not trusted"]
-    assert "servers not started: evil; if you trust this project, put" in told.err
+    output = run_steno("mcp", "list", "--check", "--json")
+    assert [line["state"] for line in lines(output)] == ["not trusted"]
+    assert "servers not started: evil; if you trust this project, put" in output.err
     for command in (["tools", "evil"], ["call", "evil", "x"], ["read", "evil", "x:y"]):
-        told = run_steno("mcp", *command)
-        assert told.status == 1
-        assert "steno: mcp evil: not trusted" in told.err
-    told = run_steno("mcp", "tools")
-    assert told.status == 1
-    assert told.err.endswith("no MCP server can be used; 'steno mcp list' says why\n")
+        output = run_steno("mcp", *command)
+        assert output.status == 1
+        assert "steno: mcp evil: not trusted" in output.err
+    output = run_steno("mcp", "tools")
+    assert output.status == 1
+    assert output.err.endswith("no MCP server can be used; 'steno mcp list' says why\n")
     assert not marker.exists()
 
 
@@ -148,8 +148,8 @@ def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, proj
     (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
     args = json.dumps(["-m", "mcp_server_time"])
     write_settings(home, f'[mcp_servers.time]\ncommand = "{sys.executable}"\nargs = {args}\n')
-    told = run_steno("mcp", "tools", "time", "--json")
-    assert [row["original_name"] for row in lines(told)] == ["convert_time", "get_current_time"]
+    output = run_steno("mcp", "tools", "time", "--json")
+    assert [row["original_name"] for row in lines(output)] == ["convert_time", "get_current_time"]
     assert not (project / "ran").exists()
 
 
@@ -163,9 +163,9 @@ def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> 
         quits=quits,
     )
     trust(home, project)
-    told = run_steno("mcp", "list", "--check", "--json")
-    by_name = {line["name"]: line for line in lines(told)}
-    assert told.status == 1
+    output = run_steno("mcp", "list", "--check", "--json")
+    by_name = {line["name"]: line for line in lines(output)}
+    assert output.status == 1
     assert (by_name["time"]["tools"], by_name["time"]["error"]) == (2, None)
     states = {name: line["state"] for name, line in by_name.items()}
     assert states == dict.fromkeys(("time", "everything"), "answers") | dict.fromkeys(
@@ -201,8 +201,8 @@ def test_secrets_are_never_printed(
         ["config", "show", "--json"],
         ["doctor", "--json", "--store", "memory:"],
     ):
-        told = run_steno(*command)
-        printed += told.out + told.err
+        output = run_steno(*command)
+        printed += output.out + output.err
     assert "env.API_KEY: take it from the environment" in printed
     assert "API_KEY': '***'" in printed
     assert "hush-hush" not in printed
@@ -215,10 +215,10 @@ def test_tools_are_listed_by_the_names_that_rules_know(home: Path, project: Path
     write(project, everything=row_of(everything_spec()))
     text = f'[mcp_servers.time]\ncommand = {json.dumps(time_spec().command)}\nreads = ["get_*"]\n'
     trust(home, project, f"{text}args = {json.dumps(time_spec().args)}\n")
-    told = run_steno("mcp", "tools", "--json")
-    by_name = {line["name"]: line for line in lines(told)}
+    output = run_steno("mcp", "tools", "--json")
+    by_name = {line["name"]: line for line in lines(output)}
     echo, time = by_name["mcp__everything__echo"], by_name["mcp__time__get_current_time"]
-    assert told.status == 0
+    assert output.status == 0
     assert (echo["server"], echo["original_name"]) == ("everything", "echo")
     assert (echo["capability"], time["capability"]) == ("execute", "read")
     rows = run_steno("mcp", "tools", "time").out.splitlines()
@@ -228,9 +228,9 @@ def test_tools_are_listed_by_the_names_that_rules_know(home: Path, project: Path
 
 
 def test_the_schema_of_a_tool_is_printed_by_either_name(time: None) -> None:
-    told = run_steno("mcp", "tools", "time", "--schema", "convert_time")
-    assert json.loads(told.out)["required"] == ["source_timezone", "time", "target_timezone"]
-    assert run_steno("mcp", "tools", "--schema", "mcp__time__convert_time").out == told.out
+    output = run_steno("mcp", "tools", "time", "--schema", "convert_time")
+    assert json.loads(output.out)["required"] == ["source_timezone", "time", "target_timezone"]
+    assert run_steno("mcp", "tools", "--schema", "mcp__time__convert_time").out == output.out
     missing = run_steno("mcp", "tools", "time", "--schema", "convert_tmie")
     assert missing.status == 1
     assert missing.err.endswith("do you mean convert_time?\n")
@@ -241,43 +241,43 @@ def test_one_server_that_fails_does_not_hide_the_tools_of_another(
 ) -> None:
     write(project, time=row_of(time_spec()), absent={"command": str(project / "none")})
     trust(home, project)
-    told = run_steno("mcp", "tools")
-    assert told.status == 0
-    assert "mcp__time__convert_time" in told.out
-    assert "steno: mcp absent: cannot be started" in told.err
+    output = run_steno("mcp", "tools")
+    assert output.status == 0
+    assert "mcp__time__convert_time" in output.out
+    assert "steno: mcp absent: cannot be started" in output.err
     assert run_steno("mcp", "tools", "absent").status == 1
 
 
 def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> None:
-    told = run_steno("mcp", "tools", "tiem")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith("mcp tiem: no server has this name; do you mean time?\n")
+    output = run_steno("mcp", "tools", "tiem")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith("mcp tiem: no server has this name; do you mean time?\n")
 
 
 # -- call ------------------------------------------------------------------------------------
 
 
 def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
-    words = ["source_timezone=UTC", "target_timezone=Asia/Tokyo", "time=12:00"]
-    told = run_steno("mcp", "call", "time", "convert_time", *words)
-    assert told.status == 0
-    assert json.loads(told.out)["time_difference"] == "+9.0h"
-    arguments = json.dumps(dict(word.split("=") for word in words))
-    told = run_steno("mcp", "call", "time", "mcp__time__convert_time", arguments, "--json")
-    [result] = lines(told)
-    assert (told.status, result["is_error"]) == (0, False)
+    pairs = ["source_timezone=UTC", "target_timezone=Asia/Tokyo", "time=12:00"]
+    output = run_steno("mcp", "call", "time", "convert_time", *pairs)
+    assert output.status == 0
+    assert json.loads(output.out)["time_difference"] == "+9.0h"
+    arguments = json.dumps(dict(pair.split("=") for pair in pairs))
+    output = run_steno("mcp", "call", "time", "mcp__time__convert_time", arguments, "--json")
+    [result] = lines(output)
+    assert (output.status, result["is_error"]) == (0, False)
     assert json.loads(result["content"][0]["text"])["time_difference"] == "+9.0h"
 
 
 def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> None:
-    told = run_steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
-    assert told.status == 1
-    assert "Nowhere/At-All" in told.out
-    assert "steno: the server says that it failed" in told.err
+    output = run_steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
+    assert output.status == 1
+    assert "Nowhere/At-All" in output.out
+    assert "steno: the server says that it failed" in output.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ([], "timezone"),
         (["timezone"], "write key=value for each, or one JSON object"),
@@ -287,16 +287,16 @@ def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> No
     ],
 )
 def test_arguments_that_do_not_fit_are_said_before_the_server_sees_them(
-    time: None, arguments: list[str], told: str
+    time: None, arguments: list[str], expected: str
 ) -> None:
     result = run_steno("mcp", "call", "time", "get_current_time", *arguments)
     assert (result.status, result.out) == (2, "")
-    assert told in result.err
+    assert expected in result.err
 
 
 def test_values_are_json_where_that_fits_and_else_text(everything: None) -> None:
-    told = run_steno("mcp", "call", "everything", "get-sum", "a=2", "b=40")
-    assert "42" in told.out
+    output = run_steno("mcp", "call", "everything", "get-sum", "a=2", "b=40")
+    assert "42" in output.out
     assert (
         "/a: expected number" in run_steno("mcp", "call", "everything", "get-sum", "a=x", "b=1").err
     )
@@ -305,24 +305,24 @@ def test_values_are_json_where_that_fits_and_else_text(everything: None) -> None
 
 def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
     evil = "\x1b[2J\u202egone\x07"
-    told = on_terminal(
+    output = on_terminal(
         *("mcp", "call", "everything", "echo", f"message={evil}"),
         environment={"NO_COLOR": "1", "TERM": "dumb"},
     )
-    assert told.status == 0
-    assert r"Echo: \x1b[2J\u202egone\x07" in told.out
-    assert not [one for one in ("\x1b[2J", "\u202e", "\x07") if one in told.out]
-    told = run_steno("mcp", "call", "everything", "echo", f"message={evil}", "--json")
-    assert lines(told)[0]["content"][0]["text"] == f"Echo: {evil}"
-    assert "\u202e" not in told.out
+    assert output.status == 0
+    assert r"Echo: \x1b[2J\u202egone\x07" in output.out
+    assert not [one for one in ("\x1b[2J", "\u202e", "\x07") if one in output.out]
+    output = run_steno("mcp", "call", "everything", "echo", f"message={evil}", "--json")
+    assert lines(output)[0]["content"][0]["text"] == f"Echo: {evil}"
+    assert "\u202e" not in output.out
 
 
 def test_what_is_no_text_is_named_and_there_in_json(everything: None) -> None:
-    told = run_steno("mcp", "call", "everything", "get-tiny-image")
-    assert told.status == 0
-    assert "steno: not shown: image image/png; --json has all of it" in told.err
-    told = run_steno("mcp", "call", "everything", "get-tiny-image", "--json")
-    assert "image" in [block["type"] for block in lines(told)[0]["content"]]
+    output = run_steno("mcp", "call", "everything", "get-tiny-image")
+    assert output.status == 0
+    assert "steno: not shown: image image/png; --json has all of it" in output.err
+    output = run_steno("mcp", "call", "everything", "get-tiny-image", "--json")
+    assert "image" in [block["type"] for block in lines(output)[0]["content"]]
 
 
 def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> None:
@@ -348,9 +348,9 @@ def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> Non
 
 def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
     command = ["mcp", "call", "everything", "trigger-long-running-operation"]
-    told = run_steno(*command, "duration=600", "--timeout", "0.5")
-    assert told.status == 1
-    assert (told.code, told.place) == ("server_timeout", "mcp everything")
+    output = run_steno(*command, "duration=600", "--timeout", "0.5")
+    assert output.status == 1
+    assert (output.code, output.place) == ("server_timeout", "mcp everything")
     assert run_steno(*command, "--timeout", "0").status == 2
 
 
@@ -358,19 +358,19 @@ def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=60)
     write(project, git=row_of(git_spec(project)))
     trust(home, project)
-    told = run_steno("mcp", "call", "git", "git_status", f"repo_path={project}")
-    assert told.status == 0
-    assert "note.txt" in told.out
+    output = run_steno("mcp", "call", "git", "git_status", f"repo_path={project}")
+    assert output.status == 0
+    assert "note.txt" in output.out
 
 
 # -- resources and prompts -------------------------------------------------------------------
 
 
 def test_resources_are_listed_with_templates(everything: None) -> None:
-    told = run_steno("mcp", "resources")
-    assert told.status == 0
-    assert FEATURES in told.out
-    [template] = [line for line in told.out.splitlines() if "dynamic/text" in line]
+    output = run_steno("mcp", "resources")
+    assert output.status == 0
+    assert FEATURES in output.out
+    [template] = [line for line in output.out.splitlines() if "dynamic/text" in line]
     assert template.endswith("(fill in what is in braces)")
     listed = lines(run_steno("mcp", "resources", "everything", "--json"))
     assert {"server": "everything", "uri": FEATURES}.items() <= {
@@ -429,30 +429,30 @@ def test_what_fails_is_told_below_the_table_where_both_go_to_one_place(
 
 
 def test_bytes_are_not_written_to_a_terminal(everything: None, project: Path) -> None:
-    told = on_terminal("mcp", "read", "everything", BLOB)
-    assert told.status == 1
-    assert "write them to a file with -o FILE" in told.out
+    output = on_terminal("mcp", "read", "everything", BLOB)
+    assert output.status == 1
+    assert "write them to a file with -o FILE" in output.out
     file = project / "blob"
     assert run_steno("mcp", "read", "everything", BLOB, "-o", file).status == 0
     assert file.read_bytes().startswith(b"Resource 1")
 
 
 def test_a_resource_that_there_is_not_is_an_error_of_its_server(everything: None) -> None:
-    told = run_steno("mcp", "read", "everything", "demo://nothing")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: mcp everything: ")
+    output = run_steno("mcp", "read", "everything", "demo://nothing")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: mcp everything: ")
 
 
 def test_a_template_has_to_be_filled_in_before_a_server_is_asked() -> None:
-    told = run_steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
-    assert (told.status, told.out) == (2, "")
-    assert told.err.endswith("put a value in the place of each name in braces: resourceId\n")
+    output = run_steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
+    assert (output.status, output.out) == (2, "")
+    assert output.err.endswith("put a value in the place of each name in braces: resourceId\n")
 
 
 def test_prompts_are_listed_as_they_are_called(everything: None) -> None:
-    told = run_steno("mcp", "prompts")
-    assert told.status == 0
-    assert "/everything:args-prompt city=… [state=…]" in told.out
+    output = run_steno("mcp", "prompts")
+    assert output.status == 0
+    assert "/everything:args-prompt city=… [state=…]" in output.out
     by_name = {line["name"]: line for line in lines(run_steno("mcp", "prompts", "--json"))}
     assert [one["name"] for one in by_name["args-prompt"]["arguments"]] == ["city", "state"]
 
@@ -463,16 +463,16 @@ def test_prompts_are_listed_as_they_are_called(everything: None) -> None:
 def test_help_has_examples_for_every_command() -> None:
     assert "steno mcp call time" in run_steno("mcp", "--help").out
     for command in ("list", "tools", "resources", "prompts", "read", "call"):
-        told = run_steno("mcp", command, "--help")
-        assert told.status == 0
-        assert f"example: steno mcp {command} " in told.out
+        output = run_steno("mcp", command, "--help")
+        assert output.status == 0
+        assert f"example: steno mcp {command} " in output.out
 
 
 def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"named": {"command": "sh"}}}))
-    told = run_steno("mcp", "list", "--json", "--mcp-config", file)
-    assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "configured")]
-    told = run_steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
-    assert (told.status, told.out) == (1, "")
-    assert told.code == "file_not_found"
+    output = run_steno("mcp", "list", "--json", "--mcp-config", file)
+    assert [(line["name"], line["state"]) for line in lines(output)] == [("named", "configured")]
+    output = run_steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
+    assert (output.status, output.out) == (1, "")
+    assert output.code == "file_not_found"

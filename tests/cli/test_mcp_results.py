@@ -38,41 +38,41 @@ def servers(tmp_path: Path) -> Path:
 
 
 def test_structured_content_that_no_text_says_is_printed(servers: Path) -> None:
-    told = run_steno("mcp", "call", "own", "environment", "--mcp-config", servers)
-    assert told.status == 0
-    assert "PATH" in json.loads(told.out)
+    output = run_steno("mcp", "call", "own", "environment", "--mcp-config", servers)
+    assert output.status == 0
+    assert "PATH" in json.loads(output.out)
 
 
 def test_structured_content_that_a_text_says_is_not_printed_again(servers: Path) -> None:
-    told = run_steno("mcp", "call", "own", "add", "a=1", "b=2", "--mcp-config", servers)
-    assert told == (0, "3\n", "")
+    output = run_steno("mcp", "call", "own", "add", "a=1", "b=2", "--mcp-config", servers)
+    assert output == (0, "3\n", "")
 
 
 def test_a_terminal_is_shown_nothing_of_a_resource_with_parts_it_cannot_show(
     servers: Path,
 ) -> None:
-    told = on_terminal("mcp", "read", "own", "own://mixed", "--mcp-config", str(servers))
-    assert told.status == 1
-    assert "own://mixed: holds 3 bytes" in told.out
-    assert "noted" not in told.out
+    output = on_terminal("mcp", "read", "own", "own://mixed", "--mcp-config", str(servers))
+    assert output.status == 1
+    assert "own://mixed: holds 3 bytes" in output.out
+    assert "noted" not in output.out
 
 
 def test_a_server_that_dies_and_tells_its_secrets_has_them_kept_by_us(
     home: Path, servers: Path
 ) -> None:
-    told = run_steno("mcp", "call", "own", "die", "--mcp-config", servers)
-    assert told.status == 1
-    assert "no database: ***" in told.err
-    assert PASSWORD not in told.err
+    output = run_steno("mcp", "call", "own", "die", "--mcp-config", servers)
+    assert output.status == 1
+    assert "no database: ***" in output.err
+    assert PASSWORD not in output.err
     with scripted_model(home, [Call("mcp__own__die", {})], "It is gone.") as model:
-        told = run_steno("-p", "Try it.", "--allow", "mcp__own__*", "--mcp-config", servers)
-    assert (told.status, told.out) == (0, "It is gone.\n")
+        output = run_steno("-p", "Try it.", "--allow", "mcp__own__*", "--mcp-config", servers)
+    assert (output.status, output.out) == (0, "It is gone.\n")
     assert "no database: ***" in str(model.seen[-1]["messages"])
-    assert PASSWORD not in told.err + str(model.seen)
+    assert PASSWORD not in output.err + str(model.seen)
     with open_store() as store:
         [session] = store.headers()
         messages = store.open(session.id).messages()
     [result] = [one for one in messages if isinstance(one, ToolResultMessage)]
     assert "no database: ***" in result.text
-    kept = [file for file in home.rglob("*") if file.is_file()]
-    assert [file for file in kept if PASSWORD.encode() in file.read_bytes()] == []
+    files = [file for file in home.rglob("*") if file.is_file()]
+    assert [file for file in files if PASSWORD.encode() in file.read_bytes()] == []

@@ -60,10 +60,10 @@ def vendors(home: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> Generat
         monkeypatch.delenv(variable, raising=False)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        closed_port = f"http://127.0.0.1:{taken.getsockname()[1]}"
         rows = [f'[providers.lab]\nlike = "vllm"\nbase_url = "{server}"']
         rows += [
-            f'[providers."{row.name}"]\nlike = "{row.name}"\nbase_url = "{nobody}"'
+            f'[providers."{row.name}"]\nlike = "{row.name}"\nbase_url = "{closed_port}"'
             for row in CATALOG.values()
             if not row.needs_key
         ]
@@ -74,10 +74,10 @@ def vendors(home: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> Generat
 
 
 def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
-    told = run_steno("models")
-    assert told.status == 0
-    assert told.err == ""
-    usable, others, default = told.out.split("\n\n")
+    output = run_steno("models")
+    assert output.status == 0
+    assert output.err == ""
+    usable, others, default = output.out.split("\n\n")
     rows = {line.split()[0]: line.split()[1:] for line in usable.splitlines()}
     assert rows["lab/qwen"] == ["32,768", "?", "?", "yes"]
     assert rows["embedded"] == ["8,192", "no", "no", "?", "SmolLM2-135M-Instruct.Q4_1"]
@@ -104,8 +104,8 @@ def test_the_model_that_is_said_to_be_used_is_the_one_that_is_found() -> None:
 def test_other_protocols_of_a_server_are_asked_by_name_and_the_help_says_so() -> None:
     assert "openai-responses" not in run_steno("models").out
     assert "no key; set OPENAI_API_KEY" in run_steno("models", "--provider", "openai-responses").out
-    told = " ".join(run_steno("models", "--help").out.split())
-    assert "--provider takes the others too, such as openai-responses." in told
+    output = " ".join(run_steno("models", "--help").out.split())
+    assert "--provider takes the others too, such as openai-responses." in output
 
 
 def configure(home: Path, more: str) -> None:
@@ -186,29 +186,29 @@ def test_a_run_asks_for_no_more_than_a_model_says_at_once_and_tells_so(home: Pat
     with run_vendor("Hello.", "Hello.") as lab:
         settings = f'model = "lab/tester"\n{lab.settings}max_output_tokens = 100\n'
         write_settings(home, settings)
-        told = [run_steno("-p", "x", "--max-tokens", asked) for asked in ("5000", "100")]
+        outputs = [run_steno("-p", "x", "--max-tokens", asked) for asked in ("5000", "100")]
     assert [request["max_tokens"] for request in lab.seen] == [100, 100]
     note = "steno: max_tokens: lab/tester says 100 at most, so no more is asked for"
-    assert [note in one.err.splitlines() for one in told] == [True, False]
+    assert [note in one.err.splitlines() for one in outputs] == [True, False]
 
 
 def test_names_from_a_server_cannot_touch_the_terminal() -> None:
-    told = run_steno("models", "--provider", "lab")
-    assert "\x1b" not in told.out
-    assert "lab/evil name" in told.out
+    output = run_steno("models", "--provider", "lab")
+    assert "\x1b" not in output.out
+    assert "lab/evil name" in output.out
 
 
 def test_one_provider_can_be_asked_about() -> None:
-    told = run_steno("models", "--provider", "embedded")
-    assert told.status == 0
-    assert len(told.out.splitlines()) == 2
+    output = run_steno("models", "--provider", "embedded")
+    assert output.status == 0
+    assert len(output.out.splitlines()) == 2
     assert run_steno("models", "--provider", "offline").out.count("offline/assistant") == 1
 
 
 def test_a_provider_that_cannot_be_used_is_a_failure_with_its_reason() -> None:
-    told = run_steno("models", "--provider", "anthropic")
-    assert told.status == 1
-    assert "no key; set ANTHROPIC_API_KEY" in told.out
+    output = run_steno("models", "--provider", "anthropic")
+    assert output.status == 1
+    assert "no key; set ANTHROPIC_API_KEY" in output.out
 
 
 def test_a_provider_is_named_once_where_it_lists_no_models(
@@ -221,20 +221,20 @@ def test_a_provider_is_named_once_where_it_lists_no_models(
     [_, row] = run_steno("models", "--provider", "lines").out.splitlines()
     assert row.split(maxsplit=1) == ["lines", reason]
     assert json.loads(run_steno("models", "--provider", "lines", "--json").out)["outcome"] == reason
-    told = run_steno("-p", "Hi", "--model", "lines")
-    assert told.err.startswith(f"steno: --model lines: {reason}")
+    output = run_steno("-p", "Hi", "--model", "lines")
+    assert output.err.startswith(f"steno: --model lines: {reason}")
 
 
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
-    told = run_steno("models", "--provider", "nobody")
-    assert (told.status, told.out) == (2, "")
-    assert (told.code, told.place) == ("provider_unknown", "--provider nobody")
+    output = run_steno("models", "--provider", "nobody")
+    assert (output.status, output.out) == (2, "")
+    assert (output.code, output.place) == ("provider_unknown", "--provider nobody")
     assert "do you mean ollama?" in run_steno("models", "--provider", "olama").err
 
 
 def test_programs_get_a_line_for_every_provider() -> None:
-    told = run_steno("models", "--json")
-    places = {place["provider"]: place for place in map(json.loads, told.out.splitlines())}
+    output = run_steno("models", "--json")
+    places = {place["provider"]: place for place in map(json.loads, output.out.splitlines())}
     assert places["lab"]["usable"] is True
     assert places["lab"]["default"] == "lab/qwen"
     assert places["lab"]["models"][0] == {

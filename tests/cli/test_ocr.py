@@ -40,10 +40,10 @@ def blank(tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("S2-25")
 def test_text_is_on_stdout_and_how_it_was_found_on_stderr(shot: Path) -> None:
-    told = run_steno("ocr", shot)
-    assert (told.status, told.out) == (0, f"{TEXT}\n")
+    output = run_steno("ocr", shot)
+    assert (output.status, output.out) == (0, f"{TEXT}\n")
     facts = r"confidence (0\.9\d|1\.00), language en, rapidocr 3[\d.]+, \d+\.\d s\n"
-    assert re.fullmatch(rf"steno: {re.escape(str(shot))}: {facts}", told.err)
+    assert re.fullmatch(rf"steno: {re.escape(str(shot))}: {facts}", output.err)
 
 
 def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
@@ -51,12 +51,12 @@ def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
 ) -> None:
     notes = tmp_path / "notes.png"
     notes.write_text("I am no image.")
-    told = run_steno(
+    output = run_steno(
         "ocr", tmp_path / "gone.png", notes, tmp_path, blank, "-", data=shot.read_bytes()
     )
-    assert told.status == 1
-    assert told.out == f"==> {blank} <==\n==> stdin <==\n{TEXT}\n"
-    gone, text, folder, empty, _ = told.err.splitlines()
+    assert output.status == 1
+    assert output.out == f"==> {blank} <==\n==> stdin <==\n{TEXT}\n"
+    gone, text, folder, empty, _ = output.err.splitlines()
     assert gone == f"steno: {tmp_path / 'gone.png'}: No such file or directory"
     assert text.startswith(f"steno: {notes}: is text, not an image that can be opened")
     assert folder == f"steno: {tmp_path}: Is a directory"
@@ -64,9 +64,9 @@ def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
 
 
 def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
-    told = run_steno("ocr", "--json", blank, tmp_path / "gone.png")
-    first, second = (json.loads(line) for line in told.out.splitlines())
-    assert told.status == 1
+    output = run_steno("ocr", "--json", blank, tmp_path / "gone.png")
+    first, second = (json.loads(line) for line in output.out.splitlines())
+    assert output.status == 1
     assert first.pop("duration_s") >= 0
     assert first.pop("engine").startswith("rapidocr 3.")
     assert first == {"file": str(blank), "text": "", "confidence": None, "language": None}
@@ -74,36 +74,36 @@ def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_unicode_is_told_in_escapes(tmp_path: Path) -> None:
-    told = run_steno("ocr", "--json", f"{tmp_path}/\udcff.png")
-    assert (told.status, json.loads(told.out)["file"]) == (1, f"{tmp_path}/\\udcff.png")
+    output = run_steno("ocr", "--json", f"{tmp_path}/\udcff.png")
+    assert (output.status, json.loads(output.out)["file"]) == (1, f"{tmp_path}/\\udcff.png")
 
 
 def test_tesseract_without_data_says_what_to_install(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = run_steno("ocr", "--engine", "tesseract", "--lang", "deu,eng", shot)
-    assert (told.status, told.out) == (1, "")
-    assert "Tesseract has no data for any language" in told.err
-    assert "apt install tesseract-ocr-eng" in told.err
+    output = run_steno("ocr", "--engine", "tesseract", "--lang", "deu,eng", shot)
+    assert (output.status, output.out) == (1, "")
+    assert "Tesseract has no data for any language" in output.err
+    assert "apt install tesseract-ocr-eng" in output.err
 
 
 def test_languages_without_data_are_left_to_the_other_engine(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = run_steno("ocr", "--lang", "deu,eng", shot)
-    assert (told.status, told.out) == (0, f"{TEXT}\n")
-    first, second = told.err.splitlines()
+    output = run_steno("ocr", "--lang", "deu,eng", shot)
+    assert (output.status, output.out) == (0, f"{TEXT}\n")
+    first, second = output.err.splitlines()
     assert first.startswith("steno: --lang: Tesseract is not installed with data for deu, eng;")
     assert "rapidocr 3." in second
 
 
 def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
-    told = run_process("ocr", tmp_path / "pipe.png")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.endswith("is a device, pipe or socket, not a file; - reads from stdin\n")
+    output = run_process("ocr", tmp_path / "pipe.png")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.endswith("is a device, pipe or socket, not a file; - reads from stdin\n")
 
 
 def test_ctrl_c_ends_it_in_the_middle_of_an_image(tmp_path: Path) -> None:
@@ -138,29 +138,29 @@ def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Pop
         os.close(main_end)
 
 
-def shows(terminal: int, words: str) -> bool:
+def shows(terminal: int, text: str) -> bool:
     """Wait until a terminal shows some words; it is written to every second."""
     shown = b""
-    while words.encode() not in shown and select.select([terminal], [], [], 20)[0]:
+    while text.encode() not in shown and select.select([terminal], [], [], 20)[0]:
         try:
             shown += os.read(terminal, 65_536)
         except OSError:  # the program has ended
             break
-    return words.encode() in shown
+    return text.encode() in shown
 
 
 def test_languages_are_not_for_every_engine(shot: Path) -> None:
-    told = run_steno("ocr", "--engine", "rapidocr", "--lang", "deu", shot)
-    assert (told.status, told.out) == (2, "")
-    assert (told.code, told.place) == ("option_not_for_engine", "--lang")
+    output = run_steno("ocr", "--engine", "rapidocr", "--lang", "deu", shot)
+    assert (output.status, output.out) == (2, "")
+    assert (output.code, output.place) == ("option_not_for_engine", "--lang")
 
 
 def test_without_an_engine_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidocr", None)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
-    told = run_steno("ocr", "gone.png")
-    assert told.status == 1
-    assert told.err.startswith("steno: OCR is not installed: pip install 'steno[ocr]'")
+    output = run_steno("ocr", "gone.png")
+    assert output.status == 1
+    assert output.err.startswith("steno: OCR is not installed: pip install 'steno[ocr]'")
 
 
 def test_without_pillow_the_error_names_the_extra(
@@ -168,6 +168,6 @@ def test_without_pillow_the_error_names_the_extra(
 ) -> None:
     for plugin in ("Bmp", "Gif", "Jpeg", "Png", "Tiff", "WebP"):
         monkeypatch.setitem(sys.modules, f"PIL.{plugin}ImagePlugin", None)
-    told = run_steno("ocr", shot)
-    assert told.status == 1
-    assert "pip install 'steno[images]'" in told.err
+    output = run_steno("ocr", shot)
+    assert output.status == 1
+    assert "pip install 'steno[images]'" in output.err

@@ -260,20 +260,20 @@ RULES = st.lists(
 
 
 @given(st.builds(StoredGrants, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
-def test_what_is_written_is_read_back(kept: StoredGrants) -> None:
-    text = format_grants(kept)
-    assert parse_grants(text.encode(), "here") == kept
+def test_what_is_written_is_read_back(grants: StoredGrants) -> None:
+    text = format_grants(grants)
+    assert parse_grants(text.encode(), "here") == grants
     assert all(line.isprintable() for line in text.split("\n"))
 
 
 @given(st.binary(max_size=40) | texts().map(str.encode))
 def test_any_bytes_are_grants_or_refused(data: bytes) -> None:
     try:
-        kept = parse_grants(data, "here")
+        grants = parse_grants(data, "here")
     except InvalidDocument:
         return
     assert set(tomllib.loads(data.decode())) <= {"user", "projects"}
-    assert all(is_rule(rule) for rule in kept.user)
+    assert all(is_rule(rule) for rule in grants.user)
 
 
 # -- commands ------------------------------------------------------------------------------------

@@ -40,10 +40,10 @@ def test_a_command_loads_only_what_it_needs(address: str) -> None:
 
 
 def test_all_commands_are_in_the_help() -> None:
-    told = run_steno("--help")
-    assert told.status == 0
+    output = run_steno("--help")
+    assert output.status == 0
     for command in ("sessions", "audit", "verify", "store", "decode", "convert"):
-        assert f"    {command}" in told.out
+        assert f"    {command}" in output.out
         assert run_steno(command, "--help").status == 0
 
 
@@ -52,9 +52,9 @@ def test_all_commands_are_in_the_help() -> None:
     ["list", "show", "tree", "search", "export", "import", "fork", "label", "redact", "rm"],
 )
 def test_every_command_explains_itself(action: str) -> None:
-    told = run_steno("sessions", action, "--help")
-    assert told.status == 0
-    assert "--store ADDRESS" in told.out
+    output = run_steno("sessions", action, "--help")
+    assert output.status == 0
+    assert "--store ADDRESS" in output.out
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_every_command_explains_itself(action: str) -> None:
     [["sessions", "show"], ["sessions", "burn"], ["session"], ["--shop"]],
 )
 def test_what_makes_no_sense_is_explained(arguments: list[str]) -> None:
-    told = run_steno(*arguments)
-    assert told.status == 2
-    assert told.err.startswith("usage: steno")
+    output = run_steno(*arguments)
+    assert output.status == 2
+    assert output.err.startswith("usage: steno")
 
 
 # -- signals and pipes ---------------------------------------------------------------------------
@@ -128,30 +128,30 @@ def test_a_reader_that_has_gone_is_no_error_to_talk_about(address: str, command:
     made.new([ChatMessage.user("word " * 200) for _ in range(300)], id="many")
     copy_to_store(made, address)
     line = f"{sys.executable} -m steno sessions {command} | head -n 1"
-    told = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
-    assert told.stderr == b""
-    assert told.stdout.count(b"\n") == 1
+    output = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
+    assert output.stderr == b""
+    assert output.stdout.count(b"\n") == 1
 
 
 def test_a_full_disk_is_told_once_and_leaves_nothing(address: str) -> None:
     store_sample_session(address)
     with Path("/dev/full").open("wb") as full:
-        told = subprocess.run(
+        output = subprocess.run(
             [*COMMAND, "sessions", "show", "talk"],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
             timeout=60,
         )
-    assert told.returncode == 1
-    assert told.stderr.decode() == (
+    assert output.returncode == 1
+    assert output.stderr.decode() == (
         "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
     )
 
 
 # -- where nothing may be written ----------------------------------------------------------------
 
-AS_NOBODY = """\
+AS_UNPRIVILEGED_USER = """\
 import locale, os, sys  # what is loaded late cannot be read by everybody
 import steno.cli.audit, steno.cli.sessions, steno.cli.store
 import steno.store.jsonl, steno.store.sqlite.store
@@ -180,9 +180,12 @@ def read_only(request: pytest.FixtureRequest) -> Iterator[str]:
                 path.chmod(0o755)
 
 
-def as_nobody(*arguments: str) -> tuple[int, str, str]:
+def as_unprivileged_user(*arguments: str) -> tuple[int, str, str]:
     ran = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, *arguments], capture_output=True, check=False, timeout=60
+        [sys.executable, "-c", AS_UNPRIVILEGED_USER, *arguments],
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     return ran.returncode, ran.stdout.decode(), ran.stderr.decode()
 
@@ -201,7 +204,7 @@ def as_nobody(*arguments: str) -> tuple[int, str, str]:
     ],
 )
 def test_a_read_only_store_can_be_looked_at(read_only: str, command: list[str]) -> None:
-    status, out, _ = as_nobody(*command, "--store", read_only)
+    status, out, _ = as_unprivileged_user(*command, "--store", read_only)
     assert status == 0
     assert out
 
@@ -217,7 +220,7 @@ def test_a_read_only_store_can_be_looked_at(read_only: str, command: list[str]) 
 )
 def test_a_read_only_store_is_left_alone(read_only: str, command: list[str]) -> None:
     before = run_process("sessions", "show", "talk", "--json", "--store", read_only)
-    status, out, err = as_nobody(*command, "--store", read_only)
+    status, out, err = as_unprivileged_user(*command, "--store", read_only)
     assert (status, out) == (1, "")
     assert err.startswith("steno: ")
     assert err.count("\n") == 1

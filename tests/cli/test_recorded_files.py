@@ -48,14 +48,14 @@ def test_headers_before_a_body_are_left_out(head: bytes) -> None:
 def test_headers_before_a_request_are_left_out() -> None:
     convert = ("convert", "--from", "openai_chat", "--to", "chat")
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: example.org\r\n\r\n"
-    told = run_steno(*convert, data=head + REQUEST)
-    assert (told.status, json.loads(told.out)) == (0, json.loads(REQUEST))
+    output = run_steno(*convert, data=head + REQUEST)
+    assert (output.status, json.loads(output.out)) == (0, json.loads(REQUEST))
 
 
 def test_headers_inside_of_a_body_stay() -> None:
     data = b'\n{"a":0,\nGET / HTTP/1.1\n\n' + ANSWER.removeprefix(b"{")
-    told = run_steno("decode", "--wire", "openai_chat", data=data)
-    assert (told.status, told.out) == (1, "")
+    output = run_steno("decode", "--wire", "openai_chat", data=data)
+    assert (output.status, output.out) == (1, "")
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -78,17 +78,17 @@ def test_headers_inside_of_a_body_stay() -> None:
 def test_what_has_to_be_unpacked_first_is_refused_with_how(
     reader: tuple[str, ...], data: bytes, advice: str
 ) -> None:
-    told = run_steno(*reader, data=data)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith(f"steno: input: {advice}")
-    assert told.err.count("\n") == 1
+    output = run_steno(*reader, data=data)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith(f"steno: input: {advice}")
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_what_never_ends_is_not_read_to_its_end(reader: tuple[str, ...]) -> None:
-    told = run_steno(*reader, "/dev/zero")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: input: more than 268,435,456 bytes; ")
+    output = run_steno(*reader, "/dev/zero")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: input: more than 268,435,456 bytes; ")
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -100,10 +100,10 @@ def test_a_place_that_cannot_be_read_is_named(reader: tuple[str, ...], tmp_path:
 
 
 def test_somebody_at_a_keyboard_is_told_what_is_waited_for() -> None:
-    told = on_terminal("decode", "--wire", "openai_chat", answer=ANSWER.decode() + "\n\x04")
-    assert told.status == 0
-    assert "steno: reading stdin; Ctrl-D ends it (to read a file, name it)\n" in told.out
-    assert '"text": "Hi"' in told.out
+    output = on_terminal("decode", "--wire", "openai_chat", answer=ANSWER.decode() + "\n\x04")
+    assert output.status == 0
+    assert "steno: reading stdin; Ctrl-D ends it (to read a file, name it)\n" in output.out
+    assert '"text": "Hi"' in output.out
 
 
 # -- several bodies, and none --------------------------------------------------------------------
@@ -126,28 +126,28 @@ ONE_OF = "; these are several values, one a line: give one: sed -n 1p FILE | ste
 def test_of_several_bodies_one_has_to_be_given(value: bytes, decode: str, convert: str) -> None:
     for end in (b"\n", b"\r\n", b"\n\n"):
         for reader, advice in zip(READERS, (decode, convert), strict=True):
-            told = run_steno(*reader, data=(value + end) * 3)
-            assert (told.status, told.out) == (1, "")
-            assert told.err.endswith(f"{ONE_OF}{advice}\n")
+            output = run_steno(*reader, data=(value + end) * 3)
+            assert (output.status, output.out) == (1, "")
+            assert output.err.endswith(f"{ONE_OF}{advice}\n")
 
 
 def test_of_several_bodies_of_another_wire_that_one_is_named() -> None:
-    told = run_steno("decode", "--wire", "gemini", data=ANSWER + b"\n" + ANSWER)
-    assert told.err.endswith(f"{ONE_OF}decode --wire openai_chat\n")
-    told = run_steno("decode", "--wire", "gemini", data=REQUEST + b"\n" + REQUEST)
-    assert told.err.endswith(f"{ONE_OF}convert --from WIRE --to WIRE\n")  # more than one reads it
+    output = run_steno("decode", "--wire", "gemini", data=ANSWER + b"\n" + ANSWER)
+    assert output.err.endswith(f"{ONE_OF}decode --wire openai_chat\n")
+    output = run_steno("decode", "--wire", "gemini", data=REQUEST + b"\n" + REQUEST)
+    assert output.err.endswith(f"{ONE_OF}convert --from WIRE --to WIRE\n")  # more than one reads it
 
 
 def test_pieces_of_one_answer_are_not_several() -> None:
     piece = b'{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello"}]}}]}\n'
-    told = run_steno("decode", "--wire", "gemini", data=piece * 2)
-    assert told.err.endswith("; this looks like a stream: try --stream\n")
-    told = run_steno("decode", "--wire", "gemini", data=LINES)
-    assert told.err.endswith(": try --wire ollama_chat --stream\n")
+    output = run_steno("decode", "--wire", "gemini", data=piece * 2)
+    assert output.err.endswith("; this looks like a stream: try --stream\n")
+    output = run_steno("decode", "--wire", "gemini", data=LINES)
+    assert output.err.endswith(": try --wire ollama_chat --stream\n")
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ({"detail": "Invalid API Key"}, "Invalid API Key"),
         ({"message": "Forbidden"}, "Forbidden"),
@@ -160,18 +160,18 @@ def test_pieces_of_one_answer_are_not_several() -> None:
 )
 @pytest.mark.parametrize("stream", [(), ("--stream",)])
 def test_an_error_in_no_shape_of_the_wire_is_told_in_its_own_words(
-    body: dict[str, object], words: str, stream: tuple[str, ...]
+    body: dict[str, object], message: str, stream: tuple[str, ...]
 ) -> None:
     for wire in ("openai_chat", "anthropic_messages", "gemini"):
-        told = run_steno("decode", "--wire", wire, *stream, data=json.dumps(body).encode())
-        assert (told.status, told.out) == (1, "")
-        assert told.err.endswith(f"; this looks like an error: {words}\n")
+        output = run_steno("decode", "--wire", wire, *stream, data=json.dumps(body).encode())
+        assert (output.status, output.out) == (1, "")
+        assert output.err.endswith(f"; this looks like an error: {message}\n")
 
 
 def test_what_does_not_complain_is_not_called_an_error() -> None:
     for body in (b'{"detail":null,"ok":true}', b'{"message":{"content":{}}}'):
-        told = run_steno("decode", "--wire", "openai_chat", data=body)
-        assert told.err == "steno: openai_chat: an answer has choices\n"
+        output = run_steno("decode", "--wire", "openai_chat", data=body)
+        assert output.err == "steno: openai_chat: an answer has choices\n"
 
 
 # -- test spread -----------------------------------------------------------------------------------
@@ -188,11 +188,11 @@ SPREAD_ANSWER = {
 
 @pytest.mark.parametrize("options", [[], ["--stream"]])
 def test_a_whole_answer_of_ollama_may_be_spread_over_many_lines(options: list[str]) -> None:
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "steno", "decode", "--wire", "ollama_chat", *options],
         input=json.dumps(SPREAD_ANSWER, indent=2).encode(),
         capture_output=True,
         check=True,
         timeout=60,
     )
-    assert json.loads(told.stdout)["content"] == [{"type": "text", "text": "Hi"}]
+    assert json.loads(output.stdout)["content"] == [{"type": "text", "text": "Hi"}]

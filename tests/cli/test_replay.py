@@ -64,18 +64,18 @@ def test_of_a_session_with_branches_the_active_one_is_replayed_which_is_said(add
     assert run_steno("replay", "last").out.splitlines()[-1] == (
         "2 entries of branch other; 9 in the session"
     )
-    told = run_steno("replay", "last", "--branch", "main")
-    assert told.out.splitlines()[-1] == "8 entries of branch main; 9 in the session"
+    output = run_steno("replay", "last", "--branch", "main")
+    assert output.out.splitlines()[-1] == "8 entries of branch main; 9 in the session"
 
 
 @pytest.mark.requirement("S1-11")
 def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
     store = made_session()
     copy_to_store(store, address)
-    told = run_steno("replay", "last")
+    output = run_steno("replay", "last")
     digest = store.verify("work").heads["main"]
-    assert (told.status, told.err) == (0, "")
-    assert told.out.splitlines() == [
+    assert (output.status, output.err) == (0, "")
+    assert output.out.splitlines() == [
         "same: 8 entries as recorded, 6 made again and 2 taken as they are",
         "2 turns, 2 calls",
         f"digest {digest}",
@@ -99,8 +99,8 @@ def test_every_branch_of_a_session_is_replayed(address: str) -> None:
     store_sample_session(address)
     for branch in ("main", "other"):
         assert run_steno("replay", "talk", "--branch", branch).status == 0
-    told = run_steno("replay", "talk", "--branch", "third")
-    assert (told.status, told.err) == (
+    output = run_steno("replay", "talk", "--branch", "third")
+    assert (output.status, output.err) == (
         1,
         "steno: branch: there is none of this name, but other, main\n",
     )
@@ -111,16 +111,18 @@ def test_what_was_taken_out_is_named(address: str) -> None:
     entry = store.open("work").entries()[2]
     store.redact("work", entry.id, actor="ada", reason="a secret")
     copy_to_store(store, address)
-    told = run_steno("replay", "work")
-    assert (told.status, told.out.startswith("same: 9 entries")) == (0, True)
-    assert told.err == ("steno: the content of 1 entry was taken out and cannot be replayed: #3\n")
+    output = run_steno("replay", "work")
+    assert (output.status, output.out.startswith("same: 9 entries")) == (0, True)
+    assert output.err == (
+        "steno: the content of 1 entry was taken out and cannot be replayed: #3\n"
+    )
 
 
 def test_options_for_another_model_need_one(address: str) -> None:
     copy_to_store(made_session(), address)
-    told = run_steno("replay", "work", "--yes")
-    assert told.status == 2
-    assert "need --model" in told.err
+    output = run_steno("replay", "work", "--yes")
+    assert output.status == 2
+    assert "need --model" in output.err
 
 
 # -- something else --------------------------------------------------------------------------
@@ -132,9 +134,9 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
     entries = store.open("work").entries()
     number = next(n for n, e in enumerate(entries, start=1) if e.decision == "executed")
     keep_forged(store, address, number, decision="failed\x1b[2J")
-    told = run_steno("replay", "work")
-    assert told.status == 1
-    lines = told.out.splitlines()
+    output = run_steno("replay", "work")
+    assert output.status == 1
+    lines = output.out.splitlines()
     assert lines[0].startswith(f"different: {number - 1} entries as recorded")
     assert lines[3:] == [
         f"#{number} ({entries[number - 1].id}) is not what comes out:",
@@ -154,11 +156,11 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
 def test_an_entry_that_is_not_that_of_its_digest_is_shown(address: str) -> None:
     store = made_session()
     keep_forged(store, address, 1, payload=ChatMessage.system("You break code."))
-    told = run_steno("replay", "work")
-    assert told.status == 1
-    assert "#1 (" in told.out
-    assert "is not what its digest was made of" in told.out
-    assert "steno verify" in told.out
+    output = run_steno("replay", "work")
+    assert output.status == 1
+    assert "#1 (" in output.out
+    assert "is not what its digest was made of" in output.out
+    assert "steno verify" in output.out
 
 
 # -- another model ---------------------------------------------------------------------------
@@ -170,11 +172,11 @@ def test_another_model_works_on_the_same_in_a_branch_of_its_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     copy_to_store(made_session(), address)
-    told = run_steno("replay", "work", "--model", "offline")
-    assert told.status == 0, told.err
-    assert "different: turn 1 is the first" in told.out
-    assert "→ read" in told.out
-    rows = {line.split("  ")[0]: line.split() for line in told.out.splitlines()}
+    output = run_steno("replay", "work", "--model", "offline")
+    assert output.status == 0, output.err
+    assert "different: turn 1 is the first" in output.out
+    assert "→ read" in output.out
+    rows = {line.split("  ")[0]: line.split() for line in output.out.splitlines()}
     assert rows["model"][1:] == ["lab/large", "offline/assistant"]
     assert rows["turns"][1] == "2"
     with open_store(address) as store:
@@ -210,8 +212,8 @@ def test_another_model_cannot_work_on_what_is_not_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     copy_to_store(made_session(), address)
-    told = run_steno("replay", "work", "--model", "offline", *arguments)
-    assert (told.status, ending[1] in told.err) == (ending[0], True)
+    output = run_steno("replay", "work", "--model", "offline", *arguments)
+    assert (output.status, ending[1] in output.err) == (ending[0], True)
     with open_store(address) as store:
         assert set(store.open("work").branches) == {"main"}
 
@@ -229,11 +231,11 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
     last = conversation.entries()[-1]
     conversation.label(last.id, "green")
     copy_to_store(store, address)
-    told = run_steno(
+    output = run_steno(
         "feedback", "work", last.id if name == "id" else name, "Reconsider: it is red."
     )
-    assert (told.status, told.out) == (0, "")
-    assert told.err == "steno: the model reads it with the next turn of branch main\n"
+    assert (output.status, output.out) == (0, "")
+    assert output.err == "steno: the model reads it with the next turn of branch main\n"
     with open_store(address) as opened:
         remark = opened.open("work").entries()[-1].payload
         assert remark == Feedback(target=last.id, text="Reconsider: it is red.")
@@ -258,18 +260,18 @@ def test_a_remark_that_nobody_could_read_is_refused(
     entry: str, text: str, problem: str, address: str
 ) -> None:
     copy_to_store(made_session(), address)
-    told = run_steno("feedback", "work", entry, text)
-    assert (told.status, problem in told.err) == (1, True)
+    output = run_steno("feedback", "work", entry, text)
+    assert (output.status, problem in output.err) == (1, True)
     with open_store(address) as store:
         assert len(store.open("work").entries()) == 8
 
 
 def test_a_remark_is_made_where_its_message_stands(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("feedback", "talk", "8", "Why?")
-    assert told.status == 1
-    told = run_steno("feedback", "talk", "11", "Why?", "--branch", "main")
-    assert "is not on branch main" in told.err
+    output = run_steno("feedback", "talk", "8", "Why?")
+    assert output.status == 1
+    output = run_steno("feedback", "talk", "11", "Why?", "--branch", "main")
+    assert "is not on branch main" in output.err
     assert run_steno("feedback", "talk", "11", "Why?", "--branch", "other").status == 0
     with open_store(address) as store:
         assert isinstance(store.open("talk").entries("other")[-1].payload, Feedback)
@@ -278,6 +280,6 @@ def test_a_remark_is_made_where_its_message_stands(address: str) -> None:
 def test_both_run_in_a_process_of_their_own(address: str) -> None:
     copy_to_store(made_session(), address)
     assert run_process("feedback", "work", "8", "Sure?").status == 0
-    told = run_process("replay", "work")
-    assert (told.status, told.err) == (0, "")
-    assert told.out.startswith("same: 9 entries")
+    output = run_process("replay", "work")
+    assert (output.status, output.err) == (0, "")
+    assert output.out.startswith("same: 9 entries")

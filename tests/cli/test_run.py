@@ -25,7 +25,7 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def said(home: Path, *arguments: str, data: bytes = b"") -> str:
+def sent_prompt(home: Path, *arguments: str, data: bytes = b"") -> str:
     """Return what a model hears."""
     with scripted_model(home, "Yes.") as model:
         assert run_steno(*arguments, data=data).status == 0
@@ -38,9 +38,9 @@ def said(home: Path, *arguments: str, data: bytes = b"") -> str:
 
 def test_the_answer_is_on_stdout_and_the_rest_on_stderr(home: Path) -> None:
     with scripted_model(home, ["It is ", "fine."]):
-        told = run_steno("-p", "How is it?")
-    assert (told.status, told.out) == (0, "It is fine.\n")
-    assert told.err.startswith("lab/tester · act mode · session ")
+        output = run_steno("-p", "How is it?")
+    assert (output.status, output.out) == (0, "It is fine.\n")
+    assert output.err.startswith("lab/tester · act mode · session ")
 
 
 def test_quiet_says_nothing_but_the_answer(home: Path) -> None:
@@ -49,31 +49,31 @@ def test_quiet_says_nothing_but_the_answer(home: Path) -> None:
 
 
 def test_the_prompt_comes_from_the_option_from_stdin_or_from_both(home: Path) -> None:
-    assert said(home, "-p", "Look.") == "Look."
-    assert said(home, "run", data=b"Look.\n") == "Look.\n"
-    assert said(home, "-p", "-", data=b"Look.\n") == "Look.\n"
-    assert said(home, "-p", "Review:", data="± a\n".encode()) == "Review:\n\n± a\n"
-    assert said(home, "-p", "Look.", data=b" \n") == "Look."
+    assert sent_prompt(home, "-p", "Look.") == "Look."
+    assert sent_prompt(home, "run", data=b"Look.\n") == "Look.\n"
+    assert sent_prompt(home, "-p", "-", data=b"Look.\n") == "Look.\n"
+    assert sent_prompt(home, "-p", "Review:", data="± a\n".encode()) == "Review:\n\n± a\n"
+    assert sent_prompt(home, "-p", "Look.", data=b" \n") == "Look."
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["-p", ""], ["-p", "  "], ["-p", "-"], ["-c"]])
 def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) -> None:
-    told = run_steno(*arguments)
-    assert (told.status, told.out) == (2, "")
-    assert "say what to do, as in: steno -p " in told.err
+    output = run_steno(*arguments)
+    assert (output.status, output.out) == (2, "")
+    assert "say what to do, as in: steno -p " in output.err
 
 
 def test_what_is_no_text_is_refused(home: Path) -> None:
-    told = run_steno("-p", "Look.", data=b"\xff\xfe")
-    assert told == (1, "", "steno: stdin: is not UTF-8 text\n")
+    output = run_steno("-p", "Look.", data=b"\xff\xfe")
+    assert output == (1, "", "steno: stdin: is not UTF-8 text\n")
     assert run_steno("-p", "\udcff") == (2, "", "steno: --prompt: is not UTF-8 text\n")
     assert files_below(home) == []
 
 
 def test_what_is_far_too_long_is_refused() -> None:
-    told = run_steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
-    assert told.status == 1
-    assert told.err == "steno: stdin: more than 10,485,760 bytes; name a file instead\n"
+    output = run_steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
+    assert output.status == 1
+    assert output.err == "steno: stdin: more than 10,485,760 bytes; name a file instead\n"
 
 
 # -- sessions ------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_a_session_is_kept_and_gone_on_with(home: Path) -> None:
         second = result_of(as_json("-c", "-p", "b"))
         third = result_of(as_json("-r", first["session"][:13], "-p", "c"))
     assert first["session"] == second["session"] == third["session"]
-    assert model.said_to_it() == ["system", *["user", "assistant"] * 2, "user"]
+    assert model.sent_roles() == ["system", *["user", "assistant"] * 2, "user"]
 
 
 def test_the_last_session_is_that_of_this_folder(
@@ -94,9 +94,9 @@ def test_the_last_session_is_that_of_this_folder(
     here = result_of(as_json("-p", "list files", *OFFLINE))["session"]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    told = as_json("-c", "-p", "list files", *OFFLINE)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: session: none was begun in this folder")
+    output = as_json("-c", "-p", "list files", *OFFLINE)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: session: none was begun in this folder")
     there = result_of(as_json("-p", "list files", *OFFLINE))["session"]
     monkeypatch.chdir(tmp_path / "project")
     assert result_of(as_json("-c", "-p", "list files", *OFFLINE))["session"] == here
@@ -110,9 +110,9 @@ def test_a_session_that_goes_on_elsewhere_is_told_so(
     run_steno("-p", "list files", *OFFLINE)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    told = run_steno("-r", "last", "-p", "list files", *OFFLINE)
-    assert told.status == 0
-    assert f"session: it was begun in {tmp_path}/project, and goes on in {tmp_path}" in told.err
+    output = run_steno("-r", "last", "-p", "list files", *OFFLINE)
+    assert output.status == 0
+    assert f"session: it was begun in {tmp_path}/project, and goes on in {tmp_path}" in output.err
 
 
 def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     assert run_steno("sessions", "show", bad, "--store", store).status == 1
-    told = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
-    assert result_of(told)["session"] == good
-    [passed_over] = [line for line in told.err.splitlines() if bad in line]
+    output = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
+    assert result_of(output)["session"] == good
+    [passed_over] = [line for line in output.err.splitlines() if bad in line]
     assert f"session {bad}: passed over, although it may be the latest" in passed_over
     assert "line 2" in passed_over
     assert passed_over.endswith(f"; `steno verify {bad}` looks at it")
-    assert good not in told.err
+    assert good not in output.err
 
 
 def test_where_every_session_of_the_folder_is_damaged_that_is_what_is_said(tmp_path: Path) -> None:
@@ -138,16 +138,16 @@ def test_where_every_session_of_the_folder_is_damaged_that_is_what_is_said(tmp_p
     (broken,) = (tmp_path / "kept").rglob("*.jsonl")
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
-    told = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
-    assert (told.status, told.out) == (1, "")
-    assert f"`steno verify {bad}` looks at it" in told.err
-    assert "session: none of this folder can be read; `steno verify --all` tells why" in told.err
+    output = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
+    assert (output.status, output.out) == (1, "")
+    assert f"`steno verify {bad}` looks at it" in output.err
+    assert "session: none of this folder can be read; `steno verify --all` tells why" in output.err
 
 
 def test_a_session_that_is_not_there_is_named_with_advice() -> None:
-    told = as_json("-r", "nope", "-p", "list files", *OFFLINE)
-    assert (told.status, told.out) == (1, "")
-    assert "session nope: there is none" in told.err
+    output = as_json("-r", "nope", "-p", "list files", *OFFLINE)
+    assert (output.status, output.out) == (1, "")
+    assert "session nope: there is none" in output.err
 
 
 def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
     assert [run["branch"] for run in (first, forked, named, on)] == [
         *("main", "fork-1", "idea", "idea"),
     ]
-    assert model.said_to_it(1) == ["system", "user", "assistant", "user"]
+    assert model.sent_roles(1) == ["system", "user", "assistant", "user"]
     with open_store() as store:
         conversation = store.open(first["session"])
         assert [message.text for message in conversation.messages("main")][1:] == ["a", "One."]
@@ -167,8 +167,8 @@ def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
 
 def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
     run_steno("-p", "list files", *OFFLINE)
-    told = run_steno("-c", "--fork", "main", "-p", "list files")
-    assert told == (1, "", "steno: --fork: there is a branch of this name; choose another\n")
+    output = run_steno("-c", "--fork", "main", "-p", "list files")
+    assert output == (1, "", "steno: --fork: there is a branch of this name; choose another\n")
 
 
 @pytest.mark.parametrize(
@@ -185,25 +185,25 @@ def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
     ],
 )
 def test_options_that_make_no_sense_are_refused(arguments: list[str], home: Path) -> None:
-    told = run_steno(*arguments)
-    assert (told.status, told.out) == (2, "")
-    assert told.err.startswith("usage: steno run")
+    output = run_steno(*arguments)
+    assert (output.status, output.out) == (2, "")
+    assert output.err.startswith("usage: steno run")
     assert files_below(home) == []
 
 
 def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> None:
     before = files_below(project)
-    told = run_process("-p", "read note.txt", *OFFLINE, "--no-session", "--output-format", "json")
-    assert told.status == 0
-    assert result_of(told)["session"] is None
+    output = run_process("-p", "read note.txt", *OFFLINE, "--no-session", "--output-format", "json")
+    assert output.status == 0
+    assert result_of(output)["session"] is None
     assert list(home.iterdir()) == []
     assert files_below(project) == before
 
 
 def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
-    told = as_json("-p", "x", "--model", "nobody/x")
-    assert (told.status, told.out) == (2, "")
-    assert told.err.startswith("steno: --model nobody/x: there is no vendor of this name")
+    output = as_json("-p", "x", "--model", "nobody/x")
+    assert (output.status, output.out) == (2, "")
+    assert output.err.startswith("steno: --model nobody/x: there is no vendor of this name")
     assert files_below(home) == []
 
 
@@ -246,9 +246,9 @@ def test_a_store_of_the_settings_that_is_not_there_yet_is_empty(home: Path) -> N
 def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('store = "sqlite:stolen.db"')
-    told = run_steno("-p", "list files", *OFFLINE)
-    assert told.status == 0
-    assert "project settings ignored: store" in told.err
+    output = run_steno("-p", "list files", *OFFLINE)
+    assert output.status == 0
+    assert "project settings ignored: store" in output.err
     assert run_steno("sessions", "list", "--json").out.count("\n") == 1
     assert not (project / "stolen.db").exists()
 
@@ -268,10 +268,10 @@ def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) 
     with scripted_model(home, "Hello."):
         run_steno("-p", "hello")
     write_settings(home, "")
-    told = run_steno("-c", "-p", "hello")
-    assert told.status == 1
-    assert told.err.startswith("steno: lab/tester, who spoke last: model: there is no vendor of")
-    assert told.err.endswith("; or choose by --model\n")
+    output = run_steno("-c", "-p", "hello")
+    assert output.status == 1
+    assert output.err.startswith("steno: lab/tester, who spoke last: model: there is no vendor of")
+    assert output.err.endswith("; or choose by --model\n")
     assert run_steno("-c", "-p", "list files", *OFFLINE).status == 0
 
 
@@ -301,12 +301,12 @@ def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> 
     with scripted_model(home, "Hello.", "Hello.") as model:
         assert "no model was named" not in run_steno("-p", "x").err
         write_settings(home, model.settings)
-        told = run_steno("-p", "x")
-    assert told.out == "Hello.\n"
-    assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in told.err
+        output = run_steno("-p", "x")
+    assert output.out == "Hello.\n"
+    assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in output.err
 
 
 def test_words_without_an_option_are_the_prompt_where_there_is_no_terminal() -> None:
-    told = run_steno("what is there?", "--model", "offline", "-q")
-    assert told.status == 0
-    assert "[offline assistant" in told.out
+    output = run_steno("what is there?", "--model", "offline", "-q")
+    assert output.status == 0
+    assert "[offline assistant" in output.out

@@ -28,8 +28,8 @@ def notes(project: Path) -> Path:
 @pytest.mark.requirement("S2-12", "S2-13")
 def test_the_model_reads_the_lines_that_a_prompt_points_at(home: Path, notes: Path) -> None:
     with scripted_model(home, "I see.") as model:
-        told = run_process("-p", "What is in @notes.md:1-2?")
-    assert (told.status, told.out) == (0, "I see.\n")
+        output = run_process("-p", "What is in @notes.md:1-2?")
+    assert (output.status, output.out) == (0, "I see.\n")
     assert last_text(model) == (
         "What is in @notes.md:1-2?\n\nnotes.md, lines 1 to 2 of 3:\n     1\tone\n     2\ttwo\n"
     )
@@ -46,10 +46,10 @@ def test_folders_patterns_and_names_with_blanks_are_opened_too(home: Path, proje
     (project / "to do.txt").write_text("rest\n", encoding="utf-8")
     with scripted_model(home, "I see.") as model:
         assert run_steno("-p", "See @src/, @src/*.py and @'to do.txt'.").status == 0
-    words = last_text(model)
-    assert "A = 1" in words
-    assert "B = 2" in words
-    assert "to do.txt, line 1 of 1:\n     1\trest\n" in words
+    text = last_text(model)
+    assert "A = 1" in text
+    assert "B = 2" in text
+    assert "to do.txt, line 1 of 1:\n     1\trest\n" in text
     assert [(row["kind"], row["name"]) for row in input_rows()] == [
         ("folder", "src"),
         ("pattern", "src/*.py"),
@@ -66,23 +66,23 @@ def test_nothing_is_sent_if_a_file_is_not_there_and_it_can_be_said_again(
     home: Path, notes: Path, project: Path
 ) -> None:
     with scripted_model(home, "Now I see.") as model:
-        told = run_process("-p", "Compare @notes.md and @note.md")
-        assert (told.status, told.out, model.seen) == (1, "", [])
-        assert told.err.splitlines()[-1] == (
+        output = run_process("-p", "Compare @notes.md and @note.md")
+        assert (output.status, output.out, model.seen) == (1, "", [])
+        assert output.err.splitlines()[-1] == (
             "steno: nothing was sent: 'note.md': there is no such file or folder; do you mean "
             "'notes.md'? (write \\@ if none is meant); -c --retry tries the same again, -c -p says something else"
         )
         (project / "note.md").write_text("four\n", encoding="utf-8")
-        told = run_steno("-c", "--retry")
-        assert (told.status, told.out) == (0, "Now I see.\n")
-        assert model.said_to_it() == ["system", "user"]
+        output = run_steno("-c", "--retry")
+        assert (output.status, output.out) == (0, "Now I see.\n")
+        assert model.sent_roles() == ["system", "user"]
         assert last_text(model).startswith(
             "Compare @notes.md and @note.md\n\nnotes.md, lines 1 to 3"
         )
         assert last_text(model).endswith("note.md, line 1 of 1:\n     1\tfour\n")
-        told = run_steno("-c", "--retry")
-        assert (told.status, told.out) == (2, "")
-        assert told.err == "steno: --retry: everything that was said last has been sent\n"
+        output = run_steno("-c", "--retry")
+        assert (output.status, output.out) == (2, "")
+        assert output.err == "steno: --retry: everything that was said last has been sent\n"
     assert [row["status"] for row in input_rows("--all")] == [
         "resolved",
         "failed",
@@ -98,23 +98,23 @@ def test_a_session_goes_on_behind_a_prompt_that_could_not_be_sent(home: Path) ->
         assert run_steno("-c", "-p", "See @gone.md").status == 1
         assert run_steno("-c", "-p", "Never mind.").status == 0
         assert [text for text in map(str, model.seen[-1]["messages"]) if "gone.md" in text] == []
-    assert model.said_to_it() == ["system", "user", "assistant", "user"]
+    assert model.sent_roles() == ["system", "user", "assistant", "user"]
     check_last_log()
 
 
 def test_without_a_session_nobody_is_told_how_to_go_on_with_it(home: Path) -> None:
     with scripted_model(home) as model:
-        told = run_steno("-p", "See @gone.md", "--no-session", "-q")
-    assert (told.status, told.out, model.seen) == (1, "", [])
+        output = run_steno("-p", "See @gone.md", "--no-session", "-q")
+    assert (output.status, output.out, model.seen) == (1, "", [])
     why = "'gone.md': there is no such file or folder (write \\@ if none is meant)"
-    assert told.err == f"steno: nothing was sent: {why}\n"
+    assert output.err == f"steno: nothing was sent: {why}\n"
 
 
 def test_a_session_that_was_named_is_named_to_go_on_with(home: Path) -> None:
     with scripted_model(home, "First."):
         run_steno("-p", "Begin.")
-        told = run_steno("-r", "last", "-p", "See @gone.md", "-q")
-    assert told.err.endswith(
+        output = run_steno("-r", "last", "-p", "See @gone.md", "-q")
+    assert output.err.endswith(
         "; -r last --retry tries the same again, -r last -p says something else\n"
     )
 
@@ -125,10 +125,10 @@ def test_what_a_rule_denies_is_not_read_whoever_points_at_it(
     home: Path, notes: Path, prompt: str
 ) -> None:
     with scripted_model(home) as model:
-        told = run_steno("-p", f"See {prompt}", "--deny", "read(notes.md)", "-q")
-    assert (told.status, model.seen) == (1, [])
-    assert "notes.md: permission denied (deny read(notes.md))" in told.err
-    assert "three" not in told.err
+        output = run_steno("-p", f"See {prompt}", "--deny", "read(notes.md)", "-q")
+    assert (output.status, model.seen) == (1, [])
+    assert "notes.md: permission denied (deny read(notes.md))" in output.err
+    assert "three" not in output.err
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_why_it_cannot_be_shown_is_said(home: Path, notes: Path, prompt: str, wh
     (home / "outside.md").write_text("secret\n", encoding="utf-8")
     (notes.parent / "link.md").symlink_to(home / "outside.md")
     with scripted_model(home) as model:
-        told = run_steno("-p", f"See {prompt}", "-q")
-    assert (told.status, told.out, model.seen) == (1, "", [])
-    assert told.err.startswith(f"steno: nothing was sent: {why}")
-    assert "secret" not in told.err
+        output = run_steno("-p", f"See {prompt}", "-q")
+    assert (output.status, output.out, model.seen) == (1, "", [])
+    assert output.err.startswith(f"steno: nothing was sent: {why}")
+    assert "secret" not in output.err
 
 
 # -- where it stands -----------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def test_why_it_cannot_be_shown_is_said(home: Path, notes: Path, prompt: str, wh
 
 def test_what_is_piped_in_points_at_nothing(home: Path, notes: Path) -> None:
     with scripted_model(home, "Fine.") as model:
-        told = run_process("-p", "Review this.", data=b"+see @notes.md and @gone.md\n")
-    assert told.status == 0
+        output = run_process("-p", "Review this.", data=b"+see @notes.md and @gone.md\n")
+    assert output.status == 0
     assert last_text(model) == "Review this.\n\n+see @notes.md and @gone.md\n"
     assert input_rows() == []
 
@@ -177,13 +177,13 @@ def test_a_file_that_has_changed_since_is_told_as_an_event_of_its_own(
     with scripted_model(home, "I see.", "Still."):
         run_steno("-p", "What is in @notes.md?")
         notes.write_text("other\n", encoding="utf-8")
-        told = run_steno("-c", "-p", "And now?", "--output-format", "stream-json")
-    assert (told.status, told.err) == (0, "")
+        output = run_steno("-c", "-p", "And now?", "--output-format", "stream-json")
+    assert (output.status, output.err) == (0, "")
     assert {
         "type": "notice",
         "code": "input",
         "text": "notes.md has changed since it was shown",
-    } in events_of(told)
+    } in events_of(output)
     with open_store() as store:
         [header] = store.headers()
-    assert header.id == events_of(told)[0]["session"]
+    assert header.id == events_of(output)[0]["session"]

@@ -47,8 +47,8 @@ def test_a_model_that_takes_images_gets_the_image_and_nothing_of_the_record(
     home: Path, mode: str
 ) -> None:
     with scripted_model(home, "Red.", settings=WITH_VISION) as model:
-        told = run_steno("-p", "Which colour?", "--image", "shapes.png", "--image-mode", mode)
-    assert (told.status, told.out) == (0, "Red.\n")
+        output = run_steno("-p", "Which colour?", "--image", "shapes.png", "--image-mode", mode)
+    assert (output.status, output.out) == (0, "Red.\n")
     assert model.seen[0]["messages"][-1]["content"] == [
         {"type": "text", "text": "Which colour?"},
         {"type": "image_url", "image_url": {"url": ADDRESS}},
@@ -84,9 +84,9 @@ def test_an_image_outside_the_folder_is_taken_from_where_a_person_says(
 def test_in_a_prompt_no_image_outside_the_folder_is_opened(home: Path, tmp_path: Path) -> None:
     (tmp_path / "shot.png").write_bytes(GRAPHIC)
     with scripted_model(home, settings=WITH_VISION) as model:
-        told = run_steno("-p", f"See @{tmp_path}/shot.png", "-q")
-    assert (told.status, model.seen) == (1, [])
-    assert "nothing was sent: " in told.err
+        output = run_steno("-p", f"See @{tmp_path}/shot.png", "-q")
+    assert (output.status, model.seen) == (1, [])
+    assert "nothing was sent: " in output.err
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_what_is_no_image_stops_it_before_anything_is_sent(
 ) -> None:
     (project / "empty.png").touch()
     with scripted_model(home, settings=WITH_VISION) as model:
-        told = run_steno("-p", "See.", "--image", name, "-q")
-    assert (told.status, told.out, model.seen) == (1, "", [])
-    assert told.err.startswith(why)
+        output = run_steno("-p", "See.", "--image", name, "-q")
+    assert (output.status, output.out, model.seen) == (1, "", [])
+    assert output.err.startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_outside_the_folder_what_is_no_image_is_not_even_kept(
         file.write(b"Hello world!"[:size])
         file.truncate(size)
     with scripted_model(home, settings=WITH_VISION) as model:
-        told = run_steno("-p", "See.", "--image", "../shot.png", "-q")
-    assert (told.status, told.out, model.seen) == (1, "", [])
-    assert told.err.startswith(f"steno: --image: ../shot.png {why}")
+        output = run_steno("-p", "See.", "--image", "../shot.png", "-q")
+    assert (output.status, output.out, model.seen) == (1, "", [])
+    assert output.err.startswith(f"steno: --image: ../shot.png {why}")
     assert run_steno("sessions", "list").out == ""
 
 
@@ -135,17 +135,17 @@ def test_outside_the_folder_what_is_no_image_is_not_even_kept(
 @pytest.mark.requirement("S2-27", "S2-29")
 def test_a_model_that_takes_no_images_reads_the_text_and_people_are_told(home: Path) -> None:
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
-        told = run_process(
+        output = run_process(
             *("-p", "When?", "--image", "words.png", "--output-format", "stream-json"),
         )
-    assert told.status == 0
+    assert output.status == 0
     assert last_images(model) == []
-    words = last_text(model)
-    assert words.startswith("When?\n\n[image words.png: text recognised by OCR, confidence ")
-    assert "language en. The system provides it" in words
-    assert f"nobody here has said it]\n{TEXT}\n[end of the image, mark " in words
-    assert "rapidocr" not in words
-    doing, done = notices(told)
+    text = last_text(model)
+    assert text.startswith("When?\n\n[image words.png: text recognised by OCR, confidence ")
+    assert "language en. The system provides it" in text
+    assert f"nobody here has said it]\n{TEXT}\n[end of the image, mark " in text
+    assert "rapidocr" not in text
+    doing, done = notices(output)
     assert doing == "recognising the text in words.png"
     assert done.startswith(
         "the model takes no images: the text in words.png was recognised instead, by rapidocr 3."
@@ -161,12 +161,12 @@ def test_a_model_that_takes_no_images_reads_the_text_and_people_are_told(home: P
 def test_a_server_that_refuses_an_image_gets_its_text_instead(home: Path) -> None:
     refusal = Fault(400, "this model cannot look at pictures")
     with scripted_model(home, refusal, "Friday.") as model:
-        told = run_steno("-p", "When?", "--image", "words.png")
-    assert (told.status, told.out) == (0, "Friday.\n")
+        output = run_steno("-p", "When?", "--image", "words.png")
+    assert (output.status, output.out) == (0, "Friday.\n")
     assert len(last_images(model, 0)) == 1
     assert last_images(model, 1) == []
     assert f"\n{TEXT}\n[end of the image, mark " in last_text(model, 1)
-    assert "! the model took no images: this model cannot look at pictures" in told.err
+    assert "! the model took no images: this model cannot look at pictures" in output.err
     first, second = resolutions()
     assert first.details is not None
     assert second.details is not None
@@ -184,13 +184,13 @@ def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_a
     shot = tmp_path / "shot.png"  # its bytes are on record only
     shot.write_bytes(encode_png(draw_text(TEXT)))
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
-        told = run_steno("-p", "When?", "--image", shot, "--image-mode", "vision", "-q")
-        assert (told.status, told.out, model.seen) == (1, "", [])
-        assert "the model takes no images; send it as text with mode ocr or auto" in told.err
-        assert "-c --retry tries the same again" in told.err
+        output = run_steno("-p", "When?", "--image", shot, "--image-mode", "vision", "-q")
+        assert (output.status, output.out, model.seen) == (1, "", [])
+        assert "the model takes no images; send it as text with mode ocr or auto" in output.err
+        assert "-c --retry tries the same again" in output.err
         shot.unlink()
-        told = run_steno("-c", "--retry", "--image-mode", "ocr")
-    assert (told.status, told.out) == (0, "Friday.\n")
+        output = run_steno("-c", "--retry", "--image-mode", "ocr")
+    assert (output.status, output.out) == (0, "Friday.\n")
     assert f"\n{TEXT}\n[end of the image, mark " in last_text(model)
     assert [row["status"] for row in input_rows("--all")] == ["failed", "resolved"]
     check_last_log()
@@ -198,9 +198,9 @@ def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_a
 
 def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path) -> None:
     with scripted_model(home, settings=f'ocr = "off"\n{WITHOUT_VISION}') as model:
-        told = run_steno("-p", "When?", "--image", "words.png", "-q")
-    assert (told.status, model.seen) == (1, [])
-    assert "words.png: the model takes no images, and there is nothing to recognise" in told.err
+        output = run_steno("-p", "When?", "--image", "words.png", "-q")
+    assert (output.status, model.seen) == (1, [])
+    assert "words.png: the model takes no images, and there is nothing to recognise" in output.err
 
 
 # -- from an address -----------------------------------------------------------------------------
@@ -208,23 +208,23 @@ def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path
 
 def test_nothing_is_fetched_that_nobody_has_allowed(home: Path) -> None:
     with image_at(GRAPHIC) as url, scripted_model(home, settings=WITH_VISION) as model:
-        told = run_steno("-p", "See.", "--image", url, "-q")
-        assert (told.status, told.out, model.seen) == (1, "", [])
-        assert "permission denied: this has to be approved, and nobody can be asked" in told.err
+        output = run_steno("-p", "See.", "--image", url, "-q")
+        assert (output.status, output.out, model.seen) == (1, "", [])
+        assert "permission denied: this has to be approved, and nobody can be asked" in output.err
         host = url.removesuffix("/charts/shot.png")
-        assert f"the rule fetch({host}/**) would allow it" in told.err
+        assert f"the rule fetch({host}/**) would allow it" in output.err
 
 
 @pytest.mark.parametrize("rule", ["http://127.0.0.1:*/**", "http://127.0.0.1:*/charts/*", "*"])
 def test_what_a_rule_allows_is_fetched(home: Path, rule: str) -> None:
     with image_at(GRAPHIC) as url, scripted_model(home, "Red.", settings=WITH_VISION) as model:
-        told = run_steno("-p", "See.", "--image", f"{url}?key=hush", "--allow", f"fetch({rule})")
-    assert (told.status, told.out) == (0, "Red.\n")
+        output = run_steno("-p", "See.", "--image", f"{url}?key=hush", "--allow", f"fetch({rule})")
+    assert (output.status, output.out) == (0, "Red.\n")
     assert last_images(model) == [ADDRESS]
     [row] = input_rows()
     assert (row["name"], row["how"]) == (url, "vision")
     assert row["details"]["allowed_by"] == f"allow fetch({rule})"
-    assert "hush" not in str(row) + told.err
+    assert "hush" not in str(row) + output.err
     check_last_log()
 
 
@@ -236,6 +236,6 @@ def test_an_address_that_a_rule_does_not_cover_is_not_fetched(home: Path) -> Non
 
 
 def test_an_image_in_the_home_of_nobody_is_an_error_like_any_other() -> None:
-    told = run_steno("-p", "See.", "--image", "~nobody-here-9/a.png", "--model", "offline")
-    assert told.status == 1
-    assert "--image: ~nobody-here-9/a.png is in no home folder there is" in told.err
+    output = run_steno("-p", "See.", "--image", "~nobody-here-9/a.png", "--model", "offline")
+    assert output.status == 1
+    assert "--image: ~nobody-here-9/a.png is in no home folder there is" in output.err

@@ -49,10 +49,10 @@ def everything(home: Path) -> ProgramOutput:
 
 
 def test_events_have_the_fields_that_the_guide_tells_of(home: Path) -> None:
-    told = everything(home)
-    assert told.status == 4
+    output = everything(home)
+    assert output.status == 4
     seen: dict[str, set[str]] = {}
-    for event in events_of(told):
+    for event in events_of(output):
         assert seen.setdefault(event["type"], set(event)) == set(event)
     assert seen == documented()
 
@@ -60,10 +60,10 @@ def test_events_have_the_fields_that_the_guide_tells_of(home: Path) -> None:
 def test_the_one_object_has_the_fields_that_the_guide_tells_of(home: Path) -> None:
     for answer in ("Fine.", Fault(401, "no")):
         with scripted_model(home, answer):
-            told = run_steno("-p", "x", "--output-format", "json")
-        assert told.out.count("\n") == 1
-        assert set(result_of(told)) == documented()["result"]
-        usage = result_of(told)["usage"]
+            output = run_steno("-p", "x", "--output-format", "json")
+        assert output.out.count("\n") == 1
+        assert set(result_of(output)) == documented()["result"]
+        usage = result_of(output)["usage"]
         assert all(f"`{name}`" in GUIDE.read_text(encoding="utf-8") for name in usage)
 
 
@@ -141,12 +141,12 @@ def test_the_result_says_what_it_took(home: Path) -> None:
 @pytest.mark.parametrize("format", ["json", "stream-json"])
 def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
     with scripted_model(home, Fault(401, "no such key")):
-        told = run_steno("-p", "x", "--output-format", format)
-    result = result_of(told)
-    assert told.status == 1
+        output = run_steno("-p", "x", "--output-format", format)
+    result = result_of(output)
+    assert output.status == 1
     assert (result["ending"], result["error"]) == ("failed", "AuthenticationFailed")
     assert "no such key" in result["reason"]
-    assert "steno: no such key" in told.err
+    assert "steno: no such key" in output.err
 
 
 @pytest.mark.parametrize("format", ["json", "stream-json"])
@@ -163,19 +163,19 @@ def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
 def test_what_is_wrong_before_it_begins_is_no_result(
     format: str, arguments: list[str], status: int
 ) -> None:
-    told = run_steno("-p", "x", "--output-format", format, *arguments)
-    assert (told.status, told.out) == (status, "")
-    assert told.err
+    output = run_steno("-p", "x", "--output-format", format, *arguments)
+    assert (output.status, output.out) == (status, "")
+    assert output.err
 
 
 def test_only_json_is_on_stdout_whatever_else_there_is_to_say(home: Path, project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('model = "evil/x"\n')
     (project / "AGENTS.md").write_bytes(b"\0")
-    told = everything(home)
-    assert all(json.loads(line) for line in told.out.splitlines())
-    assert "project settings ignored: model" in told.err
-    assert "AGENTS.md" in told.err
+    output = everything(home)
+    assert all(json.loads(line) for line in output.out.splitlines())
+    assert "project settings ignored: model" in output.err
+    assert "AGENTS.md" in output.err
 
 
 def test_json_is_utf_8_whatever_the_locale_is(home: Path) -> None:

@@ -71,8 +71,8 @@ def test_a_mode_of_the_command_line_lasts(home: Path) -> None:
 def test_another_folder_has_to_be_named(home: Path, tmp_path: Path) -> None:
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "note.txt").write_text("next door")
-    look = Call("read", {"path": str(tmp_path / "beside" / "note.txt")})
-    with scripted_model(home, [look], "a", [look], "b") as model:
+    read_call = Call("read", {"path": str(tmp_path / "beside" / "note.txt")})
+    with scripted_model(home, [read_call], "a", [read_call], "b") as model:
         run_steno("-p", "x")
         run_steno("-p", "x", "--add-dir", "../beside")
     results = [request["messages"][-1]["content"] for request in (model.seen[1], model.seen[3])]
@@ -81,9 +81,9 @@ def test_another_folder_has_to_be_named(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_rule_that_makes_no_sense_is_told_with_its_place() -> None:
-    told = run_steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
-    assert told.status == 2
-    assert told.err.startswith("steno: --allow[1]: rule: ")
+    output = run_steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
+    assert output.status == 2
+    assert output.err.startswith("steno: --allow[1]: rule: ")
 
 
 def test_a_folder_that_holds_all_others_is_warned_of(
@@ -93,47 +93,47 @@ def test_a_folder_that_holds_all_others_is_warned_of(
     assert warning not in run_steno("-p", "list files", *OFFLINE).err
     for folder in (home, home.parent, Path("/")):
         monkeypatch.chdir(folder)
-        told = run_steno("-p", "read note.txt", *OFFLINE, "--no-session")
-        assert told.status == 0
-        assert warning in told.err
+        output = run_steno("-p", "read note.txt", *OFFLINE, "--no-session")
+        assert output.status == 0
+        assert warning in output.err
 
 
 # -- limits and failures ---------------------------------------------------------------------------
 
 
 def test_a_limit_has_a_status_of_its_own_and_the_session_goes_on(home: Path) -> None:
-    look = [Call("read", {"path": "note.txt"})]
-    with scripted_model(home, look, "Forty-two.") as model:
-        told = as_json("-p", "x", "--max-turns", "1")
-        assert told.status == 4
-        assert (result_of(told)["ending"], result_of(told)["reason"]) == ("limit", "1 turns")
+    read_call = [Call("read", {"path": "note.txt"})]
+    with scripted_model(home, read_call, "Forty-two.") as model:
+        output = as_json("-p", "x", "--max-turns", "1")
+        assert output.status == 4
+        assert (result_of(output)["ending"], result_of(output)["reason"]) == ("limit", "1 turns")
         assert result_of(as_json("-c", "-p", "go on"))["text"] == "Forty-two."
-    assert model.said_to_it() == ["system", "user", "assistant", "tool", "user"]
+    assert model.sent_roles() == ["system", "user", "assistant", "tool", "user"]
 
 
 def test_a_limit_of_time_keeps_what_was_said(home: Path) -> None:
     never = Event()
     with scripted_model(home, ["Half of ", never], "The rest."):
-        told = as_json("-p", "x", "--max-seconds", "0.3")
-        assert told.status == 4
-        assert result_of(told)["reason"] == "0.3 seconds"
+        output = as_json("-p", "x", "--max-seconds", "0.3")
+        assert output.status == 4
+        assert result_of(output)["reason"] == "0.3 seconds"
         assert result_of(as_json("-c", "-p", "go on"))["text"] == "The rest."
         never.set()
 
 
 def test_a_cost_that_nobody_knows_is_no_limit_and_that_is_said(home: Path) -> None:
     with scripted_model(home, "Hello."):
-        told = run_steno("-p", "x", "--max-cost", "0.5")
-    assert told.status == 0
-    assert "max_cost: nobody knows the price of lab/tester" in told.err
+        output = run_steno("-p", "x", "--max-cost", "0.5")
+    assert output.status == 0
+    assert "max_cost: nobody knows the price of lab/tester" in output.err
 
 
 def test_a_model_that_fails_is_told_on_stderr_and_by_the_status(home: Path) -> None:
     with scripted_model(home, Fault(401, "no such key\x1b[2J"), "Better."):
-        told = run_steno("-p", "x")
-        assert (told.status, told.out) == (1, "")
-        assert "steno: no such key" in told.err
-        assert "\x1b" not in told.err
+        output = run_steno("-p", "x")
+        assert (output.status, output.out) == (1, "")
+        assert "steno: no such key" in output.err
+        assert "\x1b" not in output.err
         assert run_steno("-c", "-p", "again").out == "Better.\n"
 
 
@@ -148,7 +148,7 @@ def test_traces_can_be_wanted(home: Path, setting: str) -> None:
 @pytest.mark.parametrize("text", ["max_turns = 0", "nonsense", 'mdoel = "x"'])
 def test_broken_settings_are_an_error_in_one_line(home: Path, text: str) -> None:
     file = write_settings(home, text)
-    told = run_steno("-p", "x", *OFFLINE)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith(f"steno: {file}: ")
-    assert told.err.count("\n") == 1
+    output = run_steno("-p", "x", *OFFLINE)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith(f"steno: {file}: ")
+    assert output.err.count("\n") == 1

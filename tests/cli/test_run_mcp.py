@@ -60,8 +60,8 @@ def test_a_model_calls_a_tool_of_a_server_that_a_trusted_project_names(
     write_servers(project / ".mcp.json", time_spec())
     call = Call(TIME, {"timezone": "UTC"})
     with scripted_model(home, [call], "Noon.", settings=trust_settings(project)) as model:
-        told = run_steno("-p", "How late is it?", "--allow", TIME)
-    assert (told.status, told.out) == (0, "Noon.\n")
+        output = run_steno("-p", "How late is it?", "--allow", TIME)
+    assert (output.status, output.out) == (0, "Noon.\n")
     assert offered(model) == {TIME, "mcp__time__convert_time"}
     [result] = results()
     assert (result.outcome, result.tool_name) == (Outcome.OK, TIME)
@@ -77,8 +77,8 @@ def test_a_call_that_no_rule_allows_is_denied_and_no_server_need_be_started(
     write_servers(tmp_path / "servers.json", time_spec())
     call = Call(TIME, {"timezone": "UTC"})
     with scripted_model(home, [call], "I may not.", "There are none.") as model:
-        told = run_steno("-p", "How late is it?", "--mcp-config", tmp_path / "servers.json")
-        assert told.status == 0
+        output = run_steno("-p", "How late is it?", "--mcp-config", tmp_path / "servers.json")
+        assert output.status == 0
         assert [result.outcome for result in results()] == [Outcome.DENIED]
         assert run_steno("-p", "How late is it?", "--no-mcp").status == 0
         assert offered(model) == set()
@@ -91,10 +91,10 @@ def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
     evil = McpServerSpec(name="evil", command="touch", args=(str(marker),))
     write_servers(project / ".mcp.json", evil)
     with scripted_model(home, "There are none.") as model:
-        told = run_steno("-p", "Which tools?")
-    assert told.status == 0
+        output = run_steno("-p", "Which tools?")
+    assert output.status == 0
     assert offered(model) == set()
-    [note] = [line for line in told.err.splitlines() if "evil" in line]
+    [note] = [line for line in output.err.splitlines() if "evil" in line]
     assert note.startswith(f"steno: {project}/.mcp.json: servers not started: evil; if you trust")
     assert not marker.exists()
 
@@ -105,9 +105,9 @@ def test_a_server_that_cannot_be_started_keeps_nobody_from_working(
     file = tmp_path / "servers.json"
     file.write_text('{"mcpServers": {"absent": {"command": "./no-such-program"}}}')
     with scripted_model(home, "Fine."):
-        told = run_steno("-p", "How is it?", "--mcp-config", file)
-    assert (told.status, told.out) == (0, "Fine.\n")
-    assert "steno: mcp absent: cannot be started: " in told.err
+        output = run_steno("-p", "How is it?", "--mcp-config", file)
+    assert (output.status, output.out) == (0, "Fine.\n")
+    assert "steno: mcp absent: cannot be started: " in output.err
 
 
 def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on(
@@ -126,8 +126,8 @@ def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on
         process.until("output")  # it says that it waits
         [number] = [result.text for result in results()]
         os.kill(int(number), signal.SIGKILL)
-        told = process.end()
-    assert told.status == 0
+        output = process.end()
+    assert output.status == 0
     assert [result.outcome for result in results()] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
     assert "mcp own: the server went away in the middle of a call" in results()[1].text
     assert model.seen[-1]["messages"][-1]["content"] == "42"
@@ -141,17 +141,17 @@ def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on
 def test_prompts_and_resources_of_a_server_reach_the_model(home: Path, project: Path) -> None:
     write_servers(project / ".mcp.json", everything_spec())
     with scripted_model(home, "Rain.", "A list.", settings=trust_settings(project)) as model:
-        told = run_steno("-p", "/everything:args-prompt city=Berlin", data=b"In one word.\n")
-        assert (told.status, told.out) == (0, "Rain.\n")
+        output = run_steno("-p", "/everything:args-prompt city=Berlin", data=b"In one word.\n")
+        assert (output.status, output.out) == (0, "Rain.\n")
         assert last_text(model).startswith("What's weather in Berlin?")
         assert last_text(model).endswith("In one word.\n")
-        told = run_steno(
+        output = run_steno(
             "-c", "-p", f"Sum up @everything:{FEATURES}", "--output-format", "stream-json"
         )
-        assert told.status == 0
-    words = last_text(model)
-    assert words.startswith(f"Sum up @everything:{FEATURES}\n\n[resource {FEATURES} of the MCP")
-    assert "# Everything Server - Features" in words
+        assert output.status == 0
+    text = last_text(model)
+    assert text.startswith(f"Sum up @everything:{FEATURES}\n\n[resource {FEATURES} of the MCP")
+    assert "# Everything Server - Features" in text
     [row] = input_rows()
     assert (row["kind"], row["name"]) == ("resource", f"everything:{FEATURES}")
     assert (row["how"], row["since"]) == ("read", "fresh")
@@ -173,17 +173,17 @@ def test_what_a_server_does_not_have_is_said_and_nothing_is_sent(
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())
     with scripted_model(home, settings=trust_settings(project)) as model:
-        told = run_steno("-p", prompt, "-q")
-    assert (told.status, told.out, model.seen) == (1, "", [])
-    assert why in told.err
+        output = run_steno("-p", prompt, "-q")
+    assert (output.status, output.out, model.seen) == (1, "", [])
+    assert why in output.err
 
 
 def test_a_resource_that_a_rule_denies_is_not_read(home: Path, project: Path) -> None:
     write_servers(project / ".mcp.json", own_spec())
     with scripted_model(home, settings=trust_settings(project)) as model:
-        told = run_steno("-p", "See @own:demo://x/y", "--deny", "mcp__own(demo://x/**)", "-q")
-    assert (told.status, model.seen) == (1, [])
-    assert "permission denied (deny mcp__own(demo://x/**))" in told.err
+        output = run_steno("-p", "See @own:demo://x/y", "--deny", "mcp__own(demo://x/**)", "-q")
+    assert (output.status, model.seen) == (1, [])
+    assert "permission denied (deny mcp__own(demo://x/**))" in output.err
 
 
 def test_a_prompt_of_a_server_is_recorded_with_the_command_that_stands_for_it(
@@ -208,43 +208,43 @@ def test_a_prompt_of_a_server_that_is_tried_again_is_recorded_with_its_command(
         assert run_steno("-p", command, "--image", "shapes.png").status == 1
         image.write_bytes(encode_image(red_image()))
         # What is set on the way is no reason to have nothing to say again.
-        told = run_steno("-c", "--retry", "--mode", "plan")
-        assert (told.status, told.out) == (0, "Rain.\n")
+        output = run_steno("-c", "--retry", "--mode", "plan")
+        assert (output.status, output.out) == (0, "Rain.\n")
     with open_store() as store:
         [header] = store.headers()
         entries = store.open(header.id).entries()
-    [said] = [entry for entry in entries if isinstance(entry.payload, UserMessage)]
-    assert (said.audit or {})["origin"] == command
+    [entry_of_prompt] = [entry for entry in entries if isinstance(entry.payload, UserMessage)]
+    assert (entry_of_prompt.audit or {})["origin"] == command
     check_last_log()
 
 
 def test_a_command_of_no_server_is_said_as_it_is_and_told_of(home: Path) -> None:
     with scripted_model(home, "Fine.") as model:
-        told = run_steno("-p", "/nobody:greet name=Ada")
-    assert told.status == 0
+        output = run_steno("-p", "/nobody:greet name=Ada")
+    assert output.status == 0
     assert last_text(model).endswith("/nobody:greet name=Ada")
-    assert "/nobody:greet: there is no server of this name; left as text" in told.err
+    assert "/nobody:greet: there is no server of this name; left as text" in output.err
 
 
 def test_a_server_as_a_whole_can_be_denied(home: Path, project: Path) -> None:
     write_servers(project / ".mcp.json", time_spec())
     asked = Call("mcp__time__get_current_time", {"timezone": "UTC"})
     with scripted_model(home, [asked], "Well.", settings=trust_settings(project)):
-        told = run_steno("-p", "When?", "--deny", "mcp__time", "--yes", "--output-format", "json")
-    (denied,) = result_of(told)["denied"]
+        output = run_steno("-p", "When?", "--deny", "mcp__time", "--yes", "--output-format", "json")
+    (denied,) = result_of(output)["denied"]
     assert "the rule mcp__time forbids this" in denied["reason"]
 
 
 def test_rules_about_what_no_server_has_are_told_of(home: Path, project: Path) -> None:
     write_servers(project / ".mcp.json", time_spec())
     with scripted_model(home, "Well.", settings=trust_settings(project)):
-        told = run_steno(
+        output = run_steno(
             *("-p", "When?", "--deny", "mcp__tme__get_current_time"),
             *("--deny", "mcp__time__get_time", "--allow", "mcp__time__get_*"),
         )
     assert (
         "rule mcp__tme__get_current_time: there is no such MCP server; do you mean time?"
-        in told.err
+        in output.err
     )
-    assert "rule mcp__time__get_time: there is no such tool" in told.err
-    assert "mcp__time__get_*" not in told.err
+    assert "rule mcp__time__get_time: there is no such tool" in output.err
+    assert "mcp__time__get_*" not in output.err

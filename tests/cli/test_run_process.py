@@ -56,9 +56,9 @@ def test_a_signal_while_the_model_speaks_keeps_what_it_said(
         with start_program("-p", "x") as process:
             process.until("text")
             process.process.send_signal(number)
-            told = process.end()
-        result = result_of(told)
-        assert (told.status, told.err) == (status, "")
+            output = process.end()
+        result = result_of(output)
+        assert (output.status, output.err) == (status, "")
         assert (result["ending"], result["text"]) == ("interrupted", "Half of ")
         with open_store() as store:
             partial = store.open(result["session"]).messages()[-1]
@@ -67,7 +67,7 @@ def test_a_signal_while_the_model_speaks_keeps_what_it_said(
         assert is_in_order(result["session"])
         assert result_of(go_on())["text"] == "The rest."
         never.set()
-    assert model.said_to_it()[-1] == "user"
+    assert model.sent_roles()[-1] == "user"
 
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS.items())
@@ -81,10 +81,10 @@ def test_a_signal_while_a_tool_runs_ends_what_it_started(
             process.until("output")
             assert becomes_true(lambda: is_running(nap))
             process.process.send_signal(number)
-            told = process.end()
-        assert told.status == status
+            output = process.end()
+        assert output.status == status
         assert becomes_true(lambda: not is_running(nap))
-        session = result_of(told)["session"]
+        session = result_of(output)["session"]
         with open_store() as store:
             (answer,) = store.open(session).messages()[-1:]
         assert isinstance(answer, ToolResultMessage)
@@ -100,10 +100,10 @@ def test_a_second_signal_does_not_harm_the_session(home: Path) -> None:
             process.until("text")
             for _ in range(2):
                 process.process.send_signal(signal.SIGTERM)
-            told = process.end()
-        assert told.status == 143
-        assert result_of(told)["ending"] == "interrupted"
-        assert is_in_order(result_of(told)["session"])
+            output = process.end()
+        assert output.status == 143
+        assert result_of(output)["ending"] == "interrupted"
+        assert is_in_order(result_of(output)["session"])
         assert result_of(go_on())["text"] == "The rest."
         never.set()
 
@@ -180,7 +180,7 @@ def test_a_run_that_was_killed_while_a_tool_ran_goes_on_and_runs_nothing_twice(
             process.process.kill()
         assert becomes_true(lambda: not is_running(nap))
         assert result_of(go_on())["text"] == "I see."
-    (answer,) = [said for said in model.seen[-1]["messages"] if said["role"] == "tool"]
+    (answer,) = [texts for texts in model.seen[-1]["messages"] if texts["role"] == "tool"]
     assert "look before you repeat it" in answer["content"]
     assert (project / "log").read_text() == "once\n"
 
@@ -197,20 +197,20 @@ def test_two_at_once_on_a_session_lose_nothing(home: Path) -> None:
             quick = go_on()
             assert result_of(quick)["text"] == "Three."
             go.set()
-            told = slow.end()
-        assert told.status == 1
-        assert told.err == (
+            output = slow.end()
+        assert output.status == 1
+        assert output.err == (
             "steno: session: another program has gone on with it meanwhile, and what it said is "
             "kept; go on behind it with -c, or beside it with --fork\n"
         )
-        result = result_of(told)
+        result = result_of(output)
         assert (result["ending"], result["error"]) == ("failed", "Conflict")
         assert result["text"] == "Two."  # what could not be recorded can be read
         assert is_in_order(session)
         assert result_of(go_on())["text"] == "Four."
     with open_store() as store:
-        said = [message.text for message in store.open(session).messages()]
-    assert said[1:] == ["a", "One.", "b", "go on", "Three.", "go on", "Four."]
+        texts = [message.text for message in store.open(session).messages()]
+    assert texts[1:] == ["a", "One.", "b", "go on", "Three.", "go on", "Four."]
 
 
 # -- pipes -----------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_lines_are_there_as_soon_as_something_happens(home: Path) -> None:
 @pytest.mark.parametrize("format", ["text", "json", "stream-json"])
 def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, format: str) -> None:
     with scripted_model(home, "Hello."), Path("/dev/full").open("wb") as full:
-        told = subprocess.run(
+        output = subprocess.run(
             [*COMMAND, "-p", "x", "-q", "--output-format", format],
             stdin=subprocess.DEVNULL,
             stdout=full,
@@ -252,8 +252,8 @@ def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, fo
             check=False,
             timeout=60,
         )
-    assert told.returncode == 1
-    assert told.stderr.decode() == (
+    assert output.returncode == 1
+    assert output.stderr.decode() == (
         "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
     )
 
@@ -261,9 +261,9 @@ def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, fo
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_ends_that_are_closed_do_no_harm(closed: str) -> None:
     line = f"{sys.executable} -m steno -p 'read note.txt' --model offline {closed}"
-    told = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
-    assert told.returncode == 0
-    assert b"Traceback" not in told.stderr
+    output = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
+    assert output.returncode == 0
+    assert b"Traceback" not in output.stderr
     assert run_steno("sessions", "show", "last").status == 0
 
 
@@ -288,22 +288,22 @@ def test_stdin_that_does_not_end_is_told_of() -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> None:
-    told = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: ")
-    assert told.err.endswith("; --no-session does without a store\n")
-    assert told.err.count("\n") == 1
+    output = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith("steno: ")
+    assert output.err.endswith("; --no-session does without a store\n")
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("home", ["/proc", ""])
 def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
     arguments = ("-p", "read note.txt", *OFFLINE)
-    kept = run_process(*arguments, HOME=home)
-    assert (kept.status, kept.out) == (1, "")
-    assert kept.err.count("\n") == 1
-    told = run_process(*arguments, "--no-session", HOME=home)
-    assert told.status == 0
-    assert "forty-two" in told.out
+    output = run_process(*arguments, HOME=home)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.count("\n") == 1
+    output = run_process(*arguments, "--no-session", HOME=home)
+    assert output.status == 0
+    assert "forty-two" in output.out
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
@@ -311,11 +311,11 @@ def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
 def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
     home: Path, tmp_path: Path, kind: str, format: str
 ) -> None:
-    store = f"{kind}:{tmp_path / 'kept'}"
+    store = f"{kind}:{tmp_path / 'output'}"
     with scripted_model(home, "One.", "x" * 3_000_000, "Three."):
         first = run_process("-p", "a", "--store", store, "--output-format", format)
         assert first.status == 0
-        told = subprocess.run(
+        output = subprocess.run(
             [*COMMAND, "-c", "-p", "b", "--store", store, "--output-format", format, "-q"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -323,10 +323,10 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
             timeout=60,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
         )
-        assert told.returncode == 1
-        assert told.stderr.startswith(b"steno: ")
-        assert told.stderr.count(b"\n") == 1
-        result = result_of(ProgramOutput(1, told.stdout.decode(), ""))
+        assert output.returncode == 1
+        assert output.stderr.startswith(b"steno: ")
+        assert output.stderr.count(b"\n") == 1
+        result = result_of(ProgramOutput(1, output.stdout.decode(), ""))
         assert (result["ending"], result["error"]) == ("failed", "Unavailable")
         assert len(result["text"]) == 3_000_000
         again = run_process("-c", "-p", "c", "--store", store, "--output-format", format)
@@ -337,8 +337,8 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    told = run_steno("-p", "x", *OFFLINE)
-    assert told.err == "steno: folder: the working folder is not there any more; go to another\n"
+    output = run_steno("-p", "x", *OFFLINE)
+    assert output.err == "steno: folder: the working folder is not there any more; go to another\n"
     assert run_steno("sessions", "list").status == 0
 
 

@@ -42,9 +42,9 @@ def test_the_answer_appears_as_it_comes(home: Path) -> None:
 
 
 def test_everything_that_the_model_says_appears_with_what_it_does(home: Path) -> None:
-    look = Call("read", {"path": "note.txt"})
+    read_call = Call("read", {"path": "note.txt"})
     with (
-        scripted_model(home, ["I look.", look], "Forty-two."),
+        scripted_model(home, ["I look.", read_call], "Forty-two."),
         start_on_terminal("-p", "x") as person,
     ):
         assert person.end() == 0
@@ -53,8 +53,8 @@ def test_everything_that_the_model_says_appears_with_what_it_does(home: Path) ->
 
 
 def test_escapes_of_a_model_do_not_reach_the_terminal(home: Path) -> None:
-    said = ["\x1b", "[31mred\x1b[", "0m \x1b]0;title\x07 \x9b2J a\r", "\nb \u202e c\x1b"]
-    with scripted_model(home, said), start_on_terminal("-p", "x", "-q") as person:
+    chunks = ["\x1b", "[31mred\x1b[", "0m \x1b]0;title\x07 \x9b2J a\r", "\nb \u202e c\x1b"]
+    with scripted_model(home, chunks), start_on_terminal("-p", "x", "-q") as person:
         assert person.end() == 0
     assert person.screen == "red \\x1b]0;title\\x07 \\x9b2J a\nb \\u202e c\\x1b\n"
 
@@ -85,8 +85,8 @@ def test_a_pipe_gets_the_last_words_as_they_are(home: Path) -> None:
     with scripted_model(
         home, ["I look.", Call("read", {"path": "note.txt"})], "\x1b[31mred\x1b[0m"
     ):
-        told = run_steno("-p", "x", "-q")
-    assert told.out == "\x1b[31mred\x1b[0m\n"
+        output = run_steno("-p", "x", "-q")
+    assert output.out == "\x1b[31mred\x1b[0m\n"
 
 
 @pytest.mark.parametrize("format", ["text", "json"])

@@ -36,8 +36,8 @@ DANGEROUS = re.compile(
 
 
 def test_without_a_store_there_are_no_sessions_and_none_is_made(home: Path) -> None:
-    told = run_steno("sessions", "list")
-    assert told == (0, "", "steno: there are no sessions yet\n")
+    output = run_steno("sessions", "list")
+    assert output == (0, "", "steno: there are no sessions yet\n")
     assert run_steno("sessions", "list", "--json") == (0, "", "")
     assert list(home.iterdir()) == []
 
@@ -49,9 +49,9 @@ def test_without_a_store_there_are_no_sessions_and_none_is_made(home: Path) -> N
 def test_a_session_of_a_store_that_is_not_there_is_missing(
     home: Path, arguments: list[str]
 ) -> None:
-    told = run_steno(*arguments)
-    assert told.status == 1
-    assert told.err == (
+    output = run_steno(*arguments)
+    assert output.status == 1
+    assert output.err == (
         "steno: session x: there is none of this name; `steno sessions list` shows them\n"
     )
     assert list(home.iterdir()) == []
@@ -60,32 +60,32 @@ def test_a_session_of_a_store_that_is_not_there_is_missing(
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_store_that_was_asked_for_and_is_not_there_is_an_error(tmp_path: Path, kind: str) -> None:
     address = f"{kind}:{tmp_path / 'absent'}"
-    told = run_steno("sessions", "list", "--store", address)
-    assert told == (1, "", f"steno: store: there is none at {address}\n")
+    output = run_steno("sessions", "list", "--store", address)
+    assert output == (1, "", f"steno: store: there is none at {address}\n")
     assert not (tmp_path / "absent").exists()
 
 
 def test_sessions_alone_lists_them(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions")
-    assert "Mend the build" in told.out
-    assert told == run_steno("sessions", "list")
-    assert run_steno("sessions", "--store", address) == told
+    output = run_steno("sessions")
+    assert "Mend the build" in output.out
+    assert output == run_steno("sessions", "list")
+    assert run_steno("sessions", "--store", address) == output
 
 
 def test_an_address_that_makes_no_sense_is_explained() -> None:
-    told = run_steno("sessions", "list", "--store", "carrier:pigeon")
-    assert told.status == 2
-    assert told.err.startswith("steno: --store: an address is sqlite:FILE, jsonl:FOLDER")
+    output = run_steno("sessions", "list", "--store", "carrier:pigeon")
+    assert output.status == 2
+    assert output.err.startswith("steno: --store: an address is sqlite:FILE, jsonl:FOLDER")
 
 
 def test_the_default_store_lies_in_the_home_folder_for_its_owner_alone(home: Path) -> None:
-    told = run_steno("sessions", "import", "-", data=b'[{"role": "user", "content": "Hi"}]')
-    assert told.status == 0
+    output = run_steno("sessions", "import", "-", data=b'[{"role": "user", "content": "Hi"}]')
+    assert output.status == 0
     file = home / ".local/share/steno/steno.db"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert told.out.strip() in run_steno("sessions", "show", "last").out
+    assert output.out.strip() in run_steno("sessions", "show", "last").out
 
 
 def test_the_data_folder_of_the_desktop_is_respected_if_it_is_absolute(
@@ -101,8 +101,8 @@ def test_the_data_folder_of_the_desktop_is_respected_if_it_is_absolute(
 
 def test_an_empty_home_is_no_place_to_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "")
-    told = run_steno("sessions", "list")
-    assert told == (
+    output = run_steno("sessions", "list")
+    assert output == (
         1,
         "",
         "steno: store: no home folder is known; set HOME or STENO_STORE, or name a store\n",
@@ -129,9 +129,9 @@ def test_sessions_are_listed_with_the_latest_first(address: str) -> None:
     with open_store(address) as store:
         sample_session(store)
         store.new([ChatMessage.user("Why is\nthe sky blue?")], id="sky")
-    told = run_steno("sessions", "list")
-    assert told.status == 0
-    lines = told.out.splitlines()
+    output = run_steno("sessions", "list")
+    assert output.status == 0
+    lines = output.out.splitlines()
     assert [line.split()[0] for line in lines] == ["session", "sky", "talk"]
     assert re.fullmatch(r"sky      Why is the sky blue\? +1 +1  (now|\d+ s ago)", lines[1])
     assert re.fullmatch(r"talk     Mend the build +12 +2  (now|\d+ s ago)", lines[2])
@@ -167,9 +167,9 @@ def test_ids_are_shown_as_far_as_it_takes_to_tell_them_apart(address: str) -> No
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many", "٣"])
 def test_a_limit_is_a_number_of_one_or_more(limit: str) -> None:
-    told = run_steno("sessions", "list", f"--limit={limit}")
-    assert told.status == 2
-    assert "a number of 1 or more" in told.err
+    output = run_steno("sessions", "list", f"--limit={limit}")
+    assert output.status == 2
+    assert "a number of 1 or more" in output.err
 
 
 def test_one_damaged_session_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_one_damaged_session_does_not_hide_the_others(tmp_path: Path) -> None:
     (file,) = [path for path in (tmp_path / "kept").rglob("*") if "worn" in path.name]
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([lines[0], lines[1][:-9] + b"rubbish}}", *lines[2:]]))
-    told = run_steno("sessions", "list", "--store", address)
-    assert told.status == 1
-    assert "talk" in told.out
-    assert "worn" not in told.out
-    assert told.err.startswith("steno: session worn: ")
+    output = run_steno("sessions", "list", "--store", address)
+    assert output.status == 1
+    assert "talk" in output.out
+    assert "worn" not in output.out
+    assert output.err.startswith("steno: session worn: ")
     assert run_steno("sessions", "show", "talk", "--store", address).status == 0
 
 
@@ -207,8 +207,8 @@ def test_a_session_is_found_by_the_beginning_of_its_id_and_as_the_last(address: 
         store.open("aa-1").append(ChatMessage.assistant("Three"))
     assert "session aa-1\n" in run_steno("sessions", "show", "aa").out
     assert "session aa-1\n" in run_steno("sessions", "show", "last").out
-    told = run_steno("sessions", "show", "a")
-    assert told == (
+    output = run_steno("sessions", "show", "a")
+    assert output == (
         1,
         "",
         "steno: session a: several begin like this, name one of them: aa-1, ab-2\n",
@@ -231,9 +231,9 @@ def test_an_id_that_begins_another_is_itself(address: str) -> None:
 
 def test_a_conversation_is_shown_as_it_went(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "show", "talk")
-    assert told.status == 0
-    shown = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", told.out)
+    output = run_steno("sessions", "show", "talk")
+    assert output.status == 0
+    shown = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", output.out)
     assert (
         shown
         == """\
@@ -274,14 +274,14 @@ usage: 1,200 tokens in, 33 tokens out
 def test_another_branch_is_shown_on_demand(address: str) -> None:
     store_sample_session(address)
     assert "Another way" in run_steno("sessions", "show", "talk", "--branch", "other").out
-    told = run_steno("sessions", "show", "talk", "--branch", "nowhere")
-    assert told == (1, "", "steno: branch: there is none of this name, but other, main\n")
+    output = run_steno("sessions", "show", "talk", "--branch", "nowhere")
+    assert output == (1, "", "steno: branch: there is none of this name, but other, main\n")
 
 
 def test_entries_for_programs_are_those_that_are_stored(address: str) -> None:
     conversation = store_sample_session(address)
-    told = run_steno("sessions", "show", "talk", "--json")
-    entries = tuple([decode_entry(line) for line in told.out.splitlines()])
+    output = run_steno("sessions", "show", "talk", "--json")
+    entries = tuple([decode_entry(line) for line in output.out.splitlines()])
     assert entries == conversation.entries()
 
 
@@ -355,10 +355,10 @@ def test_what_this_version_does_not_know_is_shown_as_such_without_a_warning(addr
     document = b"""{"version":2,"entries":[{"v":2,"id":"a","payload":{"type":"user","content":[
         {"type":"smell"},{"type":"text","text":"x"}]}},{"v":2,"id":"b","payload":{"type":"dance"}}]}"""
     assert run_steno("sessions", "import", "-", "--id", "odd", data=document).status == 0
-    told = run_process("sessions", "show", "odd")
-    assert told.err == ""
-    assert "    [not understood: smell]\n    x\n" in told.out
-    assert "#2 dance" in told.out
+    output = run_process("sessions", "show", "odd")
+    assert output.err == ""
+    assert "    [not understood: smell]\n    x\n" in output.out
+    assert "#2 dance" in output.out
 
 
 # -- what may not reach a terminal ---------------------------------------------------------------
@@ -400,10 +400,10 @@ def hostile(address: str) -> Entry:
 )
 def test_no_control_character_of_others_gets_through(address: str, command: list[str]) -> None:
     hostile(address)
-    told = run_steno(*command)
-    assert told.status == 0
-    assert DANGEROUS.findall(told.out.replace("\n", "")) == []
-    assert told.err == ""
+    output = run_steno(*command)
+    assert output.status == 0
+    assert DANGEROUS.findall(output.out.replace("\n", "")) == []
+    assert output.err == ""
 
 
 @pytest.mark.parametrize("command", ["show", "tree"])
@@ -432,10 +432,10 @@ def test_errors_show_no_control_characters_either(address: str) -> None:
     with open_store(address) as store:
         store.new(id=f"a{HOSTILE}")
         store.new(id=f"a{HOSTILE}!")
-    told = run_steno("sessions", "show", "a")
-    assert told.status == 1
-    assert told.err.count("\n") == 1
-    assert DANGEROUS.findall(told.err.replace("\n", "")) == []
+    output = run_steno("sessions", "show", "a")
+    assert output.status == 1
+    assert output.err.count("\n") == 1
+    assert DANGEROUS.findall(output.err.replace("\n", "")) == []
 
 
 # -- on a terminal -------------------------------------------------------------------------------
@@ -460,17 +460,17 @@ def test_no_colour_is_used_where_none_is_wanted(address: str) -> None:
 def test_piped_output_has_neither_colours_nor_a_width(address: str) -> None:
     with open_store(address) as store:
         store.new(id="wide", title="w" * 300)
-    told = run_process("sessions", "list", COLUMNS="40", FORCE_COLOR="1")
-    assert "w" * 300 in told.out
-    assert "\x1b" not in told.out
+    output = run_process("sessions", "list", COLUMNS="40", FORCE_COLOR="1")
+    assert "w" * 300 in output.out
+    assert "\x1b" not in output.out
 
 
 def test_an_output_that_is_not_unicode_gets_escapes(address: str) -> None:
     with open_store(address) as store:
         store.new([ChatMessage.user("naïve 長")], id="words")
-    told = run_process("sessions", "show", "words", PYTHONIOENCODING="ascii")
-    assert told.status == 0
-    assert "na\\xefve \\u9577" in told.out
+    output = run_process("sessions", "show", "words", PYTHONIOENCODING="ascii")
+    assert output.status == 0
+    assert "na\\xefve \\u9577" in output.out
 
 
 WITHOUT_RICH = """\

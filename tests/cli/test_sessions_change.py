@@ -29,10 +29,10 @@ BEGINNING = (
 def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
     store_sample_session(address)
     for place, name in (("2", "by-number"), ("#6", "by-mark"), ("green", "by-label")):
-        told = run_steno("sessions", "fork", "talk", "--at", place, "--name", name)
-        assert (told.status, told.out) == (0, f"{name}\n")
+        output = run_steno("sessions", "fork", "talk", "--at", place, "--name", name)
+        assert (output.status, output.out) == (0, f"{name}\n")
         number = "#2" if place == "2" else "#6"
-        assert told.err == f"steno: session talk goes on behind {number}, in branch {name}\n"
+        assert output.err == f"steno: session talk goes on behind {number}, in branch {name}\n"
     with open_store(address) as store:
         conversation = store.open("talk")
         assert [
@@ -47,13 +47,13 @@ def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
 
 def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "fork", "talk")
-    assert re.fullmatch(r"fork-\d{8}-\d{6}\n", told.out)
+    output = run_steno("sessions", "fork", "talk")
+    assert re.fullmatch(r"fork-\d{8}-\d{6}\n", output.out)
     with open_store(address) as store:
         conversation = store.open("talk")
-        *past, switch = conversation.entries(told.out.strip())
+        *past, switch = conversation.entries(output.out.strip())
         assert tuple(past) == conversation.entries("main")
-        assert switch.payload == BranchSwitch(old="main", new=told.out.strip())
+        assert switch.payload == BranchSwitch(old="main", new=output.out.strip())
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_a_fork_that_cannot_be_changes_nothing(
     store_sample_session(address)
     before = run_steno("sessions", "tree", "talk", "--json").out
     for clone in ([], ["--clone"]):
-        told = run_steno("sessions", "fork", "talk", *arguments, *clone)
-        assert told == (1, "", f"steno: {problem}\n")
+        output = run_steno("sessions", "fork", "talk", *arguments, *clone)
+        assert output == (1, "", f"steno: {problem}\n")
     assert run_steno("sessions", "tree", "talk", "--json").out == before
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
@@ -88,21 +88,21 @@ def test_a_fork_that_cannot_be_changes_nothing(
 def test_entries_that_begin_alike_have_to_be_told_apart(address: str) -> None:
     conversation = store_sample_session(address)
     first = conversation.entries()[0].id
-    told = run_steno("sessions", "fork", "talk", "--at", first[:6])
-    assert told.status == 1
-    assert told.err.startswith(
+    output = run_steno("sessions", "fork", "talk", "--at", first[:6])
+    assert output.status == 1
+    assert output.err.startswith(
         f"steno: entry {first[:6]}: several begin like this, name one of them: {first}, "
     )
-    assert told.err.endswith(", ...\n")
+    assert output.err.endswith(", ...\n")
     assert run_steno("sessions", "fork", "talk", "--at", first[:-1]).status == 0
 
 
 def test_a_clone_is_a_session_of_its_own(address: str) -> None:
     conversation = store_sample_session(address)
-    told = run_steno("sessions", "fork", "talk", "--clone")
-    assert told.status == 0
-    clone = told.out.strip()
-    assert told.err == f"steno: session {clone} is a copy of talk\n"
+    output = run_steno("sessions", "fork", "talk", "--clone")
+    assert output.status == 0
+    clone = output.out.strip()
+    assert output.err == f"steno: session {clone} is a copy of talk\n"
     with open_store(address) as store:
         assert store.header(clone).cloned_from == "talk"
         copied = store.open(clone)
@@ -122,29 +122,29 @@ def test_a_clone_goes_on_where_it_is_asked_to(address: str) -> None:
 
 def test_an_entry_gets_a_name_by_which_it_is_found(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "label", "talk", "2", "the question")
-    assert told == (0, "", "steno: #2 is called the question\n")
+    output = run_steno("sessions", "label", "talk", "2", "the question")
+    assert output == (0, "", "steno: #2 is called the question\n")
     assert "#2 user [the question]" in run_steno("sessions", "tree", "talk").out
     assert run_steno("sessions", "fork", "talk", "--at", "the question").status == 0
-    told = run_steno("sessions", "label", "talk", "2", "")
-    assert (told.status, told.out) == (1, "")
+    output = run_steno("sessions", "label", "talk", "2", "")
+    assert (output.status, output.out) == (1, "")
 
 
 @pytest.mark.parametrize("text", ["", "  ", "5", " 12 ", "#5", "#"])
 def test_a_name_that_reads_like_a_number_is_refused(address: str, text: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "label", "talk", "2", text)
+    output = run_steno("sessions", "label", "talk", "2", text)
     is_blank = not text.strip()
     problem = "it is blank; say what" if is_blank else "it reads like the number of an entry; call"
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith(f"steno: label: {problem}")
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith(f"steno: label: {problem}")
 
 
 def test_a_session_gets_another_title(address: str) -> None:
     store_sample_session(address)
     before = run_steno("sessions", "tree", "talk", "--json").out
-    told = run_steno("sessions", "rename", "tal", "Green\x1b[31m again")
-    assert told == (0, "", "steno: session talk is called Green again\n")
+    output = run_steno("sessions", "rename", "tal", "Green\x1b[31m again")
+    assert output == (0, "", "steno: session talk is called Green again\n")
     assert "Green again" in run_steno("sessions", "list").out
     assert run_steno("sessions", "tree", "talk", "--json").out == before
     with open_store(address) as store:
@@ -164,9 +164,9 @@ def test_a_title_that_cannot_be_given_changes_nothing(
 ) -> None:
     store_sample_session(address)
     before = run_steno("sessions", "list", "--json").out
-    told = run_steno("sessions", "rename", session, title)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith(f"steno: {problem}")
+    output = run_steno("sessions", "rename", session, title)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith(f"steno: {problem}")
     assert run_steno("sessions", "list", "--json").out == before
 
 
@@ -180,8 +180,8 @@ def test_a_number_means_the_entry_of_this_number_and_no_label(address: str, name
         conversation.label(conversation.entries()[1].id, name)
         conversation.label(conversation.entries()[1].id, "77")
     arguments = ("--reason", "private", "--actor", "ada", "--yes")
-    told = run_steno("sessions", "redact", "talk", name, *arguments)
-    assert told == (0, "", "steno: #5 was taken out, by ada\n")
+    output = run_steno("sessions", "redact", "talk", name, *arguments)
+    assert output == (0, "", "steno: #5 was taken out, by ada\n")
     assert "Is it broken?" in run_steno("sessions", "show", "talk").out
     assert run_steno("sessions", "redact", "talk", "77", *arguments).status == 1
 
@@ -192,9 +192,9 @@ def test_before_something_is_taken_out_there_is_a_question(
 ) -> None:
     store_sample_session(address)
     command = ("sessions", "redact", "talk", "2", "--reason", "private")
-    told = run_steno(*command)
+    output = run_steno(*command)
     problem = "redact: there is nobody to ask; add --yes to do it without a question"
-    assert told == (2, "", f"steno: {problem}\n")
+    assert output == (2, "", f"steno: {problem}\n")
     shown = on_terminal(*command, answer=answer)
     assert "  #2 user  Is it broken?\n" in shown.out
     assert "Take the content of #2 out for good? [y/N]" in shown.out
@@ -204,10 +204,10 @@ def test_before_something_is_taken_out_there_is_a_question(
 
 def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
-    told = run_steno(
+    output = run_steno(
         "sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada", "--yes"
     )
-    assert told == (0, "", "steno: #2 was taken out, by ada\n")
+    assert output == (0, "", "steno: #2 was taken out, by ada\n")
     assert "Is it broken?" not in run_steno("sessions", "show", "talk", "--all").out
     assert "    #2 was taken out by ada: private\n" in run_steno("sessions", "show", "talk").out
     checked = run_steno("verify", "talk")
@@ -235,8 +235,8 @@ def test_nothing_is_taken_out_without_a_reason(address: str) -> None:
     store_sample_session(address)
     assert run_steno("sessions", "redact", "talk", "2").status == 2
     for reason in ("", " "):
-        told = run_steno("sessions", "redact", "talk", "2", "--reason", reason, "--yes")
-        assert told == (1, "", "steno: --reason: it is blank; say why\n")
+        output = run_steno("sessions", "redact", "talk", "2", "--reason", reason, "--yes")
+        assert output == (1, "", "steno: --reason: it is blank; say why\n")
     assert "Is it broken?" in run_steno("sessions", "show", "talk").out
 
 
@@ -245,8 +245,8 @@ def test_nothing_is_taken_out_without_a_reason(address: str) -> None:
 
 def test_sessions_are_removed_without_a_question_only_if_that_is_said(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "rm", "talk")
-    assert told == (
+    output = run_steno("sessions", "rm", "talk")
+    assert output == (
         2,
         "",
         "steno: rm: there is nobody to ask; add --yes to do it without a question\n",
@@ -260,18 +260,18 @@ def test_sessions_are_removed_without_a_question_only_if_that_is_said(address: s
 )
 def test_on_a_terminal_there_is_a_question(address: str, answer: str, left: int) -> None:
     store_sample_session(address)
-    told = on_terminal("sessions", "rm", "talk", answer=answer)
-    assert "  talk  Mend the build\n" in told.out
-    assert "Remove 1 session for good? [y/N]" in told.out
-    assert told.status == left
+    output = on_terminal("sessions", "rm", "talk", answer=answer)
+    assert "  talk  Mend the build\n" in output.out
+    assert "Remove 1 session for good? [y/N]" in output.out
+    assert output.status == left
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == left
 
 
 def test_if_one_name_is_wrong_nothing_is_removed(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "rm", "talk", "nobody", "--yes")
-    assert told.status == 1
-    assert told.err.startswith("steno: session nobody: there is none of this name")
+    output = run_steno("sessions", "rm", "talk", "nobody", "--yes")
+    assert output.status == 1
+    assert output.err.startswith("steno: session nobody: there is none of this name")
     assert "talk" in run_steno("sessions", "list").out
 
 

@@ -27,48 +27,48 @@ def test_what_is_exported_can_be_imported_in_every_format(
 ) -> None:
     conversation = store_sample_session(address)
     file = tmp_path / f"talk.{format}"
-    told = run_steno("sessions", "export", "talk", "--format", format, "-o", file)
-    assert (told.status, told.out) == (0, "")
+    output = run_steno("sessions", "export", "talk", "--format", format, "-o", file)
+    assert (output.status, output.out) == (0, "")
     assert file.stat().st_mode & 0o777 == 0o600
     imported = run_steno("sessions", "import", file, "--id", "back", "--title", "Again")
     assert (imported.status, imported.out) == (0, "back\n")
     assert imported.err.endswith(f" from the format {format}\n")
     with open_store(address) as store:
-        assert store.open("back").messages() == _as_said(conversation.messages(), format)
+        assert store.open("back").messages() == _as_imported(conversation.messages(), format)
         assert store.header("back").title == "Again"
     assert run_steno("verify", "back").status == 0
 
 
-def _as_said(messages: tuple[Message, ...], format: str) -> tuple[Message, ...]:
+def _as_imported(messages: tuple[Message, ...], format: str) -> tuple[Message, ...]:
     """Return the messages without what a format has no words for."""
-    unsaid = {
+    absent_fields = {
         "session": {"duration_s"},
         "rows": {"duration_s", "usage"},
         "chat": {"duration_s", "usage", "tool_name"},
     }.get(format, set[str]())
     defaults = {"duration_s": None, "usage": None, "tool_name": ""}
-    said: list[Message] = []
+    imported: list[Message] = []
     for message in messages:
-        absent = {name: defaults[name] for name in unsaid if hasattr(message, name)}
-        said.append(replace(message, **absent))
-    return tuple(said)
+        absent = {name: defaults[name] for name in absent_fields if hasattr(message, name)}
+        imported.append(replace(message, **absent))
+    return tuple(imported)
 
 
 def test_a_document_holds_the_branch_that_was_asked_for(address: str) -> None:
     conversation = store_sample_session(address)
-    told = run_steno("sessions", "export", "talk", "--branch", "other")
-    document = decode_document(told.out)
+    output = run_steno("sessions", "export", "talk", "--branch", "other")
+    document = decode_document(output.out)
     assert document.entries == conversation.entries("other")
     assert document.id == "talk"
-    assert told.err == "session: left out: title (--format jsonl has a place for it)\n"
+    assert output.err == "session: left out: title (--format jsonl has a place for it)\n"
 
 
 def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "export", "talk", "--format", "chat", "--strict")
-    assert told.status == 3
-    assert len(json.loads(told.out)) == 6
-    lines = told.err.splitlines()
+    output = run_steno("sessions", "export", "talk", "--format", "chat", "--strict")
+    assert output.status == 3
+    assert len(json.loads(output.out)) == 6
+    lines = output.err.splitlines()
     assert "session: only the active branch is in the file" in lines
     assert "approval: left out (1 entry: #4)" in lines
     assert run_steno("sessions", "export", "talk", "--format", "jsonl", "--strict").status == 0
@@ -85,9 +85,9 @@ def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_p
                 ChatMessage.tool_result(call.id, "denied", outcome=Outcome.DENIED, duration_s=1.0)
             )
     report = tmp_path / "losses.json"
-    told = run_steno("sessions", "export", "many", "--format", "session", "--report", report)
-    assert told.status == 0
-    lines = told.err.splitlines()
+    output = run_steno("sessions", "export", "many", "--format", "session", "--report", report)
+    assert output.status == 0
+    lines = output.err.splitlines()
     assert "approval: left out (7 entries: #2, #5, #8, #11, #14, …)" in lines
     assert any(
         line.startswith("outcome (denied, told as an error): left out (7 ") for line in lines
@@ -101,19 +101,19 @@ def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_p
     assert run_steno(*again, "--report", report).err.startswith(
         f"steno: {report}: it is there already"
     )
-    told = run_steno(*again, "--report", report, "--force")
-    assert (told.status, told.err) == (3, "")
-    told = run_steno(*again, "-o", report, "--report", report, "--force")
+    output = run_steno(*again, "--report", report, "--force")
+    assert (output.status, output.err) == (3, "")
+    output = run_steno(*again, "-o", report, "--report", report, "--force")
     problem = "--report: it is the file of the session; choose another name"
-    assert told == (2, "", f"steno: {problem}\n")
+    assert output == (2, "", f"steno: {problem}\n")
 
 
 def test_what_is_lost_in_several_places_of_an_entry_is_one_kind(address: str) -> None:
     with open_store(address) as store:
         picture = Image(source=ImageUrl("https://example.org/a.png"), mime_type="image/png")
         store.new([ChatMessage.user([Text("a"), picture, picture])], id="seen")
-    told = run_steno("sessions", "export", "seen", "--format", "session")
-    assert "content (image): left out (1 entry: #1)" in told.err.splitlines()
+    output = run_steno("sessions", "export", "seen", "--format", "session")
+    assert "content (image): left out (1 entry: #1)" in output.err.splitlines()
 
 
 def test_a_document_keeps_its_id_unless_the_store_has_one(address: str, tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
     file = tmp_path / "talk.json"
     file.write_text("mine")
     arguments = ("sessions", "export", "talk", "-o", file)
-    told = run_steno(*arguments)
+    output = run_steno(*arguments)
     problem = "it is there already; choose another name, or add --force"
-    assert told == (1, "", f"steno: {file}: {problem}\n")
+    assert output == (1, "", f"steno: {file}: {problem}\n")
     assert file.read_text() == "mine"
     assert run_steno(*arguments, "--force").status == 0
     assert decode_document(file.read_bytes()).id == "talk"
@@ -145,11 +145,11 @@ def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
 
 def test_what_is_no_file_is_never_replaced(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "export", "talk", "--force", "-o", tmp_path)
-    assert told == (1, "", f"steno: {tmp_path}: it is not a file; choose another name\n")
-    told = run_steno("sessions", "export", "talk", "-o", tmp_path / "absent" / "file")
-    assert told.status == 1
-    assert told.err == (
+    output = run_steno("sessions", "export", "talk", "--force", "-o", tmp_path)
+    assert output == (1, "", f"steno: {tmp_path}: it is not a file; choose another name\n")
+    output = run_steno("sessions", "export", "talk", "-o", tmp_path / "absent" / "file")
+    assert output.status == 1
+    assert output.err == (
         f"steno: {tmp_path}/absent/file: cannot be written: No such file or directory; "
         "make room or write elsewhere\n"
     )
@@ -165,8 +165,8 @@ def test_what_is_open_is_written_to_and_not_replaced(
     arguments = ("sessions", "export", "talk", "--quiet", option, "/dev/stdout")
     with log.open("ab") as out:
         subprocess.run([*COMMAND, *arguments], stdout=out, check=True, timeout=60)
-    kept, session, *report = log.read_bytes().splitlines()
-    assert kept == b"precious"
+    earlier, session, *report = log.read_bytes().splitlines()
+    assert earlier == b"precious"
     assert decode_document(session).id == "talk"
     assert len(report) == (option == "--report")
     assert run_process(*arguments).out.encode() == b"\n".join([session, *report, b""])  # a pipe
@@ -197,9 +197,9 @@ def test_a_file_holds_what_its_name_says_and_a_line_tells_what_that_is(
     address: str, tmp_path: Path, name: str, format: str, start: bytes
 ) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "export", "talk", "-o", tmp_path / name)
-    assert told.status == 0
-    assert f"steno: written: {tmp_path / name} (format {format})\n" in told.err
+    output = run_steno("sessions", "export", "talk", "-o", tmp_path / name)
+    assert output.status == 0
+    assert f"steno: written: {tmp_path / name} (format {format})\n" in output.err
     assert (tmp_path / name).read_bytes().lower().startswith(start)
 
 
@@ -208,19 +208,19 @@ def test_a_format_that_is_named_counts_more_than_the_name_of_the_file(
 ) -> None:
     store_sample_session(address)
     file = tmp_path / "talk.html"
-    told = run_steno("sessions", "export", "talk", "--format", "chat", "-o", file, "--quiet")
-    assert told == (0, "", "")
+    output = run_steno("sessions", "export", "talk", "--format", "chat", "-o", file, "--quiet")
+    assert output == (0, "", "")
     assert json.loads(file.read_bytes())[0]["role"] == "system"
 
 
 def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "export", "talk", "--format", "jsonl", "--branch", "main")
+    output = run_steno("sessions", "export", "talk", "--format", "jsonl", "--branch", "main")
     advice = "leave it out, or choose a --format"
-    assert told == (2, "", f"steno: --branch: jsonl holds all branches; {advice}\n")
+    assert output == (2, "", f"steno: --branch: jsonl holds all branches; {advice}\n")
     file = tmp_path / "talk.jsonl"
-    told = run_steno("sessions", "export", "talk", "--format", "jsonl", "-o", file)
-    assert told == (0, "", f"steno: written: {file} (format jsonl)\n")
+    output = run_steno("sessions", "export", "talk", "--format", "jsonl", "-o", file)
+    assert output == (0, "", f"steno: written: {file} (format jsonl)\n")
     heads = json.loads(run_steno("verify", "talk", "--json").out)["heads"]
     assert run_steno("sessions", "import", file).err == (
         "steno: import: there is a session of this id; give another by --id\n"
@@ -234,12 +234,12 @@ def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> No
 def test_images_travel_inside_of_documents(address: str) -> None:
     with open_store(address) as store:
         store.new([ChatMessage.user([PICTURE])], id="seen")
-    told = run_steno("sessions", "export", "seen")
-    assert told.err == ""
-    assert decode_document(told.out).messages[0].content == (PICTURE,)
+    output = run_steno("sessions", "export", "seen")
+    assert output.err == ""
+    assert decode_document(output.out).messages[0].content == (PICTURE,)
     lines = run_steno("sessions", "export", "seen", "--format", "jsonl")
     assert lines.err == "session: left out: the bytes of 1 image or long result\n"
-    assert run_steno("sessions", "import", "-", "--id", "new", data=told.out.encode()).status == 0
+    assert run_steno("sessions", "import", "-", "--id", "new", data=output.out.encode()).status == 0
     with open_store(address) as store:
         (record,) = store.records("new")
         assert record.entry is not None
@@ -254,12 +254,12 @@ def test_an_image_that_got_lost_is_a_loss(address: str) -> None:
         store.new([ChatMessage.user([PICTURE])], id="seen")
         (blob,) = store.blobs()
         store.remove_blob(blob.sha256)
-    told = run_steno("sessions", "export", "seen", "--strict")
-    assert told.status == 3
-    assert told.err == (
+    output = run_steno("sessions", "export", "seen", "--strict")
+    assert output.status == 3
+    assert output.err == (
         "the bytes of an image or a long result are not in the store (1 entry: #1)\n"
     )
-    assert blob.sha256 in told.out
+    assert blob.sha256 in output.out
 
 
 def test_a_result_that_lies_beside_the_records_is_shown_and_missed(address: str) -> None:
@@ -273,9 +273,9 @@ def test_a_result_that_lies_beside_the_records_is_shown_and_missed(address: str)
     assert lines.err == "session: left out: the bytes of 1 image or long result\n"
     with open_store(address) as store:
         store.remove_blob(blob.sha256)
-    told = run_steno("sessions", "show", "long")
-    assert told.status == 0
-    assert blob.sha256 in told.out
+    output = run_steno("sessions", "show", "long")
+    assert output.status == 0
+    assert blob.sha256 in output.out
 
 
 def test_what_was_taken_out_is_explained_in_the_copy(address: str) -> None:
@@ -295,38 +295,44 @@ def test_what_was_taken_out_is_explained_in_the_copy(address: str) -> None:
 def test_people_get_a_file_of_their_own(address: str, tmp_path: Path, paper: str) -> None:
     conversation = store_sample_session(address)
     file = tmp_path / "talk"
-    told = run_steno(
+    output = run_steno(
         "sessions", "export", "talk", "--format", paper, "-o", file, "--branch", "other"
     )
-    assert (told.status, told.out) == (0, "")
+    assert (output.status, output.out) == (0, "")
     assert file.stat().st_mode & 0o777 == 0o600
     text = file.read_text("utf-8")
-    for words in ("Mend the build", "Another way", "approved by ada", "it only reads", "other"):
-        assert words in text
+    for text_shown in (
+        "Mend the build",
+        "Another way",
+        "approved by ada",
+        "it only reads",
+        "other",
+    ):
+        assert text_shown in text
     number = len(conversation.entries("main"))
     assert "What next?" not in text
     assert f"#{number + 3} User" in text.replace(f'<a href="#e{number + 3}">', "").replace(
         "</a>", ""
     )
-    assert "entries: left out: their ids and digests" in told.err.splitlines()
-    assert "arguments_sha256: left out (1 entry: #4)" in told.err.splitlines()
+    assert "entries: left out: their ids and digests" in output.err.splitlines()
+    assert "arguments_sha256: left out (1 entry: #4)" in output.err.splitlines()
 
 
 def test_a_file_for_people_has_a_title_and_its_images(address: str) -> None:
     with open_store(address) as store:
         store.new([ChatMessage.user([Text("What is this?"), PICTURE])], id="seen")
-    told = run_steno("sessions", "export", "seen", "--format", "markdown")
-    assert told.out.startswith("# What is this?\n")
-    assert "![image](data:image/png;base64," in told.out
-    assert told.err == "entries: left out: their ids and digests\n"
+    output = run_steno("sessions", "export", "seen", "--format", "markdown")
+    assert output.out.startswith("# What is this?\n")
+    assert "![image](data:image/png;base64," in output.out
+    assert output.err == "entries: left out: their ids and digests\n"
 
 
 @pytest.mark.parametrize("paper", ["markdown", "html"])
 def test_what_is_for_people_is_not_read_back(address: str, paper: str) -> None:
-    told = run_steno("sessions", "import", "-", "--format", paper, data=b"# Hi")
+    output = run_steno("sessions", "import", "-", "--format", paper, data=b"# Hi")
     problem = f"--format: {paper} is for people, and no program reads it back"
     advice = "export the session in another one (steno, jsonl, audit, session, rows, chat)"
-    assert told == (2, "", f"steno: {problem}; {advice}\n")
+    assert output == (2, "", f"steno: {problem}; {advice}\n")
 
 
 # -- import --------------------------------------------------------------------------------------
@@ -346,18 +352,18 @@ def test_what_is_for_people_is_not_read_back(address: str, paper: str) -> None:
 )
 def test_a_bad_file_adds_nothing(address: str, data: bytes, problem: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "import", "-", data=data)
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith(f"steno: {problem}")
-    assert told.err.count("\n") == 1
+    output = run_steno("sessions", "import", "-", data=data)
+    assert (output.status, output.out) == (1, "")
+    assert output.err.startswith(f"steno: {problem}")
+    assert output.err.count("\n") == 1
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
 
 def test_a_bad_file_does_not_even_make_a_store(home: Path) -> None:
     assert run_steno("sessions", "import", "-", data=b"{").status == 1
     assert list(home.iterdir()) == []
-    told = run_steno("sessions", "import", home / "absent.json")
-    assert told == (1, "", f"steno: {home}/absent.json: No such file or directory\n")
+    output = run_steno("sessions", "import", home / "absent.json")
+    assert output == (1, "", f"steno: {home}/absent.json: No such file or directory\n")
 
 
 def test_lines_that_were_changed_are_refused(address: str, tmp_path: Path) -> None:
@@ -372,17 +378,17 @@ def test_lines_that_were_changed_are_refused(address: str, tmp_path: Path) -> No
         (lines[1:], "line 1: the header comes first, and once"),
         ([*lines[:2], lines[2][:-20]], "line 3: its checksum does not fit"),
     ):
-        told = run_steno("sessions", "import", "-", "--id", "copy", data=b"\n".join(changed))
-        assert told.status == 1
-        assert told.err.startswith(f"steno: stdin: {problem}")
+        output = run_steno("sessions", "import", "-", "--id", "copy", data=b"\n".join(changed))
+        assert output.status == 1
+        assert output.err.startswith(f"steno: stdin: {problem}")
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
 
 def test_the_named_format_counts(address: str) -> None:
     chat = b'[{"role": "user", "content": "Hi"}]'
-    told = run_steno("sessions", "import", "-", "--format", "audit", data=chat)
-    assert told.status == 1
-    assert told.err.startswith("steno: stdin: ")
+    output = run_steno("sessions", "import", "-", "--format", "audit", data=chat)
+    assert output.status == 1
+    assert output.err.startswith("steno: stdin: ")
     assert run_steno("sessions", "import", "-", "--format", "morse", data=chat).status == 2
     marked = b"\xef\xbb\xbf" + chat
     assert run_process("sessions", "import", "-", "--format", "chat", data=marked).status == 0
@@ -392,10 +398,10 @@ def test_where_somebody_else_worked_does_not_count_here(tmp_path: Path) -> None:
     """Else a session that was sent could take over `steno -c` in a folder of that name."""
     with open_store(f"jsonl:{tmp_path / 'theirs'}") as store:
         sent = store.new([ChatMessage.user("Hi.")], about={"folder": "/work", "topic": "x"}).id
-    told = run_steno(
+    output = run_steno(
         "sessions", "export", sent, "--format", "jsonl", "--store", f"jsonl:{tmp_path / 'theirs'}"
     )
-    (tmp_path / "sent.jsonl").write_text(told.out, "utf-8")
+    (tmp_path / "sent.jsonl").write_text(output.out, "utf-8")
     ours = f"sqlite:{tmp_path / 'ours.db'}"
     assert (
         run_steno("sessions", "import", str(tmp_path / "sent.jsonl"), "--store", ours).status == 0

@@ -13,10 +13,10 @@ from tests.cli.program import copy_to_store, on_terminal, run_steno, store_sampl
 
 def test_branches_labels_and_rewinds_are_drawn(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "tree", "talk")
-    assert told.status == 0
+    output = run_steno("sessions", "tree", "talk")
+    assert output.status == 0
     assert (
-        told.out
+        output.out
         == """\
 session talk
 * #1 system  You mend code.
@@ -79,8 +79,8 @@ def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) ->
 def test_a_rewind_to_the_beginning_says_so(address: str) -> None:
     with open_store(address) as store:
         store.new(id="again").append(Rewind(left="elsewhere"))
-    told = run_steno("sessions", "tree", "again").out
-    assert "rewind <- main (active)  goes on from the beginning; #? was the last" in told
+    output = run_steno("sessions", "tree", "again").out
+    assert "rewind <- main (active)  goes on from the beginning; #? was the last" in output
 
 
 def test_branches_of_branches_go_further_right(address: str) -> None:
@@ -88,12 +88,12 @@ def test_branches_of_branches_go_further_right(address: str) -> None:
         conversation = store.new([ChatMessage.user("root")], id="deep")
         root = conversation.entries()[0].id
         conversation.fork("one")
-        aside = conversation.append(ChatMessage.user("aside"), branch="one").id
+        side = conversation.append(ChatMessage.user("aside"), branch="one").id
         conversation.append(ChatMessage.user("aside on"), branch="one")
-        conversation.fork("two", at=aside)
+        conversation.fork("two", at=side)
         conversation.append(ChatMessage.user("further"), branch="two")
         conversation.append(ChatMessage.user("on"), branch="main")
-        assert conversation.entry(aside).parent == root
+        assert conversation.entry(side).parent == root
     assert run_steno("sessions", "tree", "deep").out.splitlines()[1:] == [
         "* #1 user  root",
         "|\\",
@@ -115,9 +115,9 @@ def test_a_very_long_and_very_forked_session_is_drawn(address: str) -> None:
         conversation.fork(f"b{number}", at=entries[number].id)
         conversation.append(ChatMessage.user("elsewhere"), branch=f"b{number}")
     copy_to_store(made, address)
-    told = run_steno("sessions", "tree", "many", "--all")
-    assert told.status == 0
-    assert told.out.count("* #") == 1800
+    output = run_steno("sessions", "tree", "many", "--all")
+    assert output.status == 0
+    assert output.out.count("* #") == 1800
 
 
 def test_the_tree_for_programs_has_one_entry_a_line(address: str) -> None:
@@ -145,9 +145,9 @@ def test_lines_are_no_longer_than_the_terminal(address: str) -> None:
 
 def test_entries_are_found_by_all_their_words(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("sessions", "search", "GREEN", "all")
-    assert told.status == 0
-    (line,) = told.out.splitlines()[1:]
+    output = run_steno("sessions", "search", "GREEN", "all")
+    assert output.status == 0
+    (line,) = output.out.splitlines()[1:]
     assert re.fullmatch(r"talk +#6  assistant  (now|\d+ s ago) +All green\.", line)
     found = json.loads(run_steno("sessions", "search", "passed", "--json").out)
     assert found.pop("time").endswith("Z")

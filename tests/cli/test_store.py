@@ -19,7 +19,7 @@ from steno.store import Store, open_store
 from tests.cli.program import on_terminal, run_steno, sample_session, store_sample_session
 
 
-def kept(store: Store, session: str) -> tuple[Header, list[Record], list[str]]:
+def stored_session(store: Store, session: str) -> tuple[Header, list[Record], list[str]]:
     return store.header(session), list(store.records(session)), list(store.heads(session))
 
 
@@ -35,11 +35,11 @@ def test_everything_arrives_in_another_kind_of_store_and_back(tmp_path: Path) ->
     with open_store(addresses[0]) as store:
         sample_session(store)
         store.new([ChatMessage.user([PICTURE])], id="seen")
-        wanted = [kept(store, id) for id in ("talk", "seen")]
+        wanted = [stored_session(store, id) for id in ("talk", "seen")]
     for source, target in pairwise(addresses):
         assert run_steno("store", "convert", source, target) == (0, "2 sessions copied\n", "")
     with open_store(addresses[2]) as store:
-        assert [kept(store, id) for id in ("talk", "seen")] == wanted
+        assert [stored_session(store, id) for id in ("talk", "seen")] == wanted
         (blob,) = store.blobs()
         assert store.blob(blob.sha256) == b"\x89PNG" * 8_000
 
@@ -78,18 +78,18 @@ def test_what_the_target_has_is_a_conflict_unless_it_is_to_be_left_out(tmp_path:
     source, target = f"jsonl:{tmp_path / 'a'}", f"sqlite:{tmp_path / 'b.db'}"
     store_sample_session(source)
     assert run_steno("store", "convert", source, target).status == 0
-    told = run_steno("store", "convert", source, target)
-    assert told.status == 1
+    output = run_steno("store", "convert", source, target)
+    assert output.status == 1
     problem = "the target has one of this id; --skip-existing leaves it out"
-    assert told == (1, "", f"steno: session talk: {problem}\n")
-    told = run_steno("store", "convert", source, target, "--skip-existing")
-    assert told == (0, "0 sessions copied, 1 left out\n", "")
+    assert output == (1, "", f"steno: session talk: {problem}\n")
+    output = run_steno("store", "convert", source, target, "--skip-existing")
+    assert output == (0, "0 sessions copied, 1 left out\n", "")
 
 
 def test_a_source_that_is_not_there_makes_no_target(tmp_path: Path) -> None:
     source, target = f"jsonl:{tmp_path / 'a'}", f"sqlite:{tmp_path / 'b.db'}"
-    told = run_steno("store", "convert", source, target)
-    assert told == (1, "", f"steno: store: there is none at {source}\n")
+    output = run_steno("store", "convert", source, target)
+    assert output == (1, "", f"steno: store: there is none at {source}\n")
     assert list(tmp_path.glob("[ab]*")) == []
 
 
@@ -99,18 +99,18 @@ def test_a_broken_session_is_not_copied(tmp_path: Path) -> None:
     (file,) = [path for path in (tmp_path / "a").rglob("*") if "talk" in path.name]
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([*lines[:2], *lines[3:]]))
-    told = run_steno("store", "convert", source, target)
-    assert told.status == 1
+    output = run_steno("store", "convert", source, target)
+    assert output.status == 1
     with open_store(target) as store:
         assert list(store.headers()) == []
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     address = "postgresql://ada:secret@127.0.0.1:1/none?connect_timeout=2"
-    told = run_steno("sessions", "list", "--store", address)
-    assert told.status == 1
-    assert told.err.count("\n") == 1
-    assert "secret" not in told.err
+    output = run_steno("sessions", "list", "--store", address)
+    assert output.status == 1
+    assert output.err.count("\n") == 1
+    assert "secret" not in output.err
 
 
 WITHOUT_DRIVER = """\
@@ -124,21 +124,21 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize("command", ["sessions list", "verify --all", "store info"])
 def test_a_driver_that_is_not_installed_is_told_in_one_line(command: str) -> None:
     address = "postgresql://127.0.0.1:1/none"
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", WITHOUT_DRIVER, *command.split(), "--store", address],
         capture_output=True,
         check=False,
         timeout=60,
     )
     advice = b"steno: PostgresStore needs psycopg: pip install 'steno[postgres]'\n"
-    assert (told.returncode, told.stdout, told.stderr) == (1, b"", advice)
+    assert (output.returncode, output.stdout, output.stderr) == (1, b"", advice)
 
 
 def test_nothing_is_copied_to_where_it_is_gone_at_once(address: str) -> None:
     store_sample_session(address)
-    told = run_steno("store", "convert", address, "memory:")
+    output = run_steno("store", "convert", address, "memory:")
     problem = "convert: what is copied to memory: is gone at once; name another store"
-    assert told == (2, "", f"steno: {problem}\n")
+    assert output == (2, "", f"steno: {problem}\n")
 
 
 def test_nothing_of_a_progress_bar_is_left_on_a_terminal(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_long_work_is_shown_on_a_terminal_and_wiped_away(
 
 
 def test_old_blobs_that_nobody_names_are_removed(tmp_path: Path) -> None:
-    address = f"jsonl:{tmp_path / 'kept'}"
+    address = f"jsonl:{tmp_path / 'stored_session'}"
     with open_store(address) as store:
         store.new([ChatMessage.user([PICTURE])], id="seen")
         lost = store.put_blob(b"nobody names this")
@@ -207,9 +207,9 @@ def test_a_store_tells_what_is_in_it(address: str) -> None:
     with open_store(address) as store:
         sample_session(store)
         store.new([ChatMessage.user([PICTURE])], id="seen")
-    told = run_steno("store", "info")
-    assert told.status == 0
-    lines = told.out.splitlines()
+    output = run_steno("store", "info")
+    assert output.status == 0
+    lines = output.out.splitlines()
     assert lines[:4] == [
         f"store     {address}",
         "sessions  2",
@@ -230,9 +230,9 @@ def test_a_store_tells_what_is_in_it(address: str) -> None:
 
 
 def test_a_store_that_is_not_there_yet_is_told_as_such(home: Path) -> None:
-    told = run_steno("store", "info")
-    assert told.status == 0
-    assert told.out.startswith(
+    output = run_steno("store", "info")
+    assert output.status == 0
+    assert output.out.startswith(
         f"store     sqlite:{home}/.local/share/steno/steno.db (not there yet)\n"
     )
     assert run_steno("store", "gc").out == "0 bytes freed\n"
@@ -241,9 +241,9 @@ def test_a_store_that_is_not_there_yet_is_told_as_such(home: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["convert"], ["convert", "a"], ["burn"]])
 def test_a_command_that_makes_no_sense_is_explained(arguments: list[str]) -> None:
-    told = run_steno("store", *arguments)
-    assert told.status == 2
-    assert "usage: steno store" in told.err
+    output = run_steno("store", *arguments)
+    assert output.status == 2
+    assert "usage: steno store" in output.err
 
 
 def test_sessions_for_programs_survive_the_journey(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ GPT = "openai/gpt-4o"
 OWN = "ollama/llama3.2"
 
 
-def said(read: int, written: int, cached: int | None = None) -> Payload:
+def turn_with_usage(read: int, written: int, cached: int | None = None) -> Payload:
     usage = Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached)
     return ChatMessage.assistant("So.", usage=usage)
 
@@ -32,8 +32,13 @@ def said(read: int, written: int, cached: int | None = None) -> Payload:
 def entries(*steps: tuple[Payload, datetime | None]) -> list[Entry]:
     """Return entries one behind the other."""
     return [
-        Entry(id=f"e{number}", parent=f"e{number - 1}" if number else None, time=time, payload=said)
-        for number, (said, time) in enumerate(steps)
+        Entry(
+            id=f"e{number}",
+            parent=f"e{number - 1}" if number else None,
+            time=time,
+            payload=turn_with_usage,
+        )
+        for number, (turn_with_usage, time) in enumerate(steps)
     ]
 
 
@@ -62,27 +67,27 @@ def made(address: str) -> None:
         entries(
             new_model(GPT),
             (ChatMessage.user("Go"), NOON),
-            (said(1_000_000, 100_000, 400_000), NOON),
-            (said(2_000, 100), NOON + DAY),
+            (turn_with_usage(1_000_000, 100_000, 400_000), NOON),
+            (turn_with_usage(2_000, 100), NOON + DAY),
         ),
     )
-    add(store, "second", entries(new_model(OWN), (said(500, 50), NOON + DAY)))
+    add(store, "second", entries(new_model(OWN), (turn_with_usage(500, 50), NOON + DAY)))
     copy_to_store(store, address)
 
 
 def test_tokens_and_costs_are_added_up_by_model(address: str) -> None:
     made(address)
-    told = run_steno("usage")
-    assert told.out.splitlines() == [
+    output = run_steno("usage")
+    assert output.out.splitlines() == [
         "model            turns      input   cached   output      USD",
         "openai/gpt-4o        2  1,002,000  400,000  100,100   3.0060",
         "ollama/llama3.2      1        500        \N{EN DASH}       50        \N{EN DASH}",
         "total                3  1,002,500  400,000  100,150  3.0060+",
     ]
-    assert told.err == (
+    assert output.err == (
         "steno: no price is known for ollama/llama3.2; such turns are in no sum of costs\n"
     )
-    assert told.status == 0
+    assert output.status == 0
 
 
 def test_tokens_and_costs_are_added_up_by_day(address: str) -> None:
@@ -106,28 +111,28 @@ def test_tokens_and_costs_are_added_up_by_session(address: str) -> None:
 
 def test_one_sum_needs_no_total(address: str) -> None:
     made(address)
-    told = run_steno("usage", "first")
-    assert len(told.out.splitlines()) == 2
-    assert told.err == ""
+    output = run_steno("usage", "first")
+    assert len(output.out.splitlines()) == 2
+    assert output.err == ""
 
 
 def test_only_what_is_named_counts(address: str) -> None:
     made(address)
-    told = run_steno("usage", "sec", "second", "--by", "session", "--json")
-    assert [json.loads(line)["session"] for line in told.out.splitlines()] == ["second"]
+    output = run_steno("usage", "sec", "second", "--by", "session", "--json")
+    assert [json.loads(line)["session"] for line in output.out.splitlines()] == ["second"]
 
 
 def test_only_what_is_late_enough_counts(address: str) -> None:
     made(address)
-    told = run_steno("usage", "--since", "2025-06-02", "--json")
+    output = run_steno("usage", "--since", "2025-06-02", "--json")
     assert [
-        (json.loads(line)["model"], json.loads(line)["turns"]) for line in told.out.splitlines()
+        (json.loads(line)["model"], json.loads(line)["turns"]) for line in output.out.splitlines()
     ] == [
         (GPT, 1),
         (OWN, 1),
     ]
-    told = run_steno("usage", "--since", "1h")
-    assert (told.out, told.err) == ("", "steno: no model has said how many tokens it used\n")
+    output = run_steno("usage", "--since", "1h")
+    assert (output.out, output.err) == ("", "steno: no model has said how many tokens it used\n")
 
 
 def test_programs_get_an_object_for_each_sum(address: str) -> None:
@@ -151,15 +156,15 @@ def test_what_was_left_behind_was_paid_for_at_the_price_of_its_model(address: st
     with open_store(address) as store:
         conversation = store.new([ChatMessage.user("Go")], id="talk")
         start = conversation.change_model(GPT)
-        conversation.append(said(1_000, 0))
+        conversation.append(turn_with_usage(1_000, 0))
         conversation.change_model(OWN)
         conversation.append(ChatMessage.user("And?"))
-        conversation.append(said(10, 0))
+        conversation.append(turn_with_usage(10, 0))
         conversation.rewind(start.id)
-        conversation.append(said(2_000, 0))
+        conversation.append(turn_with_usage(2_000, 0))
     sums = {
-        told["model"]: told["input_tokens"]
-        for told in map(json.loads, run_steno("usage", "talk", "--json").out.splitlines())
+        row["model"]: row["input_tokens"]
+        for row in map(json.loads, run_steno("usage", "talk", "--json").out.splitlines())
     }
     assert sums == {GPT: 3_000, OWN: 10}
 
@@ -169,7 +174,7 @@ def test_what_a_copy_shares_with_its_original_counts_once(address: str) -> None:
     with open_store(address) as store:
         copy = store.clone("first")
         copy.append(ChatMessage.user("More"))
-        copy.append(said(7_000, 0))
+        copy.append(turn_with_usage(7_000, 0))
         store.clone(copy.id)
     everything = json.loads(run_steno("usage", "--json").out.splitlines()[0])
     assert (everything["turns"], everything["input_tokens"]) == (3, 1_009_000)
@@ -180,17 +185,17 @@ def test_what_a_copy_shares_with_its_original_counts_once(address: str) -> None:
 def test_turns_of_the_same_id_in_sessions_that_are_no_copies_all_count(address: str) -> None:
     store = MemoryStore()
     for session in ("one", "two"):
-        add(store, session, entries(new_model(GPT), (said(10, 1), NOON)))
+        add(store, session, entries(new_model(GPT), (turn_with_usage(10, 1), NOON)))
     copy_to_store(store, address)
     assert json.loads(run_steno("usage", "--json").out)["turns"] == 2
 
 
 def test_turns_without_a_time_or_a_model_are_on_no_day_and_of_no_price(address: str) -> None:
     store = MemoryStore()
-    add(store, "old", entries((said(10, 1), None)))
+    add(store, "old", entries((turn_with_usage(10, 1), None)))
     copy_to_store(store, address)
-    told = run_steno("usage", "--by", "day")
-    assert told.out.splitlines()[1].split() == [
+    output = run_steno("usage", "--by", "day")
+    assert output.out.splitlines()[1].split() == [
         "\N{EN DASH}",
         "1",
         "10",
@@ -198,25 +203,25 @@ def test_turns_without_a_time_or_a_model_are_on_no_day_and_of_no_price(address: 
         "1",
         "\N{EN DASH}",
     ]
-    assert "no price is known for a model that was not recorded" in told.err
+    assert "no price is known for a model that was not recorded" in output.err
     assert json.loads(run_steno("usage", "--by", "day", "--json").out)["day"] is None
     assert run_steno("usage", "--since", "2000-01-01").out == ""
 
 
 def test_a_cost_that_is_almost_nothing_is_not_nothing(address: str) -> None:
     store = MemoryStore()
-    add(store, "tiny", entries(new_model(GPT), (said(10, 0), NOON)))
+    add(store, "tiny", entries(new_model(GPT), (turn_with_usage(10, 0), NOON)))
     copy_to_store(store, address)
     assert run_steno("usage").out.splitlines()[1].split()[-1] == "<0.0001"
 
 
 def test_names_of_models_are_harmless_on_a_terminal(address: str) -> None:
     store = MemoryStore()
-    add(store, "evil", entries(new_model("evil/\x1b]0;x\x07model"), (said(10, 0), NOON)))
+    add(store, "evil", entries(new_model("evil/\x1b]0;x\x07model"), (turn_with_usage(10, 0), NOON)))
     copy_to_store(store, address)
-    told = run_steno("usage")
-    assert "\x1b" not in told.out + told.err
-    assert "\\x1b" in told.out
+    output = run_steno("usage")
+    assert "\x1b" not in output.out + output.err
+    assert "\\x1b" in output.out
 
 
 def test_a_session_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
@@ -225,17 +230,17 @@ def test_a_session_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
     (file,) = (tmp_path / "store").rglob("second*.jsonl")
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines[:-1], lines[-1][:-9], lines[-1]]) + "\n")
-    told = run_steno("usage", "--store", address)
-    assert told.status == 1
-    assert GPT in told.out
-    assert OWN not in told.out
-    assert "session second" in told.err
+    output = run_steno("usage", "--store", address)
+    assert output.status == 1
+    assert GPT in output.out
+    assert OWN not in output.out
+    assert "session second" in output.err
 
 
 def test_nothing_to_add_up_is_said() -> None:
-    told = run_steno("usage")
-    assert (told.status, told.out) == (0, "")
-    assert told.err == "steno: no model has said how many tokens it used\n"
+    output = run_steno("usage")
+    assert (output.status, output.out) == (0, "")
+    assert output.err == "steno: no model has said how many tokens it used\n"
 
 
 @pytest.mark.parametrize(
@@ -244,9 +249,9 @@ def test_nothing_to_add_up_is_said() -> None:
 )
 def test_what_makes_no_sense_is_refused(address: str, arguments: list[str], status: int) -> None:
     made(address)
-    told = run_steno("usage", *arguments)
-    assert told.status == status
-    assert told.out == ""
+    output = run_steno("usage", *arguments)
+    assert output.status == status
+    assert output.out == ""
 
 
 # -- on a terminal -------------------------------------------------------------------------------
@@ -255,9 +260,9 @@ def test_what_makes_no_sense_is_refused(address: str, arguments: list[str], stat
 @pytest.mark.parametrize("by", ["day", "session"])
 def test_people_get_a_small_chart(address: str, by: str) -> None:
     made(address)
-    told = on_terminal("usage", "--by", by, environment={"NO_COLOR": "1", "TERM": "dumb"})
-    assert told.status == 0
-    _, first, second, total = told.out.splitlines()[:4]
+    output = on_terminal("usage", "--by", by, environment={"NO_COLOR": "1", "TERM": "dumb"})
+    assert output.status == 0
+    _, first, second, total = output.out.splitlines()[:4]
     assert first.count("█") == 16
     assert second.count("█") == 0
     assert "█" not in total
@@ -269,18 +274,22 @@ def test_bars_are_of_costs_where_all_are_known(address: str) -> None:
     add(
         store,
         "both",
-        entries(new_model(GPT), (said(40_000, 0), NOON), (said(0, 5_000), NOON + DAY)),
+        entries(
+            new_model(GPT),
+            (turn_with_usage(40_000, 0), NOON),
+            (turn_with_usage(0, 5_000), NOON + DAY),
+        ),
     )
     copy_to_store(store, address)
-    told = on_terminal("usage", "--by", "day", environment={"NO_COLOR": "1", "TERM": "dumb"})
-    first, second = told.out.splitlines()[1:3]
+    output = on_terminal("usage", "--by", "day", environment={"NO_COLOR": "1", "TERM": "dumb"})
+    first, second = output.out.splitlines()[1:3]
     assert (first.count("█"), second.count("█")) == (16, 8)
 
 
 def test_without_a_price_list_it_is_said_how_to_get_one(address: str) -> None:
     made(address)
     program = "import sys; sys.modules['genai_prices'] = None; from steno.cli.main import main; sys.exit(main())"
-    told = on_terminal("usage", command=[sys.executable, "-c", program])
-    assert told.status == 0
-    assert "prices are not known here: pip install 'steno[prices]'" in told.out
-    assert "3.0060" not in told.out
+    output = on_terminal("usage", command=[sys.executable, "-c", program])
+    assert output.status == 0
+    assert "prices are not known here: pip install 'steno[prices]'" in output.out
+    assert "3.0060" not in output.out

@@ -27,10 +27,10 @@ def tamper(folder: Path, name: str, old: bytes, new: bytes) -> None:
 
 def test_an_intact_session_is_told_with_its_heads(address: str) -> None:
     conversation = store_sample_session(address)
-    told = run_steno("verify", "talk")
+    output = run_steno("verify", "talk")
     heads = {name: conversation.digest(id or "") for name, id in conversation.branches.items()}
-    assert (told.status, told.err) == (0, "")
-    assert told.out.splitlines() == [
+    assert (output.status, output.err) == (0, "")
+    assert output.out.splitlines() == [
         "intact  talk  12 entries",
         f"  {heads['main']}  main",
         f"  {heads['other']}  other",
@@ -43,13 +43,13 @@ def test_a_digest_that_was_kept_elsewhere_is_found_again(address: str) -> None:
     conversation = store_sample_session(address)
     second = conversation.digest(conversation.entries()[1].id)
     for given in (second, second.upper()):
-        told = run_steno("verify", "talk", "--head", given)
-        assert told.status == 0
-        assert "the digest is that of record 2" in told.out
-    told = run_steno("verify", "talk", "--head", "0" * 64)
+        output = run_steno("verify", "talk", "--head", given)
+        assert output.status == 0
+        assert "the digest is that of record 2" in output.out
+    output = run_steno("verify", "talk", "--head", "0" * 64)
     problem = "it is another session, or its past was rewritten"
-    assert told.status == 1
-    assert told.err == f"steno: session talk: the chain does not hold this digest: {problem}\n"
+    assert output.status == 1
+    assert output.err == f"steno: session talk: the chain does not hold this digest: {problem}\n"
     assert run_steno("verify", "talk", "--head", second[:12]).status == 2
 
 
@@ -57,10 +57,10 @@ def test_the_first_bad_record_is_named(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
     conversation = store_sample_session(address)
     tamper(tmp_path / "kept", "talk", b"Is it broken?", b"Is it mended?")
-    told = run_steno("verify", "talk", "--store", address)
+    output = run_steno("verify", "talk", "--store", address)
     entry = conversation.entries()[1].id
     problem = "its digest does not fit: it, or what came before it, was changed"
-    assert told == (1, "", f"steno: session talk: record 2 (entry {entry}): {problem}\n")
+    assert output == (1, "", f"steno: session talk: record 2 (entry {entry}): {problem}\n")
     again = run_steno("verify", "talk", "--json", "--store", address)
     assert again.status == 1
     found = json.loads(again.out)
@@ -78,10 +78,10 @@ def test_all_sessions_are_checked_and_the_bad_ones_named(tmp_path: Path) -> None
     (file,) = [path for path in (tmp_path / "kept").rglob("*") if "three" in path.name]
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([*lines[:4], b"rubbish", *lines[5:]]))
-    told = run_steno("verify", "--all", "--store", address)
-    assert told.status == 1
-    assert told.out == "intact  one  12 entries\n"
-    three, two = told.err.splitlines()
+    output = run_steno("verify", "--all", "--store", address)
+    assert output.status == 1
+    assert output.out == "intact  one  12 entries\n"
+    three, two = output.err.splitlines()
     assert three.startswith("steno: session three: ")
     assert two.startswith("steno: session two: record 2 ")
 
@@ -90,9 +90,9 @@ def test_all_sessions_are_checked_and_the_bad_ones_named(tmp_path: Path) -> None
     "arguments", [[], ["talk", "--all"], ["--all", "--head", "0" * 64], ["talk", "--head", "x"]]
 )
 def test_what_to_verify_has_to_be_clear(arguments: list[str]) -> None:
-    told = run_steno("verify", *arguments)
-    assert told.status == 2
-    assert "usage: steno verify" in told.err
+    output = run_steno("verify", *arguments)
+    assert output.status == 2
+    assert "usage: steno verify" in output.err
 
 
 def test_in_a_store_without_sessions_all_is_well(home: Path) -> None:
@@ -105,14 +105,14 @@ def test_entries_of_a_newer_version_are_said_not_to_be_checked(address: str) -> 
     record = Record(seq=1, branch="main", entry=newer, digest="ab" * 32)
     with open_store(address) as store:
         store.add_session(Header(id="newer"), [record])
-    told = run_steno("verify", "newer")
-    assert told.status == 3
-    assert told.err == "steno: session newer: only a newer steno can check all of it\n"
+    output = run_steno("verify", "newer")
+    assert output.status == 3
+    assert output.err == "steno: session newer: only a newer steno can check all of it\n"
     assert run_steno("verify", "newer", "--allow-newer").status == 0
 
 
 def test_an_error_is_no_way_to_a_terminal(address: str) -> None:
-    told = run_steno("sessions", "show", "\x1b]0;owned\x07id")
-    assert told.status == 1
-    assert "\x1b" not in told.err
-    assert "\x07" not in told.err
+    output = run_steno("sessions", "show", "\x1b]0;owned\x07id")
+    assert output.status == 1
+    assert "\x1b" not in output.err
+    assert "\x07" not in output.err

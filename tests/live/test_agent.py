@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 async def work(
     protocol: str, url: str, store: Store, session: str, *, folder: Path, prompt: str
 ) -> str:
-    """Let the model work on a prompt; return its last words."""
+    """Let the model work on a prompt; return its last text."""
     workspace = Workspace([folder])
     async with provider_for(protocol, url) as provider:
         agent = Agent(
@@ -70,9 +70,11 @@ def test_an_agent_reads_and_writes_files(
     async def main() -> None:
         with open_store(f"sqlite:{tmp_path / 'log.db'}") as store:
             session = store.new([ChatMessage.system("You are an agent.")]).id
-            for prompt, words in ((READ, "done reading"), (WRITE, "done writing")):
-                said = await work(protocol, llama_url, store, session, folder=folder, prompt=prompt)
-                assert said == words
+            for prompt, expected in ((READ, "done reading"), (WRITE, "done writing")):
+                answer = await work(
+                    protocol, llama_url, store, session, folder=folder, prompt=prompt
+                )
+                assert answer == expected
             read, written = check(store, session)
         assert "A lantern for every ship." in read.text
         assert not written.is_error
@@ -89,8 +91,8 @@ def test_an_agent_goes_on_over_one_protocol_after_the_other(
         with open_store(f"jsonl:{tmp_path / 'log'}") as store:
             session = store.new([ChatMessage.system("You are an agent.")]).id
             for protocol in (CHAT, MESSAGES, RESPONSES, CHAT):
-                said = await work(protocol, llama_url, store, session, folder=folder, prompt=READ)
-                assert said == "done reading"
+                answer = await work(protocol, llama_url, store, session, folder=folder, prompt=READ)
+                assert answer == "done reading"
             results = check(store, session)
         assert len(results) == 4
         assert all("A lantern for every ship." in result.text for result in results)

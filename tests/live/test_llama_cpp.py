@@ -69,12 +69,12 @@ def test_text_arrives_word_by_word(protocol: str, llama_url: str) -> None:
 @every_protocol
 def test_a_tool_is_called_answered_and_spoken_about(protocol: str, llama_url: str) -> None:
     async def main() -> None:
-        said: list[Message] = [
+        messages: list[Message] = [
             ChatMessage.system("You are an agent."),
             ChatMessage.user('CALL read {"path": "README.md"} SAY done reading'),
         ]
         async with provider_for(protocol, llama_url) as provider:
-            stream = provider.stream(request(*said))
+            stream = provider.stream(request(*messages))
             events = [event async for event in stream]
             turn = stream.message()
             assert turn.stop_reason is StopReason.TOOL_USE
@@ -83,8 +83,8 @@ def test_a_tool_is_called_answered_and_spoken_about(protocol: str, llama_url: st
             assert call.arguments.replace(" ", "") == '{"path":"README.md"}'
             fragments = [event for event in events if isinstance(event, ToolCallDelta)]
             assert "".join(f.arguments_delta or "" for f in fragments) == call.arguments
-            said += [turn, ToolResult.success(call.id, "# Title\nSome text.")]
-            final = await provider.stream(request(*said)).collect()
+            messages += [turn, ToolResult.success(call.id, "# Title\nSome text.")]
+            final = await provider.stream(request(*messages)).collect()
         assert final.text == "done reading"
         assert final.stop_reason is StopReason.END_TURN
 
@@ -236,28 +236,28 @@ def test_a_conversation_goes_on_over_another_protocol(
     route: tuple[str, str, str], llama_url: str
 ) -> None:
     async def main() -> None:
-        said: list[Message] = [
+        messages: list[Message] = [
             ChatMessage.system("You are an agent."),
             ChatMessage.user('CALL read {"path": "a.md"} SAY first is done'),
         ]
 
         async def turn(protocol: str) -> None:
             async with provider_for(protocol, llama_url) as provider:
-                said.append(await provider.stream(request(*said)).collect())
+                messages.append(await provider.stream(request(*messages)).collect())
 
         first, second, third = route
         await turn(first)
-        (call,) = said[-1].tool_calls
-        said.append(ToolResult.success(call.id, "one line"))
+        (call,) = messages[-1].tool_calls
+        messages.append(ToolResult.success(call.id, "one line"))
         await turn(second)
-        assert said[-1].text == "first is done"
-        said.append(ChatMessage.user('CALL list {"path": "src"} SAY second is done'))
+        assert messages[-1].text == "first is done"
+        messages.append(ChatMessage.user('CALL list {"path": "src"} SAY second is done'))
         await turn(second)
-        (call,) = said[-1].tool_calls
+        (call,) = messages[-1].tool_calls
         assert call.name == "list"
-        said.append(ToolResult.success(call.id, "b.py"))
+        messages.append(ToolResult.success(call.id, "b.py"))
         await turn(third)
-        assert said[-1].text == "second is done"
+        assert messages[-1].text == "second is done"
 
     run(main(), 30)
 

@@ -56,11 +56,11 @@ class Grants:
         self.added.append((rule, scope))
 
 
-def saying(verdict: Any) -> CallbackApprover:
+def answering(verdict: Any) -> CallbackApprover:
     return CallbackApprover(lambda _: verdict, actor="eva")
 
 
-def nobody(question: ApprovalRequest) -> bool:
+def never_ask(question: ApprovalRequest) -> bool:
     raise AssertionError("nobody was to be asked")
 
 
@@ -73,8 +73,8 @@ def nobody(question: ApprovalRequest) -> bool:
     [
         (gate_allowing("write"), "approved", None, "allow write"),
         (Gate(Permissions.of(deny=["write"])), "denied", None, "deny write"),
-        (Gate(approver=saying(True)), "approved", "eva", None),
-        (Gate(approver=saying(False)), "denied", "eva", None),
+        (Gate(approver=answering(True)), "approved", "eva", None),
+        (Gate(approver=answering(False)), "denied", "eva", None),
         (Gate(approver=DenyingApprover()), "denied", "headless", None),
         (Gate(approver=AllowingApprover()), "approved", "--yes", None),
         (Gate(), "denied", None, "nobody can be asked"),
@@ -84,15 +84,15 @@ def test_a_decision_is_recorded_with_its_actor_or_its_rule(
     gate: Gate, status: str, actor: str | None, rule: str | None
 ) -> None:
     tool = write_tool()
-    desk = AgentHarness(TURNS, tool, gate=gate)
-    assert run(desk.run()).ending is EndReason.DONE
-    last = approvals_in(desk.conversation.entries())[-1]
+    harness = AgentHarness(TURNS, tool, gate=gate)
+    assert run(harness.run()).ending is EndReason.DONE
+    last = approvals_in(harness.conversation.entries())[-1]
     assert (str(last.status), last.actor, last.rule) == (status, actor, rule)
     assert len(tool.calls) == (status == "approved")
     if status == "denied":
-        assert desk.result.outcome is Outcome.DENIED
-        assert desk.result.text.startswith("permission denied: ")
-    desk.check()
+        assert harness.result.outcome is Outcome.DENIED
+        assert harness.result.text.startswith("permission denied: ")
+    harness.check()
 
 
 @pytest.mark.requirement("S2-18")
@@ -100,26 +100,26 @@ def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
     seen: list[tuple[str, ...]] = []
 
     def decide(question: ApprovalRequest) -> bool:
-        pending = pending_approvals(desk.conversation.entries())
+        pending = pending_approvals(harness.conversation.entries())
         seen.append(tuple(c.id for c in pending))
         assert (question.call.id, question.preview) == ("c1", "would write a")
         assert (question.capability, question.subjects) == (Capability.WRITE, ("a",))
         return True
 
     tool = write_tool(subjects=["a"], preview="would write a")
-    desk = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
-    run(desk.run())
+    harness = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+    run(harness.run())
     assert seen == [("c1",)]
-    assert pending_approvals(desk.conversation.entries()) == ()
-    assert [event.question.call.id for event in desk.told(ApprovalRequested)] == ["c1"]
-    assert [status for _, status in desk.approvals] == ["pending", "approved"]
+    assert pending_approvals(harness.conversation.entries()) == ()
+    assert [event.question.call.id for event in harness.events_of(ApprovalRequested)] == ["c1"]
+    assert [status for _, status in harness.approvals] == ["pending", "approved"]
 
 
 # -- how far it reaches --------------------------------------------------------------------------
 
 
 def twice(
-    desk_settings: Callable[[], dict[str, Any]], verdict: ApprovalDecision
+    harness_settings: Callable[[], dict[str, Any]], verdict: ApprovalDecision
 ) -> tuple[int, Grants]:
     """Let a tool be called twice with one verdict for all; return how often it was asked."""
     asked: list[ApprovalRequest] = []
@@ -131,9 +131,9 @@ def twice(
 
     turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
     gate = Gate(approver=CallbackApprover(decide), grants=grants)
-    desk = AgentHarness(turns, write_tool(subjects=["a"]), gate=gate, **desk_settings())
-    run(desk.run())
-    assert all(r.outcome is Outcome.OK for r in desk.results)
+    harness = AgentHarness(turns, write_tool(subjects=["a"]), gate=gate, **harness_settings())
+    run(harness.run())
+    assert all(r.outcome is Outcome.OK for r in harness.results)
     return len(asked), grants
 
 
@@ -160,7 +160,7 @@ def test_a_grant_for_the_session_holds_after_a_restart_and_not_in_another_sessio
     store = MemoryStore()
     verdict = ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION, rule="write(a)")
     first = AgentHarness(
-        TURNS, write_tool(subjects=["a"]), store=store, gate=Gate(approver=saying(verdict))
+        TURNS, write_tool(subjects=["a"]), store=store, gate=Gate(approver=answering(verdict))
     )
     run(first.run())
     for conversation, outcome in (
@@ -180,13 +180,13 @@ def test_a_grant_that_was_rewound_does_not_hold() -> None:
     answers: Iterator[ApprovalDecision | bool] = iter([verdict, False])
     gate = Gate(approver=CallbackApprover(lambda _: next(answers)))
     turns = [turn_with_calls(call("c1", "write"), call("c2", "write")), "Done."]
-    desk = AgentHarness([*turns, *TURNS], write_tool(), gate=gate)
-    before = desk.conversation.entries()[-1]
-    run(desk.run())
-    assert [r.outcome for r in desk.results] == [Outcome.OK, Outcome.OK]
-    desk.conversation.rewind(before)
-    run(desk.run())
-    assert [r.outcome for r in desk.results] == [Outcome.DENIED]
+    harness = AgentHarness([*turns, *TURNS], write_tool(), gate=gate)
+    before = harness.conversation.entries()[-1]
+    run(harness.run())
+    assert [r.outcome for r in harness.results] == [Outcome.OK, Outcome.OK]
+    harness.conversation.rewind(before)
+    run(harness.run())
+    assert [r.outcome for r in harness.results] == [Outcome.DENIED]
 
 
 # -- what nothing reaches beyond -----------------------------------------------------------------
@@ -196,14 +196,18 @@ def test_a_grant_that_was_rewound_does_not_hold() -> None:
 @pytest.mark.parametrize("capability", [c for c in Capability if c is not Capability.READ])
 def test_plan_mode_offers_reading_only_and_denies_the_rest(capability: Capability) -> None:
     tools = [read_tool(), ScriptedTool("do", capability=capability)]
-    gate = Gate(Permissions.of(allow=["*"]), CallbackApprover(nobody), grants=Grants("do", "read"))
+    gate = Gate(
+        Permissions.of(allow=["*"]), CallbackApprover(never_ask), grants=Grants("do", "read")
+    )
     turns = [turn_with_calls(call("c1", "do"), call("c2", "read")), "Planned."]
-    desk = AgentHarness(turns, *tools, gate=gate)
-    desk.conversation.change_mode(Mode.PLAN)
-    run(desk.run())
-    assert [[t.name for t in request.tools] for request in desk.provider.requests] == [["read"]] * 2
-    assert "plan" in (desk.provider.requests[0].messages[0].text or "").lower()
-    denied, allowed = desk.results
+    harness = AgentHarness(turns, *tools, gate=gate)
+    harness.conversation.change_mode(Mode.PLAN)
+    run(harness.run())
+    assert [[t.name for t in request.tools] for request in harness.provider.requests] == [
+        ["read"]
+    ] * 2
+    assert "plan" in (harness.provider.requests[0].messages[0].text or "").lower()
+    denied, allowed = harness.results
     assert denied.outcome is Outcome.DENIED
     assert denied.text.startswith("permission denied: plan mode allows reading only")
     assert allowed.outcome is Outcome.OK
@@ -212,14 +216,14 @@ def test_plan_mode_offers_reading_only_and_denies_the_rest(capability: Capabilit
 
 @pytest.mark.requirement("S2-22")
 def test_another_mode_offers_other_tools_from_the_next_request_on() -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         ["Planned.", "Done."], read_tool(), write_tool(), gate=gate_allowing("write")
     )
-    desk.conversation.change_mode(Mode.PLAN)
-    run(desk.run())
-    desk.conversation.change_mode(Mode.ACT)
-    run(desk.run())
-    offered = [[t.name for t in request.tools] for request in desk.provider.requests]
+    harness.conversation.change_mode(Mode.PLAN)
+    run(harness.run())
+    harness.conversation.change_mode(Mode.ACT)
+    run(harness.run())
+    offered = [[t.name for t in request.tools] for request in harness.provider.requests]
     assert offered == [["read"], ["read", "write"]]
 
 
@@ -227,29 +231,31 @@ def test_another_mode_offers_other_tools_from_the_next_request_on() -> None:
 def test_a_planner_is_offered_reading_only_and_denied_the_rest() -> None:
     tool = write_tool()
     permissions = Permissions.of(role=AgentRole.PLANNER, allow=["*"])
-    desk = AgentHarness(TURNS, read_tool(), tool, gate=Gate(permissions, CallbackApprover(nobody)))
-    run(desk.run())
-    assert [t.name for t in desk.provider.requests[0].tools] == ["read"]
-    assert desk.result.outcome is Outcome.DENIED
-    assert desk.result.text.startswith("permission denied: the role planner")
+    harness = AgentHarness(
+        TURNS, read_tool(), tool, gate=Gate(permissions, CallbackApprover(never_ask))
+    )
+    run(harness.run())
+    assert [t.name for t in harness.provider.requests[0].tools] == ["read"]
+    assert harness.result.outcome is Outcome.DENIED
+    assert harness.result.text.startswith("permission denied: the role planner")
     assert tool.calls == []
 
 
 def test_deny_counts_more_than_rules_grants_and_people() -> None:
     permissions = Permissions.of(allow=["*", "write"], deny=["write(a)"])
-    gate = Gate(permissions, CallbackApprover(nobody), grants=Grants("write"))
+    gate = Gate(permissions, CallbackApprover(never_ask), grants=Grants("write"))
     tool = write_tool(subjects=["b", "a"])
-    desk = AgentHarness(TURNS, tool, gate=gate)
-    run(desk.run())
-    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
-    assert approvals_in(desk.conversation.entries())[-1].rule == "deny write(a)"
+    harness = AgentHarness(TURNS, tool, gate=gate)
+    run(harness.run())
+    assert (tool.calls, harness.result.outcome) == ([], Outcome.DENIED)
+    assert approvals_in(harness.conversation.entries())[-1].rule == "deny write(a)"
 
 
 # -- what goes wrong while it is decided ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("settings", "told", "has_traceback"),
+    ("settings", "expected", "has_traceback"),
     [
         ({"subjects": ToolFailed("no such folder")}, "no such folder", False),
         ({"subjects": KeyError("path")}, "KeyError: 'path'", True),
@@ -260,17 +266,17 @@ def test_deny_counts_more_than_rules_grants_and_people() -> None:
     ],
 )
 def test_a_tool_that_stumbles_before_it_runs_answers_with_an_error(
-    settings: dict[str, Any], told: str, has_traceback: bool
+    settings: dict[str, Any], expected: str, has_traceback: bool
 ) -> None:
     tool = write_tool(**settings)
-    desk = AgentHarness(TURNS, tool, gate=Gate(approver=saying(True)))
-    assert run(desk.run()).text == "Done."
+    harness = AgentHarness(TURNS, tool, gate=Gate(approver=answering(True)))
+    assert run(harness.run()).text == "Done."
     assert tool.calls == []
-    assert desk.result.outcome is Outcome.ERROR
-    assert told in desk.result.text
-    assert desk.result.failure is not None
-    assert (desk.result.failure.traceback is not None) is has_traceback
-    desk.check()
+    assert harness.result.outcome is Outcome.ERROR
+    assert expected in harness.result.text
+    assert harness.result.failure is not None
+    assert (harness.result.failure.traceback is not None) is has_traceback
+    harness.check()
 
 
 def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -> None:
@@ -281,11 +287,11 @@ def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -
         return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
 
     tool = write_tool(subjects=["caf\udce9.txt"], preview="caf\udce9.txt")
-    desk = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
-    run(desk.run())
+    harness = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+    run(harness.run())
     assert rules == [""]
     assert len(tool.calls) == 1
-    desk.check()
+    harness.check()
 
 
 class Failing:
@@ -303,19 +309,19 @@ class Failing:
     [
         (Failing(Unavailable("grants: gone")), LogError),
         (Failing(EOFError()), EOFError),
-        (saying("yes"), ValueError),
-        (saying(ApprovalDecision(allowed=True, actor="\ud800")), ValueError),
+        (answering("yes"), ValueError),
+        (answering(ApprovalDecision(allowed=True, actor="\ud800")), ValueError),
     ],
 )
 def test_an_approver_that_fails_ends_the_run_and_lets_nothing_pass(
     approver: Approver, error: type[Exception]
 ) -> None:
     tool = write_tool()
-    desk = AgentHarness([*TURNS, "Well."], tool, gate=Gate(approver=approver))
+    harness = AgentHarness([*TURNS, "Well."], tool, gate=Gate(approver=approver))
     with pytest.raises(error):
-        run(desk.run())
-    assert (tool.calls, desk.result.outcome) == ([], Outcome.CANCELLED)
-    desk.check()
+        run(harness.run())
+    assert (tool.calls, harness.result.outcome) == ([], Outcome.CANCELLED)
+    harness.check()
 
 
 def test_an_approver_that_takes_no_notice_of_a_cancellation_lets_nothing_pass() -> None:
@@ -331,13 +337,13 @@ def test_an_approver_that_takes_no_notice_of_a_cancellation_lets_nothing_pass() 
             raise AssertionError
 
         tool = write_tool()
-        desk = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
-        task = asyncio.create_task(desk.run())
+        harness = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+        task = asyncio.create_task(harness.run())
         await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert tool.calls == []
-        desk.check()
+        harness.check()
 
     run(main())

@@ -40,9 +40,9 @@ def asked(answer: Any) -> CallbackApprover:
     return CallbackApprover(lambda _: answer)
 
 
-def notices(desk: AgentHarness) -> list[str]:
-    told = desk.told(Notice)
-    return [notice.reason for notice in told if notice.code is NoticeCode.PERMISSION]
+def notices(harness: AgentHarness) -> list[str]:
+    events = harness.events_of(Notice)
+    return [event.reason for event in events if event.code is NoticeCode.PERMISSION]
 
 
 def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
@@ -51,43 +51,43 @@ def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
         turn_with_calls(call("c3", "write")),
         "Done.",
     ]
-    desk = AgentHarness(turns, read_tool(), write_tool(), gate=Gate(grants=Broken(reads=False)))
-    run(desk.run())
-    assert [result.outcome for result in desk.results] == [
+    harness = AgentHarness(turns, read_tool(), write_tool(), gate=Gate(grants=Broken(reads=False)))
+    run(harness.run())
+    assert [result.outcome for result in harness.results] == [
         *(Outcome.OK, Outcome.OK, Outcome.DENIED)
     ]
-    assert notices(desk) == ["grants_unreadable"]
-    desk.check()
+    assert notices(harness) == ["grants_unreadable"]
+    harness.check()
 
 
 def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
     verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER, rule="write")
     gate = Gate(approver=asked(verdict), grants=Broken(reads=True))
-    desk = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool(), gate=gate)
-    run(desk.run())
-    assert desk.result.outcome is Outcome.OK
-    assert notices(desk) == ["grant_not_kept"]
-    desk.check()
+    harness = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool(), gate=gate)
+    run(harness.run())
+    assert harness.result.outcome is Outcome.OK
+    assert notices(harness) == ["grant_not_kept"]
+    harness.check()
 
 
 @pytest.mark.parametrize(("rule", "reason"), [("write(", "rule_invalid"), ("", "no_rule_fits")])
 def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str, reason: str) -> None:
     verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION, rule=rule)
     turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
-    desk = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
-    run(desk.run())
-    assert [status for _, status in desk.approvals] == ["pending", "approved"] * 2
-    assert notices(desk)[0] == reason
-    desk.check()
+    harness = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
+    run(harness.run())
+    assert [status for _, status in harness.approvals] == ["pending", "approved"] * 2
+    assert notices(harness)[0] == reason
+    harness.check()
 
 
 def test_what_has_no_place_to_last_lasts_for_the_session_and_the_record_says_so() -> None:
     verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.PROJECT, rule="write")
     turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
-    desk = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
-    run(desk.run())
-    assert [status for _, status in desk.approvals] == ["pending", "approved", "approved"]
-    audits = [e.audit for e in desk.conversation.entries() if isinstance(e.payload, Approval)]
+    harness = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
+    run(harness.run())
+    assert [status for _, status in harness.approvals] == ["pending", "approved", "approved"]
+    audits = [e.audit for e in harness.conversation.entries() if isinstance(e.payload, Approval)]
     assert (audits[1] or {})["scope"] == "session"
 
 
@@ -98,18 +98,18 @@ def test_an_approver_that_fails_has_allowed_nothing_and_that_is_on_record(error:
 
     tool = write_tool()
     gate = Gate(approver=CallbackApprover(fail))
-    desk = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], tool, gate=gate)
+    harness = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], tool, gate=gate)
     with pytest.raises(StenoError if isinstance(error, StenoError) else type(error)):
-        run(desk.run())
+        run(harness.run())
     assert tool.calls == []
-    assert desk.approvals == [("c1", "pending"), ("c1", "denied")]
-    desk.check()
+    assert harness.approvals == [("c1", "pending"), ("c1", "denied")]
+    harness.check()
 
 
 def test_what_was_approved_and_may_have_run_cannot_be_decided_about_once_more() -> None:
-    desk = AgentHarness([], write_tool())
-    desk.conversation.append(turn_with_calls(call("c1", "write")))
-    desk.conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
+    harness = AgentHarness([], write_tool())
+    harness.conversation.append(turn_with_calls(call("c1", "write")))
+    harness.conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
     with pytest.raises(Missing) as caught:
-        decide_later(desk.conversation, "c1", allowed=True, actor="ada")
+        decide_later(harness.conversation, "c1", allowed=True, actor="ada")
     assert (caught.value.code, caught.value.place) == ("already_decided", "approval")

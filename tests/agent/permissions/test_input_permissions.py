@@ -49,17 +49,17 @@ URL = "https://pictures.example/a/shot.png"
 RULE = "fetch(https://pictures.example/**)"
 
 
-class KeptGrants:
+class RecordingGrants:
     """Keeps what is allowed for longer than a session (`GrantStore`)."""
 
     def __init__(self) -> None:
-        self.kept: list[tuple[str, GrantScope]] = []
+        self.added: list[tuple[str, GrantScope]] = []
 
     def rules(self) -> tuple[str, ...]:
-        return tuple([rule for rule, _ in self.kept])
+        return tuple([rule for rule, _ in self.added])
 
     def add(self, rule: str, scope: GrantScope) -> None:
-        self.kept.append((rule, scope))
+        self.added.append((rule, scope))
 
 
 class Person:
@@ -101,13 +101,13 @@ def test_a_file_that_the_model_may_not_read_cannot_be_pointed_at_either(
     (tmp_path / "secret" / "key.txt").write_text("hunter2\n")
     (tmp_path / "link.txt").symlink_to("secret/key.txt")
     gate = Gate(Permissions.of(deny=["read(secret/**)"]))
-    desk = agent_in(tmp_path, ["Never."], gate=gate)
-    result = run(desk.run(prompt_with("Look.", file_reference(path))))
+    harness = agent_in(tmp_path, ["Never."], gate=gate)
+    result = run(harness.run(prompt_with("Look.", file_reference(path))))
     assert isinstance(result.error, Unresolved)
     assert "permission denied" in result.reason
     assert "read(secret/**)" in result.reason
-    assert desk.provider.requests == []
-    assert "hunter2" not in str([r.entry for r in desk.store.records(desk.conversation.id)])
+    assert harness.provider.requests == []
+    assert "hunter2" not in str([r.entry for r in harness.store.records(harness.conversation.id)])
 
 
 @pytest.mark.requirement("S2-14")
@@ -116,11 +116,11 @@ def test_an_image_and_each_file_of_a_pattern_go_by_the_same_rules(tmp_path: Path
     (tmp_path / "a.py").write_text("a = 1\n")
     (tmp_path / "b.py").write_text("b = 1\n")
     gate = Gate(Permissions.of(deny=["read(plan.png)", "read(b.py)"]))
-    desk = agent_in(tmp_path, ["Never."], gate=gate)
+    harness = agent_in(tmp_path, ["Never."], gate=gate)
     for pointer in (image_file(), file_reference("*.py")):
-        result = run(desk.run(prompt_with("Look.", pointer)))
+        result = run(harness.run(prompt_with("Look.", pointer)))
         assert "permission denied" in result.reason
-    assert desk.provider.requests == []
+    assert harness.provider.requests == []
 
 
 @pytest.mark.requirement("S2-14")
@@ -128,14 +128,14 @@ def test_an_image_and_each_file_of_a_pattern_go_by_the_same_rules(tmp_path: Path
 @pytest.mark.parametrize("role", AgentRole)
 def test_whoever_plans_may_point_at_files(tmp_path: Path, mode: Mode, role: AgentRole) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    desk = agent_in(tmp_path, ["I see."], gate=Gate(Permissions.of(role=role)))
+    harness = agent_in(tmp_path, ["I see."], gate=Gate(Permissions.of(role=role)))
     if mode is Mode.PLAN:
-        desk.conversation.change_mode(mode)
-    assert run(desk.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.DONE
-    assert "a = 1" in text_in_message(desk.provider.requests[0])
-    (found,) = details(desk)
+        harness.conversation.change_mode(mode)
+    assert run(harness.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.DONE
+    assert "a = 1" in text_in_message(harness.provider.requests[0])
+    (found,) = details(harness)
     assert found["allowed_by"] == "default read"
-    assert payloads(desk, Approval) == []
+    assert payloads(harness, Approval) == []
 
 
 # -- addresses -----------------------------------------------------------------------------------
@@ -197,9 +197,9 @@ def test_what_is_allowed_for_one_session_is_asked_in_another() -> None:
 
 
 def test_what_is_allowed_for_the_project_is_kept_for_other_sessions() -> None:
-    grants = KeptGrants()
+    grants = RecordingGrants()
     run(fetch(Gate(approver=Person(scope=GrantScope.PROJECT), grants=grants)))
-    assert grants.kept == [(RULE, GrantScope.PROJECT)]
+    assert grants.added == [(RULE, GrantScope.PROJECT)]
     assert run(fetch(Gate(grants=grants))) == f"standing grant {RULE}"
 
 
@@ -208,12 +208,12 @@ def test_what_is_allowed_for_the_project_is_kept_for_other_sessions() -> None:
 def test_what_is_allowed_for_longer_and_then_taken_back_is_asked_about_again(
     scope: GrantScope,
 ) -> None:
-    grants, person = KeptGrants(), Person(scope=scope)
+    grants, person = RecordingGrants(), Person(scope=scope)
     gate = Gate(approver=person, grants=grants)
     run(fetch(gate))
     run(fetch(gate))
     assert len(person.asked) == 1
-    grants.kept.clear()
+    grants.added.clear()
     run(fetch(gate))
     assert len(person.asked) == 2
 
@@ -241,10 +241,10 @@ def test_a_no_says_why_and_is_asked_again_next_time() -> None:
 
 
 def test_an_image_is_fetched_only_with_a_yes_and_who_gave_it_is_on_record(tmp_path: Path) -> None:
-    async def talk(desk: AgentHarness, person: Person) -> None:
+    async def talk(harness: AgentHarness, person: Person) -> None:
         async with run_server(reply(200, encode_image(red_image()), "image/png")) as server:
             image = Image(source=ImageUrl(f"{server.url}/shot.png"))
-            result = await desk.run(prompt_with("Look.", image))
+            result = await harness.run(prompt_with("Look.", image))
             if person.asked and result.ending is EndReason.DONE:
                 assert [seen.path for seen in server.seen] == ["/shot.png"]
             else:
@@ -253,14 +253,14 @@ def test_an_image_is_fetched_only_with_a_yes_and_who_gave_it_is_on_record(tmp_pa
     for allowed in (True, False):
         person = Person(allowed=allowed)
         inputs = InputResolver(Workspace(tmp_path), transport=lambda: HttpTransport(environ={}))
-        desk = AgentHarness(["Red."], resolver=inputs, gate=Gate(approver=person))
-        run(talk(desk, person))
-        assert len(person.asked) == len(desk.told(ApprovalRequested)) == 1
-        assert len(desk.provider.requests) == int(allowed)
-        assert payloads(desk, Approval) == []  # it was no call of the model
-        (found,) = details(desk)
+        harness = AgentHarness(["Red."], resolver=inputs, gate=Gate(approver=person))
+        run(talk(harness, person))
+        assert len(person.asked) == len(harness.events_of(ApprovalRequested)) == 1
+        assert len(harness.provider.requests) == int(allowed)
+        assert payloads(harness, Approval) == []  # it was no call of the model
+        (found,) = details(harness)
         assert found.get("allowed_by") == ("ada" if allowed else None)
-        desk.check()
+        harness.check()
 
 
 @pytest.mark.parametrize("error", [OSError("no terminal"), ToolFailed("not mine")])
@@ -271,17 +271,17 @@ def test_an_approver_that_fails_has_allowed_nothing_and_the_session_goes_on(
         raise error
 
     inputs = InputResolver(Workspace(tmp_path), transport=lambda: HttpTransport(environ={}))
-    desk = AgentHarness(["Hello."], resolver=inputs, gate=Gate(approver=CallbackApprover(fail)))
+    harness = AgentHarness(["Hello."], resolver=inputs, gate=Gate(approver=CallbackApprover(fail)))
     prompt = prompt_with("Look.", Image(source=ImageUrl("https://127.0.0.1/shot.png")))
     if isinstance(error, OSError):
         with pytest.raises(OSError, match="no terminal"):
-            run(desk.run(prompt))
+            run(harness.run(prompt))
     else:
-        assert isinstance(run(desk.run(prompt)).error, Unresolved)
-    (resolution,) = payloads(desk, Resolution)
+        assert isinstance(run(harness.run(prompt)).error, Unresolved)
+    (resolution,) = payloads(harness, Resolution)
     assert resolution.error is not None
-    assert run(desk.run("Hi.")).ending is EndReason.DONE
-    desk.check()
+    assert run(harness.run("Hi.")).ending is EndReason.DONE
+    harness.check()
 
 
 # -- servers -------------------------------------------------------------------------------------
@@ -301,11 +301,11 @@ def test_an_approver_that_fails_has_allowed_nothing_and_the_session_goes_on(
 def test_resources_go_by_the_rules_for_their_server(deny: str, uri: str, is_denied: bool) -> None:
     library = ResourceServer(holds={uri: text_resource("what is there")})
     gate = Gate(Permissions.of(deny=[deny]))
-    desk = AgentHarness(["I see."], resolver=FakeResources(library, ManualClock()), gate=gate)
-    result = run(desk.run(prompt_with("Look.", Resource(server="lib", uri=uri))))
+    harness = AgentHarness(["I see."], resolver=FakeResources(library, ManualClock()), gate=gate)
+    result = run(harness.run(prompt_with("Look.", Resource(server="lib", uri=uri))))
     assert isinstance(result.error, Unresolved) is is_denied
     assert library.reads == ([] if is_denied else [uri])
-    assert payloads(desk, Approval) == []
+    assert payloads(harness, Approval) == []
 
 
 def test_what_is_not_allowed_any_more_is_not_read_again(tmp_path: Path) -> None:

@@ -49,39 +49,39 @@ def talk(gate: Gate) -> AgentHarness:
 def test_what_is_taken_back_is_asked_about_again_and_may_be_granted_again() -> None:
     person = Person()
     gate = person.gate
-    desk = talk(gate)
-    run(desk.run())
-    assert gate.session_rules(desk.conversation) == (RULE,)
-    assert len(gate.revoke(RULE, desk.conversation, actor="eva")) == 1
-    assert gate.session_rules(desk.conversation) == ()
-    run(desk.run())
+    harness = talk(gate)
+    run(harness.run())
+    assert gate.session_rules(harness.conversation) == (RULE,)
+    assert len(gate.revoke(RULE, harness.conversation, actor="eva")) == 1
+    assert gate.session_rules(harness.conversation) == ()
+    run(harness.run())
     assert [question.call.id for question in person.asked] == ["c0", "c1"]
-    assert gate.session_rules(desk.conversation) == (RULE,)
-    run(desk.run())
+    assert gate.session_rules(harness.conversation) == (RULE,)
+    run(harness.run())
     assert len(person.asked) == 2
 
 
 def test_it_is_on_record_who_took_it_back_and_counts_for_whoever_reads_that_later() -> None:
     gate = Person().gate
-    desk = talk(gate)
-    run(desk.run())
-    [granted] = [e for e in desk.conversation.entries() if "grant" in (e.audit or {})]
-    [entry] = gate.revoke(RULE, desk.conversation, actor="eva")
+    harness = talk(gate)
+    run(harness.run())
+    [granted] = [e for e in harness.conversation.entries() if "grant" in (e.audit or {})]
+    [entry] = gate.revoke(RULE, harness.conversation, actor="eva")
     assert isinstance(entry.payload, Repair)
     assert (entry.payload.target, entry.decision) == (granted.id, "revoked")
     assert entry.audit == {"actor": "eva", "scope": "session", "revoked": "write(a)"}
-    again = desk.store.open(desk.conversation.id)
+    again = harness.store.open(harness.conversation.id)
     assert Person().gate.session_rules(again) == ()
-    desk.check()
+    harness.check()
 
 
 def test_a_session_with_a_grant_that_was_taken_back_is_replayed_and_is_the_same() -> None:
     gate = Person().gate
-    desk = talk(gate)
-    run(desk.run())
-    gate.revoke(RULE, desk.conversation, actor="eva")
-    run(desk.run())
-    assert run(replay(desk.store.records(desk.conversation.id))).is_same
+    harness = talk(gate)
+    run(harness.run())
+    gate.revoke(RULE, harness.conversation, actor="eva")
+    run(harness.run())
+    assert run(replay(harness.store.records(harness.conversation.id))).is_same
 
 
 def test_what_was_allowed_for_what_people_point_at_is_forgotten_and_nothing_is_recorded() -> None:
@@ -102,11 +102,11 @@ def test_what_was_allowed_for_what_people_point_at_is_forgotten_and_nothing_is_r
     ("code", "target"), [("grant_revoked", None), ("grant_revoked", "other"), ("mended", "")]
 )
 def test_what_names_no_grant_takes_nothing_back(code: str, target: str | None) -> None:
-    desk = granted(Person().gate)
-    [grant] = grants_in(desk.conversation)
-    mended = Repair(code=code, explanation="?", target=grant if target == "" else target)
-    desk.conversation.append(mended, decision="revoked", audit={"revoked": "write(a)"})
-    assert SessionGrants(desk.conversation.entries()).rules == (RULE,)
+    harness = granted(Person().gate)
+    [grant] = grants_in(harness.conversation)
+    repair = Repair(code=code, explanation="?", target=grant if target == "" else target)
+    harness.conversation.append(repair, decision="revoked", audit={"revoked": "write(a)"})
+    assert SessionGrants(harness.conversation.entries()).rules == (RULE,)
 
 
 # -- on every branch -----------------------------------------------------------------------------
@@ -114,42 +114,42 @@ def test_what_names_no_grant_takes_nothing_back(code: str, target: str | None) -
 
 def granted(gate: Gate) -> AgentHarness:
     """Return a desk at which a rule was granted."""
-    desk = talk(gate)
-    run(desk.run())
-    assert gate.session_rules(desk.conversation) == (RULE,)
-    return desk
+    harness = talk(gate)
+    run(harness.run())
+    assert gate.session_rules(harness.conversation) == (RULE,)
+    return harness
 
 
 def grants_in(conversation: Conversation) -> list[str]:
     return [entry.id for entry in conversation.entries() if "grant" in (entry.audit or {})]
 
 
-def rules_of(desk: AgentHarness) -> tuple[PermissionRule, ...]:
+def rules_of(harness: AgentHarness) -> tuple[PermissionRule, ...]:
     """Return what another program would allow that opens the session now."""
-    again = desk.store.open(desk.conversation.id)
-    assert again.branch == desk.conversation.branch
+    again = harness.store.open(harness.conversation.id)
+    assert again.branch == harness.conversation.branch
     return Person().gate.session_rules(again)
 
 
-def fork_from_before(desk: AgentHarness, last: str) -> None:
-    desk.conversation.fork("other", at=last)
-    desk.conversation.switch("other")
+def fork_from_before(harness: AgentHarness, last: str) -> None:
+    harness.conversation.fork("other", at=last)
+    harness.conversation.switch("other")
 
 
-def go_back_behind(desk: AgentHarness, last: str) -> None:
-    rewind_branch(desk.conversation, last)
+def go_back_after(harness: AgentHarness, last: str) -> None:
+    rewind_branch(harness.conversation, last)
 
 
-def rewind_alone(desk: AgentHarness, last: str) -> None:
-    desk.conversation.rewind(last)
+def rewind_alone(harness: AgentHarness, last: str) -> None:
+    harness.conversation.rewind(last)
 
 
-def go_back_twice(desk: AgentHarness, last: str) -> None:
-    desk.conversation.rewind(last)
-    desk.conversation.rewind(grants_in(desk.conversation)[0])
+def go_back_twice(harness: AgentHarness, last: str) -> None:
+    harness.conversation.rewind(last)
+    harness.conversation.rewind(grants_in(harness.conversation)[0])
 
 
-LEAVING = [fork_from_before, go_back_behind, rewind_alone, go_back_twice]
+LEAVING = [fork_from_before, go_back_after, rewind_alone, go_back_twice]
 
 
 @pytest.mark.parametrize("leave", LEAVING)
@@ -158,49 +158,51 @@ def test_what_was_taken_back_stays_so_for_who_goes_on_from_before(
 ) -> None:
     person = Person()
     gate = person.gate
-    desk = granted(gate)
-    last = desk.conversation.entries()[-1].id
-    gate.revoke(RULE, desk.conversation, actor="eva")
-    leave(desk, last)
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
-    run(desk.run())
+    harness = granted(gate)
+    last = harness.conversation.entries()[-1].id
+    gate.revoke(RULE, harness.conversation, actor="eva")
+    leave(harness, last)
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
+    run(harness.run())
     assert [question.call.id for question in person.asked] == ["c0", "c1"]
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == (RULE,)
-    desk.check()
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == (RULE,)
+    harness.check()
 
 
 def test_it_is_taken_back_on_all_branches_that_it_was_granted_on() -> None:
     gate = Person().gate
-    desk = talk(gate)
-    start = desk.conversation.entries()[0].id
-    run(desk.run())
-    fork_from_before(desk, start)
-    assert gate.session_rules(desk.conversation) == ()
-    run(desk.run())
+    harness = talk(gate)
+    start = harness.conversation.entries()[0].id
+    run(harness.run())
+    fork_from_before(harness, start)
+    assert gate.session_rules(harness.conversation) == ()
+    run(harness.run())
     grants = set[str]()
-    desk.conversation.switch("main")
-    revoked = gate.revoke(RULE, desk.conversation, actor="eva")
+    harness.conversation.switch("main")
+    revoked = gate.revoke(RULE, harness.conversation, actor="eva")
     assert len(revoked) == 2
     for name in ("main", "other"):
-        desk.conversation.switch(name)
-        assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
-        grants |= set(grants_in(desk.conversation))
+        harness.conversation.switch(name)
+        assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
+        grants |= set(grants_in(harness.conversation))
     targets = {one.payload.target for one in revoked if isinstance(one.payload, Repair)}
     assert targets == grants
-    assert gate.revoke(RULE, desk.conversation, actor="eva") == []
+    assert gate.revoke(RULE, harness.conversation, actor="eva") == []
 
 
 def test_a_grant_of_another_rule_outlasts_it_on_the_branches_that_have_it() -> None:
     person = Person()
     gate = person.gate
     turns = [turn for n in "ab" for turn in (turn_with_calls(call(n, f"write_{n}")), "Done.")]
-    desk = AgentHarness(turns, *[write_tool(f"write_{n}", subjects=["x"]) for n in "ab"], gate=gate)
-    run(desk.run())
-    run(desk.run())
-    first, second = gate.session_rules(desk.conversation)
-    gate.revoke(first, desk.conversation, actor="eva")
-    fork_from_before(desk, grants_in(desk.conversation)[-1])
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == (second,)
+    harness = AgentHarness(
+        turns, *[write_tool(f"write_{n}", subjects=["x"]) for n in "ab"], gate=gate
+    )
+    run(harness.run())
+    run(harness.run())
+    first, second = gate.session_rules(harness.conversation)
+    gate.revoke(first, harness.conversation, actor="eva")
+    fork_from_before(harness, grants_in(harness.conversation)[-1])
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == (second,)
 
 
 def test_what_is_new_is_read_and_no_more() -> None:
@@ -210,19 +212,19 @@ def test_what_is_new_is_read_and_no_more() -> None:
         one.id for one in conversation.entries()
     }
     assert revocations.read(conversation) == []
-    said = conversation.append(ChatMessage.user("And?"))
+    message = conversation.append(ChatMessage.user("And?"))
     conversation.fork("other")
-    assert revocations.read(conversation) == [said]
+    assert revocations.read(conversation) == [message]
 
 
 def test_while_a_branch_cannot_be_read_nothing_counts_that_may_be_taken_back_there() -> None:
     gate = Person().gate
-    desk = granted(gate)
-    last = desk.conversation.entries()[-1].id
-    gate.revoke(RULE, desk.conversation, actor="eva")
-    fork_from_before(desk, last)
-    assert isinstance(desk.store, MemoryStore)
-    journal = Journal(desk.store, desk.conversation.id)
+    harness = granted(gate)
+    last = harness.conversation.entries()[-1].id
+    gate.revoke(RULE, harness.conversation, actor="eva")
+    fork_from_before(harness, last)
+    assert isinstance(harness.store, MemoryStore)
+    journal = Journal(harness.store, harness.conversation.id)
     conversation, gate = journal.open(), Person().gate
     assert conversation.entries()
 
@@ -240,55 +242,55 @@ def test_while_a_branch_cannot_be_read_nothing_counts_that_may_be_taken_back_the
 # -- what was taken out of the record --------------------------------------------------------------
 
 
-def take_out(desk: AgentHarness, entry: str) -> None:
-    desk.store.redact(desk.conversation.id, entry, actor="officer", reason="a key")
-    assert desk.store.verify(desk.conversation.id).is_intact
-    desk.conversation.refresh()
+def take_out(harness: AgentHarness, entry: str) -> None:
+    harness.store.redact(harness.conversation.id, entry, actor="officer", reason="a key")
+    assert harness.store.verify(harness.conversation.id).is_intact
+    harness.conversation.refresh()
 
 
 def test_a_grant_stays_taken_back_if_that_is_taken_out_of_the_record() -> None:
     gate = Person().gate
-    desk = granted(gate)
-    [revoked] = gate.revoke(RULE, desk.conversation, actor="eva")
-    take_out(desk, revoked.id)
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
-    run(desk.run())
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == (RULE,)
+    harness = granted(gate)
+    [revoked] = gate.revoke(RULE, harness.conversation, actor="eva")
+    take_out(harness, revoked.id)
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
+    run(harness.run())
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == (RULE,)
 
 
 @pytest.mark.parametrize("leave", LEAVING)
 def test_it_stays_so_on_other_branches_too(leave: Callable[[AgentHarness, str], None]) -> None:
     gate = Person().gate
-    desk = granted(gate)
-    last = desk.conversation.entries()[-1].id
-    [revoked] = gate.revoke(RULE, desk.conversation, actor="eva")
-    leave(desk, last)
-    take_out(desk, revoked.id)
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+    harness = granted(gate)
+    last = harness.conversation.entries()[-1].id
+    [revoked] = gate.revoke(RULE, harness.conversation, actor="eva")
+    leave(harness, last)
+    take_out(harness, revoked.id)
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
 
 
 def test_a_grant_stays_taken_back_if_nobody_can_tell_what_a_branch_went_back_behind() -> None:
     gate = Person().gate
-    desk = granted(gate)
-    last = desk.conversation.entries()[-1].id
-    gate.revoke(RULE, desk.conversation, actor="eva")
-    take_out(desk, desk.conversation.rewind(last).id)
-    assert rules_of(desk) == ()
-    run(desk.run())
-    assert rules_of(desk) == (RULE,)
+    harness = granted(gate)
+    last = harness.conversation.entries()[-1].id
+    gate.revoke(RULE, harness.conversation, actor="eva")
+    take_out(harness, harness.conversation.rewind(last).id)
+    assert rules_of(harness) == ()
+    run(harness.run())
+    assert rules_of(harness) == (RULE,)
 
 
 def test_a_grant_that_is_taken_out_of_the_record_is_gone() -> None:
     gate = Person().gate
-    desk = granted(gate)
-    [grant] = grants_in(desk.conversation)
-    take_out(desk, grant)
-    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+    harness = granted(gate)
+    [grant] = grants_in(harness.conversation)
+    take_out(harness, grant)
+    assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
 
 
 def test_what_was_granted_at_no_known_time_does_not_outlast_what_is_not_known_either() -> None:
-    desk = granted(Person().gate)
-    entries = list(desk.conversation.entries())
+    harness = granted(Person().gate)
+    entries = list(harness.conversation.entries())
     gone = Redacted(kind="repair", sha256="0" * 64)
     timeless = [replace(entry, time=None) for entry in entries]
     for grants in (entries, timeless):
@@ -301,10 +303,10 @@ def test_what_was_granted_at_no_known_time_does_not_outlast_what_is_not_known_ei
 
 def test_what_a_branch_went_back_behind_and_is_not_there_may_have_taken_anything_back() -> None:
     gate = Gate(approver=CallbackApprover(Person()))
-    desk = granted(gate)
-    last = desk.conversation.entries()[-1].id
-    gate.revoke(RULE, desk.conversation, actor="eva")
-    desk.conversation.rewind(last)
-    twin = desk.store.open(desk.conversation.id).clone()
+    harness = granted(gate)
+    last = harness.conversation.entries()[-1].id
+    gate.revoke(RULE, harness.conversation, actor="eva")
+    harness.conversation.rewind(last)
+    twin = harness.store.open(harness.conversation.id).clone()
     assert isinstance(twin.entries()[-1].payload, Rewind)
     assert Gate().session_rules(twin) == ()

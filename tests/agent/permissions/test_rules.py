@@ -274,21 +274,21 @@ def test_addresses_are_read_like_paths(address: str, *, is_covered: bool) -> Non
 
 # -- laws ----------------------------------------------------------------------------------------
 
-WORDS = st.text(alphabet="ab*/. \n", min_size=0, max_size=8)
+SUBJECTS = st.text(alphabet="ab*/. \n", min_size=0, max_size=8)
 CAPABILITIES = st.sampled_from(Capability)
 
 
 @st.composite
 def rules(draw: st.DrawFn) -> PermissionRule:
     try:
-        return PermissionRule.parse(f"t({draw(WORDS)})")
+        return PermissionRule.parse(f"t({draw(SUBJECTS)})")
     except InvalidValue:
         return PermissionRule.parse(
             draw(st.sampled_from(["t", "t(*)", "t(a *)", "t(a/**)", "t(**/b)"]))
         )
 
 
-@given(rules(), st.lists(WORDS, min_size=1, max_size=4), CAPABILITIES)
+@given(rules(), st.lists(SUBJECTS, min_size=1, max_size=4), CAPABILITIES)
 def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
     rule: PermissionRule, subjects: list[str], capability: Capability
 ) -> None:
@@ -297,7 +297,7 @@ def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
     assert rule.covers_any("t", capability, subjects) == any(alone)
 
 
-@given(rules(), WORDS, CAPABILITIES)
+@given(rules(), SUBJECTS, CAPABILITIES)
 def test_what_might_be_anything_is_covered_by_a_star_alone(
     rule: PermissionRule, text: str, capability: Capability
 ) -> None:
@@ -418,7 +418,7 @@ def test_an_address_suggests_its_host() -> None:
     assert suggest_rule("fetch", NETWORK, ["https://a.org/", "https://b.net/"]) == ""
 
 
-@given(st.lists(st.text(max_size=20) | WORDS, max_size=3), CAPABILITIES)
+@given(st.lists(st.text(max_size=20) | SUBJECTS, max_size=3), CAPABILITIES)
 def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capability) -> None:
     text = suggest_rule("t", capability, subjects)
     assert not text or PermissionRule.parse(text).covers_all("t", capability, subjects)

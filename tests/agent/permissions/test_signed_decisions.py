@@ -44,11 +44,11 @@ def for_the_session(rule: str = "write") -> ApprovalDecision:
 def granted(store: MemoryStore, seal: SignText | None) -> Conversation:
     """Return a session in which a person allowed every call of `write`."""
     asking, _ = gate(for_the_session(), seal)
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "write")), "Done."], write_tool(), store=store, gate=asking
     )
-    run(desk.run())
-    return desk.conversation
+    run(harness.run())
+    return harness.conversation
 
 
 def go_on(
@@ -57,16 +57,16 @@ def go_on(
     """Let a session go on with another call, about which nobody is to say yes again."""
     refusing, asked = gate(False, seal)
     turns = [turn_with_calls(call("c2", "write")), "Done."]
-    desk = AgentHarness(turns, write_tool(), conversation=conversation, gate=refusing)
-    run(desk.run())
-    return desk, asked
+    harness = AgentHarness(turns, write_tool(), conversation=conversation, gate=refusing)
+    run(harness.run())
+    return harness, asked
 
 
 def test_what_was_granted_under_our_seal_holds_after_a_restart() -> None:
     store = MemoryStore()
     session = granted(store, OURS).id
-    desk, asked = go_on(store.open(session))
-    assert (asked, desk.results[-1].outcome) == ([], Outcome.OK)
+    harness, asked = go_on(store.open(session))
+    assert (asked, harness.results[-1].outcome) == ([], Outcome.OK)
 
 
 @pytest.mark.requirement("S2-18")
@@ -74,8 +74,8 @@ def test_what_was_granted_under_our_seal_holds_after_a_restart() -> None:
 def test_what_was_granted_elsewhere_is_asked_again(seal: SignText | None) -> None:
     store = MemoryStore()
     session = granted(store, seal).id
-    desk, asked = go_on(store.open(session))
-    assert (len(asked), desk.results[-1].outcome) == (1, Outcome.DENIED)
+    harness, asked = go_on(store.open(session))
+    assert (len(asked), harness.results[-1].outcome) == (1, Outcome.DENIED)
 
 
 def test_a_grant_does_not_count_in_a_copy_that_is_another_session() -> None:
@@ -88,10 +88,10 @@ def test_a_grant_does_not_count_in_a_copy_that_is_another_session() -> None:
 def test_one_gate_tells_two_sessions_apart() -> None:
     store, (asking, asked) = MemoryStore(), gate(for_the_session())
     for _ in range(2):
-        desk = AgentHarness(
+        harness = AgentHarness(
             [turn_with_calls(call("c1", "write")), "Done."], write_tool(), store=store, gate=asking
         )
-        run(desk.run())
+        run(harness.run())
     assert len(asked) == 2
 
 
@@ -147,10 +147,10 @@ def test_a_yes_from_meanwhile_is_acted_on_only_under_our_seal(
     conversation = store.new([ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))])
     decide_later(conversation, "c1", allowed=True, actor="eva", sign_text=seal)
     refusing, asked = gate(False)
-    desk = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=refusing)
-    run(desk.run(None))
+    harness = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=refusing)
+    run(harness.run(None))
     assert (len(tool.calls), len(asked)) == ((1, 0) if is_ours else (0, 1))
-    desk.check()
+    harness.check()
 
 
 def test_a_no_from_meanwhile_holds_whoever_said_it() -> None:

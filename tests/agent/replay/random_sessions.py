@@ -34,7 +34,7 @@ _PARAMETERS: Final = {
     "properties": {"path": {"type": "string"}},
     "required": ["path"],
 }
-_WORDS: Final = ("Look.", "Yes.", "So it is.", "Hm.", "")
+_TEXTS: Final = ("Look.", "Yes.", "So it is.", "Hm.", "")
 
 
 class Disconnected(Exception):
@@ -203,7 +203,7 @@ class RandomSession:
     def _message(self) -> AssistantMessage:
         chance = self.chance
         calls = [self._call() for _ in range(chance.choice([0, 1, 1, 2, 3, 4]))]
-        text = chance.choice(_WORDS) or None
+        text = chance.choice(_TEXTS) or None
         usage = self._maybe(0.5, Usage(input_tokens=5, output_tokens=2), None)
         stop = (
             StopReason.TOOL_USE if calls else chance.choice([StopReason.END_TURN, StopReason.PAUSE])

@@ -28,7 +28,7 @@ def asking(*, allowed: Callable[[str], bool]) -> Gate:
 def full_session() -> list[Record]:
     """Make a session with parallel calls, verdicts, a denial, a refusal, faults and a retry."""
     broken = InvalidToolCall(id="c6", name="read", arguments="{", reason="no JSON")
-    desk = AgentHarness(
+    harness = AgentHarness(
         [
             turn_with_calls(
                 call("c1", "read", path="a"), call("c2", "read", path="b"), text="I look."
@@ -50,13 +50,13 @@ def full_session() -> list[Record]:
     )
 
     async def talk() -> None:
-        await desk.run("Is it broken?")
-        desk.conversation.label(desk.conversation.entries()[2].id, "start")
-        await desk.run("Thank you.")
+        await harness.run("Is it broken?")
+        harness.conversation.label(harness.conversation.entries()[2].id, "start")
+        await harness.run("Thank you.")
 
     run(talk())
-    desk.check()
-    return list(desk.store.records(desk.conversation.id))
+    harness.check()
+    return list(harness.store.records(harness.conversation.id))
 
 
 async def at_once(_: float) -> None:

@@ -78,22 +78,22 @@ def test_an_empty_session_is_the_same() -> None:
 
 
 def test_long_results_that_lie_beside_the_record_are_replayed() -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Long."], read_tool("read", "x" * 200_000)
     )
-    run(desk.run())
-    records = list(desk.store.records(desk.conversation.id))
+    run(harness.run())
+    records = list(harness.store.records(harness.conversation.id))
     assert max(len(str(record.entry)) for record in records) < 100_000
     assert replayed(records).is_same
 
 
 def test_another_branch_is_replayed_with_what_it_shares() -> None:
     store = MemoryStore()
-    desk = AgentHarness(["One.", "Two."], store=store)
-    run(desk.run("First"))
-    conversation = desk.conversation
+    harness = AgentHarness(["One.", "Two."], store=store)
+    run(harness.run("First"))
+    conversation = harness.conversation
     conversation.fork("other", at=conversation.entries()[1].id)
-    run(desk.run("Second"))
+    run(harness.run("Second"))
     conversation.switch("other")
     run(AgentHarness(["Three."], store=store, conversation=conversation).run(None))
     records = list(store.records(conversation.id))
@@ -106,8 +106,8 @@ def test_another_branch_is_replayed_with_what_it_shares() -> None:
 def test_who_watches_sees_it_happen_again_and_nothing_is_run() -> None:
     events: list[LoopEvent] = []
     replayed(full_session(), on_event=events.append)
-    said = "".join([event.text for event in events if isinstance(event, TextDelta)])
-    assert said == "I look.Half a thDone.You are welcome."
+    text = "".join([event.text for event in events if isinstance(event, TextDelta)])
+    assert text == "I look.Half a thDone.You are welcome."
     assert [e.call.id for e in events if isinstance(e, CallStarted)] == ["c1", "c2", "c3", "c5"]
 
 
@@ -135,12 +135,12 @@ def test_a_replay_that_is_cancelled_ends() -> None:
 
 
 def test_limits_of_the_recorded_run_do_not_matter() -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call(f"c{n}", "nobody")) for n in range(9)],
         limits=Limits(turns=4, invalid_calls=2),
     )
-    run(desk.run())
-    result = replayed(list(desk.store.records(desk.conversation.id)))
+    run(harness.run())
+    result = replayed(list(harness.store.records(harness.conversation.id)))
     assert (result.is_same, result.turns) == (True, 3)
 
 
@@ -187,8 +187,8 @@ def test_a_decision_that_no_run_takes_is_found_in_a_forged_record() -> None:
 
 
 def test_words_that_the_loop_would_not_have_said_are_found_in_a_forged_record() -> None:
-    said = ChatMessage.tool_result("c6", "Secret words.", outcome=Outcome.ERROR)
-    difference = replayed(forged(full_session(), of_call("c6", payload=said))).difference
+    result = ChatMessage.tool_result("c6", "Secret words.", outcome=Outcome.ERROR)
+    difference = replayed(forged(full_session(), of_call("c6", payload=result))).difference
     assert difference is not None
     assert difference.came is not None
     assert difference.came.message is not None
@@ -223,16 +223,16 @@ def test_an_order_that_no_run_keeps_is_found_in_a_forged_record() -> None:
 
 @pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage, Feedback])
 def test_what_was_taken_out_is_named_and_the_rest_is_replayed(kind: type) -> None:
-    desk = AgentHarness(
+    harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done.", "Yes."], read_tool("read", "A.")
     )
-    run(desk.run())
-    conversation = desk.conversation
+    run(harness.run())
+    conversation = harness.conversation
     conversation.append(Feedback(target=conversation.entries()[-1].id, text="Sure?"))
-    run(desk.run("Well?"))
+    run(harness.run("Well?"))
     target = next(e for e in conversation.entries() if isinstance(e.payload, kind))
-    desk.store.redact(conversation.id, target.id, actor="ada", reason="a secret")
-    records = list(desk.store.records(conversation.id))
+    harness.store.redact(conversation.id, target.id, actor="ada", reason="a secret")
+    records = list(harness.store.records(conversation.id))
     result = replayed(records)
     assert (result.is_same, result.redacted) == (True, (target.id,))
     assert result.digest == records[-1].digest

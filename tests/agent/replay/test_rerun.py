@@ -38,7 +38,7 @@ TOKENS = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
 def recorded() -> AgentHarness:
     """Keep a session in which a model reads two files and answers a second question."""
-    desk = AgentHarness(
+    harness = AgentHarness(
         [
             turn_with_calls(call("c1", "read", path="a", lines=3), text="I look."),
             turn_with_calls(call("c2", "read", path="b")),
@@ -50,15 +50,15 @@ def recorded() -> AgentHarness:
     )
 
     async def talk() -> None:
-        await desk.run("Is it broken?")
-        await desk.run("Thank you.")
+        await harness.run("Is it broken?")
+        await harness.run("Thank you.")
 
     run(talk())
-    return desk
+    return harness
 
 
 def again(
-    desk: AgentHarness, turns: list[ScriptedTurn], *tools: ScriptedTool, **settings: Any
+    harness: AgentHarness, turns: list[ScriptedTurn], *tools: ScriptedTool, **settings: Any
 ) -> tuple[ModelComparison, ScriptedProvider]:
     provider = ScriptedProvider(turns)
     gate = settings.pop("gate", Gate())
@@ -66,23 +66,23 @@ def again(
     def make(reuse: RecordedResults) -> Agent:
         return Agent(
             provider,
-            desk.conversation,
+            harness.conversation,
             tools=tools,
             gate=reuse.wrap_gate(gate),
             runner=reuse.wrap_runner(Runner()),
             model="lab/small",
         )
 
-    comparison = run(rerun(desk.conversation, make, **{"name": "second"} | settings))
-    desk.check()
+    comparison = run(rerun(harness.conversation, make, **{"name": "second"} | settings))
+    harness.check()
     return comparison, provider
 
 
 @pytest.mark.requirement("S1-11")
 def test_a_model_that_says_the_same_gets_the_results_on_record_and_runs_nothing() -> None:
-    desk, tool = recorded(), read_tool("read", "never")
+    harness, tool = recorded(), read_tool("read", "never")
     comparison, provider = again(
-        desk,
+        harness,
         [
             turn_with_calls(call("x1", "read", lines=3, path="a"), text="I look."),
             turn_with_calls(call("x2", "read", path="b")),
@@ -93,9 +93,9 @@ def test_a_model_that_says_the_same_gets_the_results_on_record_and_runs_nothing(
     )
     assert (comparison.parting, comparison.stopped, comparison.reused) == (None, None, 2)
     assert tool.calls == []
-    said = [message.text for message in desk.conversation.messages("second")]
-    assert said == [message.text for message in desk.conversation.messages("main")]
-    assert provider.requests[0].messages == desk.provider.requests[0].messages
+    texts_of_rerun = [message.text for message in harness.conversation.messages("second")]
+    assert texts_of_rerun == [message.text for message in harness.conversation.messages("main")]
+    assert provider.requests[0].messages == harness.provider.requests[0].messages
 
 
 @pytest.mark.requirement("S1-11")
@@ -125,22 +125,22 @@ def test_the_first_answer_that_is_another_one_is_shown_and_both_are_summed_up() 
 
 
 def test_it_works_in_a_branch_of_its_own_and_the_other_stays_as_it_was_and_active() -> None:
-    desk = recorded()
-    before = desk.conversation.entries("main")
-    comparison, _ = again(desk, ["Yes.", "Bye."])
-    entries = desk.conversation.entries("main")
+    harness = recorded()
+    before = harness.conversation.entries("main")
+    comparison, _ = again(harness, ["Yes.", "Bye."])
+    entries = harness.conversation.entries("main")
     assert entries[: len(before)] == before
     assert [entry.message for entry in entries[len(before) :]] == [None]
-    assert (comparison.branch, desk.conversation.branch) == ("second", "main")
+    assert (comparison.branch, harness.conversation.branch) == ("second", "main")
     first = next(e for e in before if isinstance(e.payload, UserMessage))
-    assert first in desk.conversation.entries("second")
+    assert first in harness.conversation.entries("second")
 
 
 def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> None:
-    desk, tool = recorded(), read_tool("read", "A, read again.")
+    harness, tool = recorded(), read_tool("read", "A, read again.")
     writing = write_tool("write")
     comparison, _ = again(
-        desk,
+        harness,
         [
             turn_with_calls(
                 call("x1", "read", path="a", lines=3), call("x2", "read", path="a", lines=3)
@@ -157,28 +157,28 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
     assert writing.calls == []  # nobody is there to allow it
     approvals = [
         (entry.payload.call_id, entry.payload.rule, entry.audit)
-        for entry in desk.conversation.entries("second")
+        for entry in harness.conversation.entries("second")
         if isinstance(entry.payload, Approval)
     ]
-    results = [e for e in desk.conversation.entries("main") if e.decision == "executed"]
+    results = [e for e in harness.conversation.entries("main") if e.decision == "executed"]
     assert approvals[0] == ("x1", RECORDED_RESULT_RULE, {"result_of": results[0].id})
     assert [rule for _, rule, _ in approvals[1:]] == ["default read", "nobody can be asked"]
 
 
 def test_what_was_denied_then_may_be_allowed_now() -> None:
-    desk = AgentHarness([turn_with_calls(call("c1", "write")), "Denied."], write_tool("write"))
-    run(desk.run())
+    harness = AgentHarness([turn_with_calls(call("c1", "write")), "Denied."], write_tool("write"))
+    run(harness.run())
     tool = write_tool("write", "Written.")
     comparison, _ = again(
-        desk, [turn_with_calls(call("x1", "write")), "Done."], tool, gate=gate_allowing("write")
+        harness, [turn_with_calls(call("x1", "write")), "Done."], tool, gate=gate_allowing("write")
     )
     assert ([c.id for c in tool.calls], comparison.reused) == (["x1"], 0)
 
 
 def test_modes_are_changed_and_files_resolved_where_they_were() -> None:
-    desk = AgentHarness(["One.", "Two."], model="lab/large")
-    conversation = desk.conversation
-    run(desk.run("First"))
+    harness = AgentHarness(["One.", "Two."], model="lab/large")
+    conversation = harness.conversation
+    run(harness.run("First"))
     conversation.change_mode(Mode.PLAN)
     asked = conversation.append(ChatMessage.user([Text("See "), FileReference(path="a.txt")]))
     conversation.append(
@@ -186,9 +186,9 @@ def test_modes_are_changed_and_files_resolved_where_they_were() -> None:
             target=asked.id, block=1, status=ResolutionStatus.RESOLVED, content=(Text("A."),)
         )
     )
-    run(desk.run(None))
-    _, provider = again(desk, ["One.", "Two."])
-    assert provider.requests[1].messages == desk.provider.requests[1].messages
+    run(harness.run(None))
+    _, provider = again(harness, ["One.", "Two."])
+    assert provider.requests[1].messages == harness.provider.requests[1].messages
     kinds = [type(entry.payload) for entry in conversation.entries("second")]
     assert (ModeChange in kinds, kinds.count(Resolution)) == (True, 1)
 
@@ -212,36 +212,36 @@ def unmade(_: RecordedResults) -> Agent:
 
 
 def test_a_branch_on_which_nobody_speaks_cannot_be_run_again() -> None:
-    desk = AgentHarness([])
+    harness = AgentHarness([])
     with pytest.raises(InvalidValue) as caught:
-        run(rerun(desk.conversation, unmade, name="second"))
+        run(rerun(harness.conversation, unmade, name="second"))
     assert (caught.value.code, caught.value.place) == ("no_user_message", "replay")
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    desk = recorded()
+    harness = recorded()
     with pytest.raises(Conflict):
-        again(desk, [], name="main")
+        again(harness, [], name="main")
 
 
 def test_what_nobody_has_answered_yet_is_answered() -> None:
-    desk = AgentHarness([])
-    desk.conversation.append(ChatMessage.user("Well?"))
-    comparison, _ = again(desk, ["Yes."])
+    harness = AgentHarness([])
+    harness.conversation.append(ChatMessage.user("Well?"))
+    comparison, _ = again(harness, ["Yes."])
     assert (comparison.recorded.turns, comparison.new.text) == (0, "Yes.")
 
 
 def test_the_branch_is_left_in_order_if_it_is_stopped() -> None:
-    desk = recorded()
+    harness = recorded()
 
     def stop(_: Any) -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        again(desk, ["Yes."], on_event=stop)
-    desk.check()
-    assert desk.conversation.branch == "main"
+        again(harness, ["Yes."], on_event=stop)
+    harness.check()
+    assert harness.conversation.branch == "main"
     answers = [
-        e for e in desk.conversation.entries("second") if isinstance(e.payload, AssistantMessage)
+        e for e in harness.conversation.entries("second") if isinstance(e.payload, AssistantMessage)
     ]
     assert answers == []

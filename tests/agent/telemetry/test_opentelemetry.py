@@ -376,15 +376,15 @@ def test_an_interrupted_run_is_no_error_but_the_turn_is() -> None:
     seen = scene()
 
     async def interrupted() -> None:
-        said = asyncio.Event()
+        spoken = asyncio.Event()
         one = agent(seen, [[TextDelta(0, "Hal"), asyncio.Event()]])
         running = asyncio.create_task(
             one.run(
-                "Go", on_event=lambda event: said.set() if isinstance(event, TextDelta) else None
+                "Go", on_event=lambda event: spoken.set() if isinstance(event, TextDelta) else None
             )
         )
         async with asyncio.timeout(WAIT_S):
-            await said.wait()
+            await spoken.wait()
             one.interrupt()
             assert (await running).ending is EndReason.INTERRUPTED
 
@@ -437,9 +437,9 @@ def test_content_is_in_spans_where_it_is_wanted() -> None:
         called,
         {"role": "tool", "parts": [response]},
     ]
-    said = [{"type": "text", "content": f"It is {SECRET}."}]
+    spoken = [{"type": "text", "content": f"It is {SECRET}."}]
     assert json.loads(seen.attributes("invoke_agent")["gen_ai.output.messages"]) == [
-        {"role": "assistant", "parts": said, "finish_reason": "stop"}
+        {"role": "assistant", "parts": spoken, "finish_reason": "stop"}
     ]
     execution = seen.attributes("execute_tool lookup")
     assert json.loads(execution["gen_ai.tool.call.arguments"]) == {"for": "it"}
@@ -474,18 +474,18 @@ def parts() -> Iterator[Any]:
         {"type": "opaque", "kind": "odd"},
     )
     image = {"modality": "image", "mime_type": "image/png"}
-    for source, told in (
+    for source, expected in (
         (ImageData(b"12345"), {"type": "image", "size": 5}),
         (ImageUrl("https://a.org/b.png"), {"type": "uri", "uri": "https://a.org/b.png"}),
         (ImageFile("b.png"), {"type": "file_reference", "path": "b.png"}),
         (ImageBlob(sha256=digest, size=5), {"type": "file", "file_id": digest}),
     ):
-        yield Image(source=source, mime_type="image/png"), told | image
+        yield Image(source=source, mime_type="image/png"), expected | image
 
 
-@pytest.mark.parametrize(("block", "told"), list(parts()))
-def test_every_block_has_its_part_without_bytes_and_seals(block: Any, told: Any) -> None:
-    assert build_part_json(block) == told
+@pytest.mark.parametrize(("block", "expected"), list(parts()))
+def test_every_block_has_its_part_without_bytes_and_seals(block: Any, expected: Any) -> None:
+    assert build_part_json(block) == expected
 
 
 def test_a_result_of_more_than_text_is_told_as_parts() -> None:
@@ -502,9 +502,9 @@ def test_every_stop_reason_has_a_word(reason: StopReason) -> None:
     message = ChatMessage.assistant("So.", stop_reason=reason)
     with seen.telemetry.turn(Request(messages=(ChatMessage.user("Go"),)), MODEL) as span:
         span.record_result(message)
-    (word,) = seen.attributes("chat claude-test")["gen_ai.response.finish_reasons"]
+    (recorded,) = seen.attributes("chat claude-test")["gen_ai.response.finish_reasons"]
     expected = {"end_turn": "stop", "tool_use": "tool_call"}.get(reason.value, reason.value)
-    assert word == expected
+    assert recorded == expected
 
 
 def test_nothing_is_exported_where_nothing_is_sampled() -> None:

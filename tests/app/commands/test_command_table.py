@@ -105,7 +105,7 @@ def test_commands_change_what_is_at_hand(project: Path) -> None:
                 await session.run_command("mode", "dream")
             assert caught.value.code == "no_such_mode"
             await session.run_command("rename", "The *answer*")
-            await user.say("read note.txt")
+            await user.send("read note.txt")
             assert session.status.title == "The *answer*"
             await session.run_command("label", "first")
             await session.run_command("fork", "aside")

@@ -24,7 +24,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def told(project: Path, argument: str = "") -> str:
+def mcp_text(project: Path, argument: str = "") -> str:
     async def ask(context: CommandContext) -> str:
         return (await SESSION_COMMANDS["mcp"](context, argument)).text
 
@@ -38,7 +38,7 @@ def add(file: Path, **rows: Any) -> None:
 
 
 def test_where_there_is_none_it_is_told_how_to_add_one(project: Path, home: Path) -> None:
-    text = told(project)
+    text = mcp_text(project)
     assert text.startswith("No MCP server is set up.\n\nTo add one, write it to `")
     assert f"`{project / '.mcp.json'}`" in text
     assert f"as `[mcp_servers.time]` to `{home / '.config/steno/config.toml'}`" in text
@@ -56,7 +56,7 @@ def test_each_server_is_told_of_with_its_state_and_what_it_offers(
         off={"command": "x", "disabled": True},
         poor={"command": "x", "env": {"A": "${NOT_SET}"}},
     )
-    lines = told(project).splitlines()
+    lines = mcp_text(project).splitlines()
     broken, off, poor, time = lines[:4]
     assert broken.startswith("- `broken` fails\\: mcp broken\\: ")
     assert "\\*no\\*" in broken
@@ -72,13 +72,13 @@ def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) 
     (project / ".mcp.json").write_text(
         json.dumps({"mcpServers": {"evil": {"command": "touch", "args": [str(marker)]}}})
     )
-    text = told(project)
+    text = mcp_text(project)
     assert text.startswith("- `evil` not trusted · stdio from `")
     assert "servers not started\\: evil" in text
     assert text.count("trusted\\_projects") == 1
     assert not marker.exists()
     with pytest.raises(ServerFailed) as caught:
-        told(project, "evil")
+        mcp_text(project, "evil")
     assert (caught.value.code, caught.value.place) == ("not_trusted", "mcp evil")
 
 
@@ -89,17 +89,17 @@ def test_a_project_that_nobody_trusts_is_told_of_with_the_way_to_trust_it(
     file = project / ".mcp.json"
     if servers is not None:
         file.write_text(json.dumps({"mcpServers": servers}))
-    *_, hint = told(project).split("\n\n")
+    *_, hint = mcp_text(project).split("\n\n")
     assert hint.startswith(f"This project is not trusted, so nothing in `{file}` is started; ")
     assert "put trusted\\_projects = " in hint
     write_settings(home, trust_settings(project))
-    assert "trusted" not in told(project)
+    assert "trusted" not in mcp_text(project)
 
 
 def test_a_name_lists_what_a_server_offers(project: Path, home: Path) -> None:
     write_settings(home, trust_settings(project))
     write_servers(project / ".mcp.json", everything_spec())
-    text = told(project, "everything")
+    text = mcp_text(project, "everything")
     assert "| `mcp__everything__echo` |" in text
     assert "| `@everything:demo://resource/static/document/features.md` | text/markdown |" in text
     assert "| `/everything:args-prompt city=… [state=…]` |" in text
@@ -112,9 +112,9 @@ def test_a_server_that_there_is_not_or_that_cannot_be_used_is_refused(
         home, trust_settings(project) + '[mcp_servers.time]\ncommand = "x"\ndisabled = true\n'
     )
     with pytest.raises(Missing) as caught:
-        told(project, "tme")
+        mcp_text(project, "tme")
     assert (caught.value.code, caught.value.place) == ("server_not_found", "mcp")
     assert "time" in caught.value.message
     with pytest.raises(ServerFailed) as refused:
-        told(project, "time")
+        mcp_text(project, "time")
     assert (refused.value.code, refused.value.place) == ("server_disabled", "mcp time")

@@ -26,7 +26,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def told(
+def permissions_text(
     project: Path,
     argument: str = "",
     *,
@@ -60,7 +60,7 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     file = write_settings(home, 'allow = ["read"]\ndeny = ["bash(rm *)"]\n')
     GrantsFile(project).add("write(src/**)", GrantScope.PROJECT)
     GrantsFile(project).add("bash(ls *)", GrantScope.USER)
-    text = told(project, deny=["write(.env)"], begin=granting(is_sealed=True))
+    text = permissions_text(project, deny=["write(.env)"], begin=granting(is_sealed=True))
     assert text.startswith(
         "No rule allows more than both of these do:\n\n"
         "- mode `act`: read, write, execute, network\n"
@@ -80,7 +80,7 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
 
 
 def test_a_grant_that_somebody_else_put_on_record_is_not_shown(project: Path) -> None:
-    assert "git log" not in told(project, begin=granting(is_sealed=False))
+    assert "git log" not in permissions_text(project, begin=granting(is_sealed=False))
 
 
 def test_the_mode_of_the_session_is_told(project: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_mode_of_the_session_is_told(project: Path) -> None:
         conversation.change_mode(Mode.PLAN)
         return conversation
 
-    assert "- mode `plan`: read\n" in told(project, begin=planning)
+    assert "- mode `plan`: read\n" in permissions_text(project, begin=planning)
 
 
 def test_grants_that_cannot_be_read_are_told_of(project: Path) -> None:
@@ -97,7 +97,7 @@ def test_grants_that_cannot_be_read_are_told_of(project: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("allow = 3\n")
     file.chmod(0o600)
-    assert "Nothing is allowed for good: " in told(project)
+    assert "Nothing is allowed for good: " in permissions_text(project)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_rule_is_allowed_for_good(
     project_rules: tuple[str, ...],
     user_rules: tuple[str, ...],
 ) -> None:
-    assert told(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
+    assert permissions_text(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
     grants = GrantsFile(project)
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (project_rules, user_rules)
@@ -126,9 +126,11 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     for scope in (GrantScope.PROJECT, GrantScope.USER):
         grants.add("bash(ls *)", scope)
         grants.add("write", scope)
-    text = told(project, "revoke bash(ls *)")
+    text = permissions_text(project, "revoke bash(ls *)")
     assert text == "No longer allowed for this project and the user: `bash(ls *)`"
-    assert told(project, "revoke write user") == "No longer allowed for the user: `write`"
+    assert (
+        permissions_text(project, "revoke write user") == "No longer allowed for the user: `write`"
+    )
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (("write",), ())
 
@@ -141,7 +143,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     project: Path, argument: str, is_usage: bool
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
-        told(project, argument)
+        permissions_text(project, argument)
     assert (caught.value.code == "invalid_usage") is is_usage
     assert GrantsFile(project).rules() == ()
 
@@ -149,7 +151,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
 def test_who_wants_to_deny_is_told_where_such_rules_stand(home: Path, project: Path) -> None:
     file = write_settings(home, "")
     with pytest.raises(InvalidValue) as caught:
-        told(project, "deny bash(rm *)")
+        permissions_text(project, "deny bash(rm *)")
     assert caught.value.code == "deny_is_setting"
     assert caught.value.message.endswith(str(file))
 
@@ -165,6 +167,6 @@ def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stand
         ("revoke 2", "no_such_number", ""),
     ):
         with pytest.raises(Missing) as caught:
-            told(project, argument, begin=granting(is_sealed=True))
+            permissions_text(project, argument, begin=granting(is_sealed=True))
         assert caught.value.code == code
         assert place in caught.value.message

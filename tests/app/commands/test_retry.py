@@ -32,7 +32,7 @@ def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_aga
 
     async def main() -> None:
         async with open_user_session(project, outside=McpOptions()) as user:
-            ended = await user.say(prompt.text, *prompt.images)
+            ended = await user.send(prompt.text, *prompt.images)
             assert isinstance(ended.result.error, Unresolved)
             await user.session.run_command("retry")
             await user.end(1)
@@ -43,10 +43,10 @@ def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_aga
             image.write_bytes(encode_image(red_image()))
             await user.session.run_command("retry")
             await user.end(2)
-            [said] = [one for one in user.session.entries() if "origin" in (one.audit or {})]
-            assert (said.audit or {})["origin"] == prompt.text
-            assert "Paris" in user.said[0]
-            assert user.session.branches.fork_before(said.id) == prompt
+            [entry] = [one for one in user.session.entries() if "origin" in (one.audit or {})]
+            assert (entry.audit or {})["origin"] == prompt.text
+            assert "Paris" in user.texts[0]
+            assert user.session.branches.fork_before(entry.id) == prompt
 
     with scripted_model(home, "Rain.", settings=f"{trust_settings(project)}{WITH_VISION}"):
         run(main())
@@ -78,7 +78,7 @@ def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
 
     async def main() -> None:
         async with open_user_session(project) as user:
-            ended = await user.say("Explain @late.py")
+            ended = await user.send("Explain @late.py")
             assert isinstance(ended.result.error, Unresolved)
             await happen(user)
             assert user.session.is_unfinished
@@ -86,7 +86,7 @@ def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
             await user.session.run_command("retry")
             ended = await user.end(1)
             assert ended.result.ending is EndReason.DONE
-            assert user.said[-2:] == ["Explain @late.py", "I see."]
+            assert user.texts[-2:] == ["Explain @late.py", "I see."]
 
     with scripted_model(home, "I see."):
         run(main())

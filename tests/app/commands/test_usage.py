@@ -29,7 +29,7 @@ async def ask(context: CommandContext) -> str:
     return (await SESSION_COMMANDS["usage"](context, "")).text
 
 
-def say(conversation: Conversation, read: int, written: int) -> None:
+def append_turn(conversation: Conversation, read: int, written: int) -> None:
     usage = Usage(input_tokens=read, output_tokens=written, cache_read_tokens=read // 2)
     conversation.append(ChatMessage.user("Go"))
     conversation.append(ChatMessage.assistant("So.", usage=usage))
@@ -38,12 +38,12 @@ def say(conversation: Conversation, read: int, written: int) -> None:
 def two_branches(store: Store) -> Conversation:
     conversation = store.new()
     conversation.change_model("openai/gpt-4o")
-    say(conversation, 1_000_000, 100_000)
+    append_turn(conversation, 1_000_000, 100_000)
     conversation.fork("other")
-    say(conversation, 2_000, 200)
+    append_turn(conversation, 2_000, 200)
     conversation.switch("other")
     conversation.change_model("lab/own|*x*")
-    say(conversation, 2_000, 500)
+    append_turn(conversation, 2_000, 500)
     return conversation
 
 
@@ -70,7 +70,7 @@ def test_a_single_branch_is_told_of_once_and_without_a_total(project: Path) -> N
     def begin(store: Store) -> Conversation:
         conversation = store.new()
         conversation.change_model("openai/gpt-4o")
-        say(conversation, 2_000, 200)
+        append_turn(conversation, 2_000, 200)
         return conversation
 
     text = with_context(project, ask, begin=begin)

@@ -211,7 +211,7 @@ def test_escape_sequences_stay_on_record_and_reach_no_terminal(
     _, desk, result = work_with(tmp_path, "escapes")
     assert result.content[0] == Text(result.text)
     assert "\x1b[2J" in result.text
-    said = "".join([event.text for event in desk.told(CallOutput)])
+    said = "".join([event.text for event in desk.events_of(CallOutput)])
     assert "\x1b" not in said
     assert "\u202e" not in said
     shown = terminal_text(result.text)

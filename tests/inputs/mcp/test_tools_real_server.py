@@ -124,4 +124,4 @@ def test_an_agent_works_with_them_and_shows_their_progress(ruled: LiveConnection
     assert result.ending is EndReason.DONE
     assert desk.result.outcome is Outcome.OK
     assert "Long running operation completed" in desk.result.text
-    assert desk.told(CallOutput)[0].text == "1/2\n"
+    assert desk.events_of(CallOutput)[0].text == "1/2\n"
