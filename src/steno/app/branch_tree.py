@@ -122,18 +122,20 @@ class LocalBranchTree:
 def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
     shape = TreeLayout(SessionLog(store.header(session), store.records(session)))
     return [
-        _build_row(shape, row.rails, row.entry) for row in shape.rows() if row.entry is not None
+        _build_row(shape, row.graph_prefix, row.entry)
+        for row in shape.rows()
+        if row.entry is not None
     ]
 
 
-def _build_row(shape: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
+def _build_row(shape: TreeLayout, graph_prefix: str, entry: Entry) -> BranchTreeRow:
     log = shape.log
     return BranchTreeRow(
-        rails=rails,
+        graph_prefix=graph_prefix,
         entry=entry,
         number=log.numbers[entry.id],
         kind=entry_type(entry),
-        gist=summarize_entry(entry, log),
+        summary=summarize_entry(entry, log),
         labels=tuple(shape.labels.get(entry.id, ())),
         branches=tuple(shape.heads.get(entry.id, ())),
         is_active=entry.id in shape.active_path,

@@ -206,7 +206,7 @@ def _item_from_block(
                 ItemKind.ANSWER, body=f"[{describe_reference(part)}]", entry=entry, images=images
             )
         case Opaque():
-            return TranscriptItem(ItemKind.MARK, head=describe_opaque(part), entry=entry)
+            return TranscriptItem(ItemKind.MARKER, head=describe_opaque(part), entry=entry)
         case _:
             assert_never(part)
 
@@ -258,7 +258,7 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
             text = payload.text or ""
             head = f"system prompt · {format_count(len(text.split()), 'word', 'words')}"
             return TranscriptItem(
-                ItemKind.MARK, head=head, body=text, is_folded=True, entry=entry.id
+                ItemKind.MARKER, head=head, body=text, is_folded=True, entry=entry.id
             )
         case ModeChange():
             return _marker_item(entry, f"{payload.new} mode")
@@ -295,7 +295,7 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
 
 
 def _marker_item(entry: Entry, text: str) -> TranscriptItem:
-    return TranscriptItem(ItemKind.MARK, head=terminal_line(text), entry=entry.id)
+    return TranscriptItem(ItemKind.MARKER, head=terminal_line(text), entry=entry.id)
 
 
 def ending_reason(result: RunResult) -> str:

@@ -89,12 +89,12 @@ _ALLOW_ONCE: Final = ApprovalOffer(
 )
 
 
-_RULE_PLACES: Final = {
+_RULE_LIFETIMES: Final = {
     ApprovalChoice.SESSION: "in this session",
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
-"""Where the rule of a wider permission is stored."""
+"""The lifetime of the rule of each wider permission."""
 
 
 _DENIALS: Final = (
@@ -109,13 +109,17 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
     """Return the choices for one call; `undecided` is the number of calls without a decision."""
     obstacle = rule_obstacle(pending.request)
     rule = "" if obstacle or pending.request is None else _rule_text(pending.request)
-    wide = [
+    rule_offers = [
         ApprovalOffer(
-            choice, choice[0], f"for {choice}", f"stores the rule {rule} · kept {place}", obstacle
+            choice,
+            choice[0],
+            f"for {choice}",
+            f"stores the rule {rule} · kept {lifetime}",
+            obstacle,
         )
-        for choice, place in _RULE_PLACES.items()
+        for choice, lifetime in _RULE_LIFETIMES.items()
     ]
-    together = (
+    all_offer = (
         ApprovalOffer(
             ApprovalChoice.ALL,
             "a",
@@ -123,13 +127,13 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
             f"lists all {undecided} before any runs",
         ),
     )
-    return (_ALLOW_ONCE, *wide, *_DENIALS, *(together if undecided > 1 else ()))
+    return (_ALLOW_ONCE, *rule_offers, *_DENIALS, *(all_offer if undecided > 1 else ()))
 
 
 def _rule_text(request: ApprovalRequest) -> str:
     """Return the rule of a question as it would be stored, and how far it reaches if that is far."""
-    reading = preview_rule(request.rule, request)
-    return f"{request.rule}{'' if reading.is_narrow else f' ({reading.description})'}"
+    preview = preview_rule(request.rule, request)
+    return f"{request.rule}{'' if preview.is_narrow else f' ({preview.description})'}"
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
@@ -175,22 +179,22 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
         rule = PermissionRule.parse(text)
     except InvalidValue as exc:
         return RulePreview(None, terminal_line(str(exc)))
-    is_near = False
+    is_narrow = False
     if not rule.covers_all(request.call.name, request.capability, request.subjects):
-        verb_text = "does not cover this call, which runs this once all the same"
+        description = "does not cover this call, which runs this once all the same"
     elif rule.covers_everything:
-        verb_text = f"covers every call of {rule.tool}, whatever it is about"
+        description = f"covers every call of {rule.tool}, whatever it is about"
     else:
-        verb_text, is_near = "covers this call and its like", True
-    return RulePreview(str(rule), verb_text, is_near)
+        description, is_narrow = "covers this call and its like", True
+    return RulePreview(str(rule), description, is_narrow)
 
 
-def kept_rule_notice(decision: ApprovalDecision) -> str:
+def stored_rule_notice(decision: ApprovalDecision) -> str:
     """Return the notice about a rule that outlasts the session; empty if there is none."""
     if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
         return ""
-    place = _RULE_PLACES[ApprovalChoice(decision.scope)]
-    return f"{decision.rule} is allowed {place}; /permissions shows it"
+    lifetime = _RULE_LIFETIMES[ApprovalChoice(decision.scope)]
+    return f"{decision.rule} is allowed {lifetime}; /permissions shows it"
 
 
 def decision_from_text(
@@ -219,14 +223,14 @@ def decide_calls(
     session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
 ) -> list[str]:
     """Apply one decision to several calls; return the errors as text."""
-    refusals: list[str] = []
+    errors: list[str] = []
     # Waiting calls first: the run continues with the last answered request.
-    for pending in sorted(calls, key=lambda one: one.request is not None):
+    for pending in sorted(calls, key=lambda pending: pending.request is not None):
         try:
             session.decide(pending.call.id, decision)
         except StenoError as exc:
-            refusals.append(terminal_line(str(exc)))
-    return refusals
+            errors.append(terminal_line(str(exc)))
+    return errors
 
 
 # -- keys -------------------------------------------------------------------------------------
@@ -235,14 +239,14 @@ def decide_calls(
 class KeyRefusal(StrEnum):
     """The reason why a key is ignored."""
 
-    SOON = "too_soon"
+    TOO_SOON = "too_soon"
     PROSE = "prose"
-    HASTY = "pasted_enter"
-    DOUBLE = "double_click"
-    HELD = "held_down"
+    PASTED_ENTER = "pasted_enter"
+    DOUBLE_CLICK = "double_click"
+    HELD_DOWN = "held_down"
     NO_CHOICE = "no_choice"
-    NOTHING = "nothing_chosen"
-    PASTED = "paste"
+    NOTHING_CHOSEN = "nothing_chosen"
+    PASTE = "paste"
 
     @property
     def text(self) -> str:
@@ -251,18 +255,18 @@ class KeyRefusal(StrEnum):
 
 
 _REFUSAL_TEXTS: Final = {
-    KeyRefusal.SOON: "ignored: that came before there was time to read; once more, please",
+    KeyRefusal.TOO_SOON: "ignored: that came before there was time to read; once more, please",
     KeyRefusal.PROSE: (
         "nothing is chosen: letters close together are taken for prose; pause, then one letter"
     ),
-    KeyRefusal.HASTY: "ignored: Enter came at once behind another key, as in a paste",
-    KeyRefusal.DOUBLE: "ignored: that was the second half of a double click",
-    KeyRefusal.HELD: (
+    KeyRefusal.PASTED_ENTER: "ignored: Enter came at once behind another key, as in a paste",
+    KeyRefusal.DOUBLE_CLICK: "ignored: that was the second half of a double click",
+    KeyRefusal.HELD_DOWN: (
         "ignored: Enter may still have been held down; wait a second, then once more"
     ),
     KeyRefusal.NO_CHOICE: "nothing is chosen: that key stands for no choice",
-    KeyRefusal.NOTHING: "nothing is chosen: first a letter or ← →, then Enter",
-    KeyRefusal.PASTED: "nothing is chosen: a paste decides nothing; Esc leads to the prompt",
+    KeyRefusal.NOTHING_CHOSEN: "nothing is chosen: first a letter or ← →, then Enter",
+    KeyRefusal.PASTE: "nothing is chosen: a paste decides nothing; Esc leads to the prompt",
 }
 
 
@@ -321,9 +325,9 @@ class KeyGuard:
         was_enter = self._is_enter
         self._record_key(is_enter=True)
         if was_enter and pause_s < _KEY_REPEAT_S:
-            return KeyRefusal.HELD
+            return KeyRefusal.HELD_DOWN
         if pause_s < (_PASTE_PAUSE_S if allows_quick_enter else _MIN_ENTER_PAUSE_S):
-            return KeyRefusal.HASTY
+            return KeyRefusal.PASTED_ENTER
         return self._check_read()
 
     def check_click(self) -> KeyRefusal | None:
@@ -331,8 +335,8 @@ class KeyGuard:
         now = self._now()
         pause_s, self._click_at = now - self._click_at, now
         if now - self._appeared_at < READING_TIME_S:
-            return KeyRefusal.SOON
-        return KeyRefusal.DOUBLE if pause_s < READING_TIME_S else None
+            return KeyRefusal.TOO_SOON
+        return KeyRefusal.DOUBLE_CLICK if pause_s < READING_TIME_S else None
 
     def _record_key(self, *, is_enter: bool) -> None:
         self._key_at, self._is_enter = self._now(), is_enter
@@ -342,14 +346,14 @@ class KeyGuard:
         is_read = (
             now - self._appeared_at >= READING_TIME_S and now - self._taken_at >= _FOCUS_GRACE_S
         )
-        return None if is_read else KeyRefusal.SOON
+        return None if is_read else KeyRefusal.TOO_SOON
 
 
 # -- focus ------------------------------------------------------------------------------------
 
 
 @final
-class FocusRequest:
+class FocusPolicy:
     """Decides when a new request may take the focus: once, and never while the user types."""
 
     def __init__(self, idle_s: Callable[[], float]) -> None:
@@ -359,13 +363,13 @@ class FocusRequest:
         self.is_pending: bool = False
         """Whether there is a request that the user has not focused yet."""
 
-    def update(self, asked: frozenset[str], *, is_here: bool) -> bool:
+    def update(self, asked: frozenset[str], *, has_focus: bool) -> bool:
         """Take the ids of the requests; return whether any of them is new.
 
-        `is_here` is True if the panel has the focus already.
+        `has_focus` is True if the panel has the focus already.
         """
         is_new = not asked <= self._asked_ids
-        self.is_pending = bool(asked) and not is_here and (self.is_pending or is_new)
+        self.is_pending = bool(asked) and not has_focus and (self.is_pending or is_new)
         self._asked_ids = asked
         return is_new
 
@@ -387,14 +391,14 @@ class ApprovalState:
     dropped and `message` reports it. Nothing here decides.
     """
 
-    def __init__(self, attention: KeyGuard) -> None:
+    def __init__(self, key_guard: KeyGuard) -> None:
         """Start without a call; `attention` is notified whenever another call is shown."""
-        self._key_guard = attention
+        self._key_guard = key_guard
         self.pending: tuple[PendingCall, ...] = ()
         self.shown_call: PendingCall | None = None
         self.listed_calls: tuple[PendingCall, ...] = ()
         """The calls to be allowed together while the list is shown."""
-        self.answered_choice: ApprovalChoice | None = None
+        self.edited_choice: ApprovalChoice | None = None
         """The choice for which a rule or a reason is being written."""
         self.highlighted: ApprovalOffer | None = None
         """The choice that Enter confirms."""
@@ -404,12 +408,14 @@ class ApprovalState:
     @property
     def undecided(self) -> tuple[PendingCall, ...]:
         """The calls without a decision."""
-        return tuple([one for one in self.pending if one.decision is None])
+        return tuple([pending for pending in self.pending if pending.decision is None])
 
     @property
     def asked_ids(self) -> frozenset[str]:
         """The ids of the calls that the run waits for."""
-        return frozenset([one.call.id for one in self.undecided if one.request is not None])
+        return frozenset(
+            [pending.call.id for pending in self.undecided if pending.request is not None]
+        )
 
     @property
     def offers(self) -> tuple[ApprovalOffer, ...]:
@@ -426,28 +432,28 @@ class ApprovalState:
         undecided = self.undecided
         same_call = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
         if same_call is None:
-            asked = [one for one in undecided if one.request is not None]
+            asked = [call for call in undecided if call.request is not None]
             self.show_call(next(iter(asked or undecided), None), NO_LONGER_ASKED)
         elif same_call != self.shown_call:
             # A question has come for it; a no with its reason holds all the same.
-            worded = (
-                self.answered_choice if self.answered_choice is ApprovalChoice.EXPLAIN else None
+            kept_choice = (
+                self.edited_choice if self.edited_choice is ApprovalChoice.EXPLAIN else None
             )
-            self.show_call(same_call, "" if worded else NO_LONGER_ASKED)
-            self.answered_choice = worded
-        elif not all(_find_same_call(one, undecided) for one in self.listed_calls):
+            self.show_call(same_call, "" if kept_choice else NO_LONGER_ASKED)
+            self.edited_choice = kept_choice
+        elif not all(_find_same_call(call, undecided) for call in self.listed_calls):
             self.reset(NO_LONGER_ASKED)
 
-    def show_call(self, pending: PendingCall | None, typed: str = "") -> None:
+    def show_call(self, pending: PendingCall | None, message: str = "") -> None:
         """Show a call, or none; report it if a choice was highlighted."""
-        self.reset(typed)
+        self.reset(message)
         self.shown_call = pending
 
-    def reset(self, typed: str = "") -> None:
+    def reset(self, message: str = "") -> None:
         """Drop every choice for the shown call; report it if one was highlighted."""
-        is_deciding = bool(self.highlighted or self.answered_choice or self.listed_calls)
-        self.listed_calls, self.answered_choice, self.highlighted = (), None, None
-        self.message = typed if is_deciding else ""
+        is_deciding = bool(self.highlighted or self.edited_choice or self.listed_calls)
+        self.listed_calls, self.edited_choice, self.highlighted = (), None, None
+        self.message = message if is_deciding else ""
         self._key_guard.content_changed()
 
     def show_next(self, step: int) -> None:
@@ -465,14 +471,14 @@ class ApprovalState:
     def begin_answer(self, choice: ApprovalChoice) -> None:
         """Open the input for a rule or a reason."""
         self.reset()
-        self.answered_choice = choice
+        self.edited_choice = choice
 
     # -- highlighted choice ---------------------------------------------------------------
 
-    def highlight(self, offer: ApprovalOffer | None, typed: str = "") -> None:
+    def highlight(self, offer: ApprovalOffer | None, message: str = "") -> None:
         """Highlight the choice that Enter confirms, or none; an impossible one shows its obstacle."""
         if offer is None or not offer.obstacle:
-            self.highlighted, self.message = offer, typed
+            self.highlighted, self.message = offer, message
         else:
             self.highlighted, self.message = None, f"{offer.label}: {offer.obstacle}"
 
@@ -498,9 +504,9 @@ class ApprovalState:
             self.highlight(possible[0 if step > 0 else -1])
 
 
-def _find_same_call(one: PendingCall, among: Sequence[PendingCall]) -> PendingCall | None:
+def _find_same_call(pending: PendingCall, among: Sequence[PendingCall]) -> PendingCall | None:
     """Return the call among others; an id alone does not make it the same."""
-    return next((other for other in among if other.call == one.call), None)
+    return next((other for other in among if other.call == pending.call), None)
 
 
 @final

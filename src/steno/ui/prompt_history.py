@@ -78,23 +78,23 @@ class HistoryCursor:
 
     def __init__(self, entries: Sequence[str]) -> None:
         self._entries = entries
-        self._at = len(entries)
+        self._index = len(entries)
         self._changed: dict[int, str] = {}
 
     def older(self, current: str) -> str | None:
         """Return the prompt before; None if there is none. Takes the shown text."""
-        return self._go(self._at - 1, current)
+        return self._move_to(self._index - 1, current)
 
     def newer(self, current: str) -> str | None:
         """Return the prompt after, up to the draft; None after it. Takes the shown text."""
-        return self._go(self._at + 1, current)
+        return self._move_to(self._index + 1, current)
 
-    def _go(self, to: int, current: str) -> str | None:
-        if not 0 <= to <= len(self._entries):
+    def _move_to(self, index: int, current: str) -> str | None:
+        if not 0 <= index <= len(self._entries):
             return None
-        self._changed[self._at] = current
-        self._at = to
-        return self._changed[to] if to in self._changed else self._entries[to]
+        self._changed[self._index] = current
+        self._index = index
+        return self._changed[index] if index in self._changed else self._entries[index]
 
 
 def _read_history(file: Path) -> list[str]:

@@ -94,7 +94,7 @@ def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
         attention.content_changed()
         for pause_s in (delay_s, *[0.03] * 100):
             clock.now += pause_s
-            assert attention.check_enter() is KeyRefusal.HELD
+            assert attention.check_enter() is KeyRefusal.HELD_DOWN
         clock.now += 1
         assert attention.check_enter() is None
 

@@ -692,7 +692,7 @@ def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
 
 def test_rails_that_reach_too_far_leave_room_for_words() -> None:
     session = FakeSession(alternating_messages("a", "b"))
-    rows = [row._replace(rails="| " * 80) for row in session.branches.all_rows()]
+    rows = [row._replace(graph_prefix="| " * 80) for row in session.branches.all_rows()]
     session.branches = ScriptedBranches(session, rows)
 
     async def steps(user: TreeUser) -> None:

@@ -73,7 +73,7 @@ _MAX_DIFF_LINES: Final = 60
 _MAX_FAILURE_LINES: Final = 10
 _RECAP_EXCHANGES: Final = 3
 _MAX_RECAP_LINES: Final = 20
-_HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARK: "Notice"}
+_HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARKER: "Notice"}
 
 
 def markdown_to_lines(text: str) -> str:
@@ -155,16 +155,16 @@ class LineWriter:
         self.is_closed: bool = False
         """Whether the reader has gone away."""
 
-    def write(self, whose: str, text: str = "") -> None:
+    def write(self, heading: str, text: str = "") -> None:
         """Write a heading and a text; further lines follow below it."""
         first, *rest = terminal_text(text).rstrip("\n").split("\n")
         if rest:
             first, rest = "", [first, *rest]
-        self._print([*self._with_heading(whose, first), *self._indented(rest)])
+        self._print([*self._with_heading(heading, first), *self._indented(rest)])
 
-    def begin(self, whose: str, line: str) -> None:
+    def begin(self, heading: str, line: str) -> None:
         """Write a heading and the first line; `write_lines` writes the rest."""
-        self._print(self._with_heading(whose, terminal_text(line)))
+        self._print(self._with_heading(heading, terminal_text(line)))
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Write further lines of a text."""
@@ -192,8 +192,8 @@ class LineWriter:
         """
         self._typed_line = typed
 
-    def _with_heading(self, whose: str, text: str) -> list[str]:
-        head = f"{terminal_line(whose)}:"
+    def _with_heading(self, heading: str, text: str) -> list[str]:
+        head = f"{terminal_line(heading)}:"
         first, *rest = _break_line(f"{head} {text}".rstrip(), self._width(len(_INDENT)))
         if self._is_styled and first.startswith(head):
             first = f"{_BOLD}{head}{_RESET}{first[len(head) :]}"
@@ -203,10 +203,10 @@ class LineWriter:
         width = self._width(len(_INDENT))
         return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
 
-    def _width(self, taken: int) -> int | None:
+    def _width(self, used: int) -> int | None:
         """Return the columns beside those that are taken; None if the width is unknown."""
         columns = shutil.get_terminal_size().columns if self._has_width else 0
-        return columns - taken if columns >= _MIN_WIDTH else None
+        return columns - used if columns >= _MIN_WIDTH else None
 
     def _print(self, lines: Sequence[str]) -> None:
         text = "".join([f"{line}\n" for line in lines])
@@ -231,17 +231,17 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
     if width is None or (display_width(line) <= width and "\t" not in line):
         yield line
         return
-    taken, start = 0, 0
+    used, start = 0, 0
     line = line.expandtabs()
-    for place, character in enumerate(line):
-        wide = display_width(character)
-        if taken + wide > width:
-            end = line.rfind(" ", start, place) + 1
+    for index, character in enumerate(line):
+        character_width = display_width(character)
+        if used + character_width > width:
+            end = line.rfind(" ", start, index) + 1
             if not line[start:end].strip():  # one long word
-                end = place
+                end = index
             yield line[start:end]
-            taken, start = display_width(line[end:place]), end
-        taken += wide
+            used, start = display_width(line[end:index]), end
+        used += character_width
     yield line[start:]
 
 
@@ -250,30 +250,30 @@ def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
     if len(lines) <= max_lines:
         return list(lines)
     half = max_lines // 2
-    left_out = len(lines) - 2 * half
-    return [*lines[:half], f"… {left_out:,} lines are not shown …", *lines[-half:]]
+    omitted = len(lines) - 2 * half
+    return [*lines[:half], f"… {omitted:,} lines are not shown …", *lines[-half:]]
 
 
 @final
-class _LineSplitter:
+class _ChunkLines:
     """Cuts pieces into lines. It costs the same however long a line is."""
 
     def __init__(self) -> None:
-        self._begun: list[str] = []
+        self._partial: list[str] = []
 
     def feed(self, chunk: str) -> list[str]:
         """Return the lines that are whole now."""
         first, *rest = chunk.split("\n")
-        self._begun.append(first)
+        self._partial.append(first)
         if not rest:
             return []
-        whole = ["".join(self._begun), *rest[:-1]]
-        self._begun = [rest[-1]]
-        return [line.removesuffix("\r") for line in whole]
+        complete = ["".join(self._partial), *rest[:-1]]
+        self._partial = [rest[-1]]
+        return [line.removesuffix("\r") for line in complete]
 
     def rest(self) -> list[str]:
         """Return the line that was never ended, if there is one."""
-        unfinished, self._begun = "".join(self._begun), []
+        unfinished, self._partial = "".join(self._partial), []
         return [unfinished] if unfinished else []
 
 
@@ -281,20 +281,20 @@ class _LineSplitter:
 class StreamedText:
     """The streamed text of a model, under one heading."""
 
-    def __init__(self, writer: LineWriter, whose: str) -> None:
+    def __init__(self, writer: LineWriter, heading: str) -> None:
         """Take the heading."""
         self._writer = writer
-        self._speaker = whose
-        self._splitter = _LineSplitter()
+        self._heading = heading
+        self._chunk_lines = _ChunkLines()
         self._has_begun = False
 
     def feed(self, chunk: str) -> None:
         """Write the complete lines."""
-        self._write_lines(self._splitter.feed(chunk))
+        self._write_lines(self._chunk_lines.feed(chunk))
 
     def end(self) -> None:
         """Write the rest."""
-        self._write_lines(self._splitter.rest())
+        self._write_lines(self._chunk_lines.rest())
 
     def _write_lines(self, lines: list[str]) -> None:
         if not self._has_begun:
@@ -303,7 +303,7 @@ class StreamedText:
             if not lines:
                 return
             self._has_begun = True
-            self._writer.begin(self._speaker, lines[0])
+            self._writer.begin(self._heading, lines[0])
             lines = lines[1:]
         self._writer.write_lines(lines)
 
@@ -317,28 +317,28 @@ class StreamedOutput:
     ) -> None:
         """Take how many lines are written at each end."""
         self._writer = writer
-        self._splitter = _LineSplitter()
+        self._chunk_lines = _ChunkLines()
         self._first = first
         self._last: deque[str] = deque(maxlen=last)
         self._count = 0
 
     def feed(self, chunk: str) -> None:
         """Write the complete lines, unless the limit is reached."""
-        self._add_lines(self._splitter.feed(chunk))
+        self._add_lines(self._chunk_lines.feed(chunk))
 
     def end(self) -> None:
         """Write the number of omitted lines, and the last lines."""
-        self._add_lines(self._splitter.rest())
+        self._add_lines(self._chunk_lines.rest())
         held = self._count - self._first
-        left_out = held - len(self._last)
-        if left_out > 0:
-            self._writer.write_lines([f"… {left_out:,} lines are not shown …"])
+        omitted = held - len(self._last)
+        if omitted > 0:
+            self._writer.write_lines([f"… {omitted:,} lines are not shown …"])
         self._writer.write_lines(self._last)
 
     def _add_lines(self, lines: list[str]) -> None:
-        at_once = lines[: max(0, self._first - self._count)]
-        self._writer.write_lines(at_once)
-        self._last.extend(lines[len(at_once) :])
+        immediate = lines[: max(0, self._first - self._count)]
+        self._writer.write_lines(immediate)
+        self._last.extend(lines[len(immediate) :])
         self._count += len(lines)
 
 
@@ -365,8 +365,10 @@ def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
 
 def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
     """Write the last exchanges, and the number of entries before them."""
-    asked = [place for place, one in enumerate(entries) if isinstance(one.payload, UserMessage)]
-    start = asked[-_RECAP_EXCHANGES] if len(asked) >= _RECAP_EXCHANGES else 0
+    prompt_indexes = [
+        index for index, entry in enumerate(entries) if isinstance(entry.payload, UserMessage)
+    ]
+    start = prompt_indexes[-_RECAP_EXCHANGES] if len(prompt_indexes) >= _RECAP_EXCHANGES else 0
     if start:
         writer.write(
             "Notice", f"{format_count(start, 'earlier entry', 'earlier entries')}; /tree shows all"
@@ -380,22 +382,22 @@ def _write_entry(writer: LineWriter, entry: Entry) -> None:
     match payload:
         case UserMessage():
             item = item_from_prompt(entry, payload)
-            whose = "Shell" if item.kind is ItemKind.SHELL else "You"
-            _write_shortened(writer, whose, "\n".join(filter(None, [item.head, item.body])))
+            heading = "Shell" if item.kind is ItemKind.SHELL else "You"
+            _write_shortened(writer, heading, "\n".join(filter(None, [item.head, item.body])))
         case AssistantMessage():
-            for part in payload.content:
-                if isinstance(part, Text) and part.text.strip():
-                    _write_shortened(writer, "Answer", part.text)
-                elif isinstance(part, ToolCall | InvalidToolCall):
-                    write_call(writer, part)
+            for block in payload.content:
+                if isinstance(block, Text) and block.text.strip():
+                    _write_shortened(writer, "Answer", block.text)
+                elif isinstance(block, ToolCall | InvalidToolCall):
+                    write_call(writer, block)
         case ToolResultMessage():
             write_result(writer, payload)
         case _:
             pass
 
 
-def _write_shortened(writer: LineWriter, whose: str, text: str) -> None:
-    writer.write(whose, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
+def _write_shortened(writer: LineWriter, heading: str, text: str) -> None:
+    writer.write(heading, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
 
 
 @final
@@ -417,7 +419,7 @@ class EventWriter:
         self._queued: list[str] = []
         self._has_reported_failure = False
         """Whether this run has reported an unresolved reference already."""
-        self._references: dict[str, UserMessage] = {}
+        self._messages_with_references: dict[str, UserMessage] = {}
         """Messages that point at something, by their entry."""
 
     def write_event(self, event: SessionEvent) -> None:
@@ -462,10 +464,10 @@ class EventWriter:
 
     def _on_input_returned(self, prompts: Sequence[PromptInput]) -> None:
         self._end_text()
-        for one in prompts:
-            if one.text in self._queued:
-                self._queued.remove(one.text)
-            self._writer.write("Not said", one.text)
+        for prompt in prompts:
+            if prompt.text in self._queued:
+                self._queued.remove(prompt.text)
+            self._writer.write("Not said", prompt.text)
 
     # -- text -----------------------------------------------------------------------------
 
@@ -499,7 +501,7 @@ class EventWriter:
                 self._has_streamed_answer = False
             case UserMessage():
                 if len(payload.content) > 1:
-                    self._references[entry.id] = payload
+                    self._messages_with_references[entry.id] = payload
                 if payload.text in self._queued:
                     self._queued.remove(payload.text)
                     self._end_text()
@@ -508,7 +510,7 @@ class EventWriter:
                 marker = marker_from_entry(entry, pointer=self._reference_name(payload))
                 # Other rewinds were requested, and are reported by their command.
                 if marker is not None and (
-                    marker.kind is not ItemKind.MARK or isinstance(payload, Compaction)
+                    marker.kind is not ItemKind.MARKER or isinstance(payload, Compaction)
                 ):
                     self._end_text()
                     self._writer.write(
@@ -526,7 +528,7 @@ class EventWriter:
     def _reference_name(self, payload: object) -> str:
         if not isinstance(payload, Resolution):
             return ""
-        message = self._references.get(payload.target)
+        message = self._messages_with_references.get(payload.target)
         if message is None or payload.block >= len(message.content):
             return "something"
         return reference_label(message.content[payload.block])
@@ -570,8 +572,8 @@ class EventWriter:
         elif self._shell is not None and isinstance(event, ShellEnded):
             self._shell.end()
             self._shell = None
-            how = "stopped" if event.status is None else f"ended with status {event.status}"
-            self._writer.write("Shell", how)
+            ending = "stopped" if event.status is None else f"ended with status {event.status}"
+            self._writer.write("Shell", ending)
 
     def _on_run_ended(self, result: RunResult) -> None:
         self._end_text()
@@ -581,10 +583,8 @@ class EventWriter:
         self._queued.clear()
         self._has_streamed_answer = False
         if isinstance(result.error, Unresolved):
-            what_helps = (
-                "" if self._has_reported_failure else f"; {RETRY_HINT}, or say something else"
-            )
-            self._writer.write("Trouble", f"nothing was sent{what_helps}")
+            hint = "" if self._has_reported_failure else f"; {RETRY_HINT}, or say something else"
+            self._writer.write("Trouble", f"nothing was sent{hint}")
         elif result.ending is EndReason.FAILED:
             self._writer.write("Trouble", f"{result.error or result.reason}; {RETRY_HINT}")
         elif result.ending is EndReason.INTERRUPTED:

@@ -90,25 +90,25 @@ async def run_plain(
     stdout: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
     is_verbose: bool = False,
-    first: str = "",
+    first_prompt: str = "",
 ) -> int:
     """Run a session line by line until the user leaves; return the exit status.
 
-    `history` is the file of typed prompts, `stdin` a descriptor, `first` the first prompt. The
+    `history` is the file of typed prompts, `stdin` a descriptor; `first_prompt` is sent first. The
     session stays open.
     """
-    lines, typed_before = LineReader(stdin), PromptHistory(history)
+    reader, prompt_history = LineReader(stdin), PromptHistory(history)
     writer = LineWriter(sys.stdout if stdout is None else stdout, environ)
     editor: ReadlineEditor | None = None
     if stdin == 0 and stdout is None and has_readline(environ):
-        editor = ReadlineEditor(session.complete, typed_before.entries())
-    plain = _PlainSession(session, writer, lines, EventWriter(writer, is_verbose=is_verbose))
-    plain.use_editor(editor, typed_before)
+        editor = ReadlineEditor(session.complete, prompt_history.entries())
+    plain = _PlainSession(session, writer, reader, EventWriter(writer, is_verbose=is_verbose))
+    plain.use_editor(editor, prompt_history)
     try:
-        with _handle_ctrl_c(plain.interrupt, is_wanted=lines.is_terminal):
-            await plain.run(first)
+        with _handle_ctrl_c(plain.interrupt, is_enabled=reader.is_terminal):
+            await plain.run(first_prompt)
         session_id = session.status.session
-        if session_id and lines.is_terminal:
+        if session_id and reader.is_terminal:
             writer.write("Session", f"{session_id}: steno -c goes on with it")
     finally:
         writer.set_typed_line(None)
@@ -118,15 +118,15 @@ async def run_plain(
 
 
 @contextmanager
-def _handle_ctrl_c(act: Callable[[], None], *, is_wanted: bool) -> Generator[None]:
+def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generator[None]:
     """Call a function on Ctrl+C inside the `with` block."""
     is_main = threading.current_thread() is threading.main_thread()
     # A process that was started in the background ignores it.
-    if not (is_wanted and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    if not (is_enabled and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, act)
+    loop.add_signal_handler(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -141,12 +141,12 @@ class _PlainSession:
         self,
         session: AgentSession,
         writer: LineWriter,
-        lines: LineReader,
+        reader: LineReader,
         event_writer: EventWriter,
     ) -> None:
         self._session = session
         self._writer = writer
-        self._lines = lines
+        self._reader = reader
         self._event_writer = event_writer
         self._editor: ReadlineEditor | None = None
         self._history = PromptHistory()
@@ -168,12 +168,12 @@ class _PlainSession:
         """Set the line editor, if there is one, and the history."""
         self._editor, self._history = editor, history
 
-    async def run(self, first: str = "") -> None:
+    async def run(self, first_prompt: str = "") -> None:
         """Read and run lines until the user leaves."""
         self._session.subscribe(self._on_event)
         self._show_status()
-        if first:
-            await self._submit(first, is_typed=False)
+        if first_prompt:
+            await self._submit(first_prompt, is_typed=False)
         while not self._is_leaving and not self._writer.is_closed:
             if self._session.is_running:
                 await self._wait_for_run()
@@ -191,7 +191,7 @@ class _PlainSession:
         else:
             self._event_writer.write_event(event)
         if isinstance(event, InputReturned) and self._editor is not None:
-            self._editor.prefill(" ".join([one.text for one in event.prompts]))
+            self._editor.prefill(" ".join([prompt.text for prompt in event.prompts]))
 
     def _show_status(self) -> None:
         """Write the status, and a recap unless the user knows the last entries."""
@@ -200,7 +200,7 @@ class _PlainSession:
         where = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
         self._writer.write("Session", f"{title}, {where}")
         if self._last_entry is None or self._last_entry not in [
-            one.id for one in entries[-_RECENT_ENTRIES:]
+            entry.id for entry in entries[-_RECENT_ENTRIES:]
         ]:
             write_recap(self._writer, entries)
         self._last_entry = entries[-1].id if entries else None
@@ -217,13 +217,13 @@ class _PlainSession:
         A pipe is not read before the turn is over: its next line belongs to the time after it.
         """
         if self._approvals.is_due:
-            is_over = await self._approvals.ask()
-            if is_over and self._lines.is_terminal:
+            input_ended = await self._approvals.ask()
+            if input_ended and self._reader.is_terminal:
                 self._is_leaving = True  # the request is on record, and will be repeated
-            elif is_over:
+            elif input_ended:
                 self._approvals.deny_all()
                 await self._wait_for_event(lambda: self._approvals.is_due)
-        elif self._lines.is_terminal:
+        elif self._reader.is_terminal:
             try:
                 line = await self._next_line(
                     lambda: self._session.is_running and not self._approvals.is_due
@@ -236,10 +236,10 @@ class _PlainSession:
                 lambda: self._session.is_running and not self._approvals.is_due
             )
 
-    async def _wait_for_event(self, is_worth_it: Callable[[], bool]) -> None:
+    async def _wait_for_event(self, should_wait: Callable[[], bool]) -> None:
         """Wait for something to happen, if it is worth it."""
         self._wake.clear()
-        if is_worth_it():
+        if should_wait():
             await self._wake.wait()
 
     async def _read_prompt(self) -> None:
@@ -271,7 +271,7 @@ class _PlainSession:
                 self._writer.set_typed_line(lambda: prompt + editor.typed)
                 line = await editor.read_line(prompt)
             else:
-                if self._lines.is_terminal:
+                if self._reader.is_terminal:
                     self._writer.write_prompt(prompt)
                     self._writer.set_typed_line(lambda: prompt)
                 line = await self._next_line(
@@ -279,34 +279,34 @@ class _PlainSession:
                 )
         finally:
             self._writer.set_typed_line(None)
-        if line is None and self._lines.is_terminal:
+        if line is None and self._reader.is_terminal:
             self._writer.end_line()  # the terminal has not
         return line
 
-    async def _next_line(self, is_wanted: Callable[[], bool]) -> str | None:
+    async def _next_line(self, is_current: Callable[[], bool]) -> str | None:
         """Return the next line; None at the end of the input. Raises StaleQuestion."""
-        with self._lines.reading(self._wake.set):
+        with self._reader.reading(self._wake.set):
             while True:
                 self._wake.clear()
-                if not is_wanted():
+                if not is_current():
                     raise StaleQuestion
-                if (line := self._lines.next_line()) is not None:
+                if (line := self._reader.next_line()) is not None:
                     return line
-                if self._lines.is_exhausted or self._writer.is_closed or self._is_leaving:
+                if self._reader.is_exhausted or self._writer.is_closed or self._is_leaving:
                     return None
                 await self._wake.wait()
 
-    async def _read_answer(self, prompt: str, is_wanted: Callable[[], bool]) -> str | None:
+    async def _read_answer(self, prompt: str, is_current: Callable[[], bool]) -> str | None:
         """Return a line that was typed after the question. Raises StaleQuestion."""
-        self._lines.discard()
+        self._reader.discard()
         self._writer.write_prompt(prompt)
         self._writer.set_typed_line(lambda: prompt)
         line: str | None = None
         try:
-            line = await self._next_line(is_wanted)
+            line = await self._next_line(is_current)
         finally:
             self._writer.set_typed_line(None)
-            if line is None or not self._lines.is_terminal:  # an unfinished line
+            if line is None or not self._reader.is_terminal:  # an unfinished line
                 self._writer.end_line()
         return line
 
@@ -315,17 +315,17 @@ class _PlainSession:
             typed = await self._read_answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
         except StaleQuestion:
             typed = None
-        is_meant = (typed or "").strip().lower() == _YES
-        if not is_meant:
+        is_confirmed = (typed or "").strip().lower() == _YES
+        if not is_confirmed:
             self._writer.write("Notice", "nothing was done")
-        return is_meant
+        return is_confirmed
 
     async def _handle_line(self, line: str | None) -> None:
         """Run the typed text once it is complete."""
         if line is not None:
             self._interrupt_count, self._is_stopped = 0, False
             text = self._multiline.feed(line)
-        elif self._multiline.is_open and not self._lines.is_terminal:
+        elif self._multiline.is_open and not self._reader.is_terminal:
             text = self._multiline.end()  # nothing more comes, so it is whole
         else:
             self._is_leaving = True
@@ -370,7 +370,7 @@ class _PlainSession:
 
     async def _execute(self, text: str, *, is_typed: bool) -> None:
         """Run a line; text that was not typed here is a prompt, whatever it starts with."""
-        if not self._lines.is_terminal:
+        if not self._reader.is_terminal:
             self._writer.write("You", text)
         try:
             is_shell = is_typed and text.startswith("!")
@@ -397,16 +397,16 @@ class _PlainSession:
 
     async def _send(self, text: str) -> None:
         """Send a prompt; a rejected one returns to the line."""
-        steers = self._session.is_running
+        is_steering = self._session.is_running
         try:
             await self._session.send(PromptInput(text))
         except (StenoError, OSError):
             if self._editor is not None:
                 self._editor.prefill(text)
-            elif self._lines.is_terminal:  # a line from a pipe was echoed when it was read
+            elif self._reader.is_terminal:  # a line from a pipe was echoed when it was read
                 self._writer.write("Not said", text)
             raise
-        if steers:
+        if is_steering:
             self._event_writer.note_queued(text)
 
     async def _run_command(self, typed: TypedCommand) -> None:
@@ -462,11 +462,11 @@ class ListCommands:
 
     async def list_models(self) -> None:
         """Write the list of models."""
-        found = await self._session.list_models()
-        self._models = [one.text for one in found]
-        now = self._session.status.model
-        self._writer.write("Models", f"{len(found)}, {now} answers now")
-        self._write_numbered([_describe(one.text, one.about) for one in found])
+        models = await self._session.list_models()
+        self._models = [model.text for model in models]
+        current_model = self._session.status.model
+        self._writer.write("Models", f"{len(models)}, {current_model} answers now")
+        self._write_numbered([_describe(model.text, model.about) for model in models])
 
     def model_named(self, argument: str) -> str:
         """Return the model of a name, or of a number in the list."""
@@ -499,12 +499,12 @@ class ListCommands:
         self._write_numbered(
             [
                 _describe(
-                    one.title or "no title",
-                    f"{format_count(one.entries, 'entry', 'entries')}, {format_age(one.changed_at, now)}",
-                    "" if one.is_in_this_folder else one.folder or "",
-                    one.snippet,
+                    summary.title or "no title",
+                    f"{format_count(summary.entries, 'entry', 'entries')}, {format_age(summary.changed_at, now)}",
+                    "" if summary.is_in_this_folder else summary.folder or "",
+                    summary.snippet,
                 )
-                for one in self._sessions
+                for summary in self._sessions
             ]
         )
 
@@ -548,12 +548,14 @@ class ListCommands:
                 await self._compare(name, text.strip())
             case _:
                 row = await self._find_row(word)
-                self._writer.write(_row_head(row), searchable_text(row.entry).strip() or row.gist)
+                self._writer.write(
+                    _row_head(row), searchable_text(row.entry).strip() or row.summary
+                )
         return None
 
     async def _write_tree(self) -> None:
         rows = await self._session.branches.rows()
-        shown = [one for one in rows if one.is_notable or one.labels or one.branches]
+        shown = [row for row in rows if row.is_notable or row.labels or row.branches]
         names = self._session.branches.names()
         self._writer.write(
             "Tree",
@@ -563,15 +565,16 @@ class ListCommands:
         self._writer.write_lines(
             [
                 truncate_to_width(
-                    f"{one.rails}{_row_head(one)}: {terminal_line(one.gist)}", _MAX_LINE_WIDTH
+                    f"{row.graph_prefix}{_row_head(row)}: {terminal_line(row.summary)}",
+                    _MAX_LINE_WIDTH,
                 )
-                for one in shown
+                for row in shown
             ]
         )
 
     async def _find_row(self, number: str) -> BranchTreeRow:
         rows = await self._session.branches.rows()
-        found = [one for one in rows if str(one.number) == number.removeprefix("#")]
+        found = [row for row in rows if str(row.number) == number.removeprefix("#")]
         if not found:
             raise Missing(
                 f"there is no entry {terminal_line(number)}; /tree lists them",
@@ -580,20 +583,20 @@ class ListCommands:
             )
         return found[0]
 
-    async def _compare(self, one: str, other: str) -> None:
+    async def _compare(self, left: str, right: str) -> None:
         names = self._session.branches.names()
-        if one not in names or other not in names:
+        if left not in names or right not in names:
             raise Missing(
                 f"name two of {', '.join(names)}",
                 code="branches_not_named",
                 place="/tree compare",
             )
         rows = {row.entry.id: row for row in await self._session.branches.rows()}
-        compared = compare_branches(self._session.entries(one), self._session.entries(other))
+        compared = compare_branches(self._session.entries(left), self._session.entries(right))
         self._writer.write("Both", format_count(compared.shared, "entry", "entries"))
         for name, entries in (
-            (one, [row.left for row in compared.rows if row.left is not None]),
-            (other, [row.right for row in compared.rows if row.right is not None]),
+            (left, [row.left for row in compared.rows if row.left is not None]),
+            (right, [row.right for row in compared.rows if row.right is not None]),
         ):
             self._writer.write(f"Only in {name}", format_count(len(entries), "entry", "entries"))
             self._writer.write_lines(
@@ -603,8 +606,8 @@ class ListCommands:
     def _write_numbered(self, texts: Sequence[str]) -> None:
         self._writer.write_lines(
             [
-                truncate_to_width(f"{place}. {text}", _MAX_LINE_WIDTH)
-                for place, text in enumerate(texts, 1)
+                truncate_to_width(f"{number}. {text}", _MAX_LINE_WIDTH)
+                for number, text in enumerate(texts, 1)
             ]
         )
 
@@ -637,4 +640,4 @@ def _row_line(rows: Mapping[str, BranchTreeRow], entry: Entry) -> str:
             code="session_changed",
             place="/tree compare",
         )
-    return f"{row.number}. {terminal_line(f'{row.kind}: {row.gist[: 10 * _MAX_LINE_WIDTH]}')}"
+    return f"{row.number}. {terminal_line(f'{row.kind}: {row.summary[: 10 * _MAX_LINE_WIDTH]}')}"

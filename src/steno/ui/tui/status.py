@@ -169,13 +169,13 @@ def _context_part(status: StatusValues) -> _StatusPart:
 
 
 def _token_part(usage: TokenCounts) -> _StatusPart:
-    sent, got = usage.input_tokens, usage.output_tokens
-    if sent is None and got is None:
+    sent, received = usage.input_tokens, usage.output_tokens
+    if sent is None and received is None:
         return _StatusPart(())
     return _StatusPart(
         (
-            f"{abbreviate_count((sent or 0) + (got or 0))} tok",
-            f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(got or 0)} tok",
+            f"{abbreviate_count((sent or 0) + (received or 0))} tok",
+            f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(received or 0)} tok",
         )
     )
 
@@ -191,7 +191,7 @@ def _fit_parts(
 
     def has_room(at: int, text: str) -> bool:
         texts = {**chosen, at: text}.values()
-        return sum(display_width(one) + len(_GAP) for one in texts) <= width
+        return sum(display_width(text) + len(_GAP) for text in texts) <= width
 
     for at in [at for at in order if parts[at].forms]:
         if not has_room(at, parts[at].forms[0]):
@@ -227,7 +227,7 @@ class StatusLine(Widget):
         self._clock = clock
         self._session_status: StatusValues | None = None
         self._current_activity: str | None = None
-        self._can_stop = False
+        self._is_interruptible = False
         self._shown_keys: str | None = None
         self._since = 0.0
         self._shown_message: str | None = None
@@ -245,12 +245,12 @@ class StatusLine(Widget):
 
         An interruptible activity names the key, if there is room.
         """
-        if (text, is_interruptible) == (self._current_activity, self._can_stop):
+        if (text, is_interruptible) == (self._current_activity, self._is_interruptible):
             return
         if text != self._current_activity:
             self._current_activity, self._since = text, self._clock()
             self._tick()
-        self._can_stop = is_interruptible
+        self._is_interruptible = is_interruptible
         self.refresh()
 
     def show_keys(self, text: str | None) -> None:
@@ -309,7 +309,7 @@ class StatusLine(Widget):
         """Return the maximal width of the activity: the interrupt hint matters more."""
         if self._shown_keys is not None:
             return width
-        return width * 3 // 4 if self._can_stop and self._shows_activity else width // 2
+        return width * 3 // 4 if self._is_interruptible and self._shows_activity else width // 2
 
     def _align_parts(self, left: Content, order: Sequence[int], width: int) -> Content:
         """Return a line with a left part, and the parts that fit on its right."""
@@ -332,7 +332,7 @@ class StatusLine(Widget):
         columns = width - display_width(mode) - 1 - display_width(below)
         activity = truncate_to_width(self._activity_text(), columns)
         if (
-            self._can_stop
+            self._is_interruptible
             and self._shows_activity
             and display_width(activity + _INTERRUPT_HINT) <= columns
         ):
@@ -357,6 +357,6 @@ class StatusLine(Widget):
         if self._current_activity is None:
             return "starting …" if self._session_status is None else "idle"
         seconds = int(self._clock() - self._since)
-        passed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
+        elapsed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
         spinner = _SPINNER[seconds % len(_SPINNER)]
-        return f"{spinner} {truncate_to_width(_clean_name(self._current_activity), 40)}{passed if seconds else ''}"
+        return f"{spinner} {truncate_to_width(_clean_name(self._current_activity), 40)}{elapsed if seconds else ''}"

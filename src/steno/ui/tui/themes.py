@@ -96,11 +96,11 @@ def _without_color(style: Style, background: Color) -> Style:
     )
 
 
-def _brightness_difference(colour: RichColor | None, background: Color) -> float:
+def _brightness_difference(color: RichColor | None, background: Color) -> float:
     """Return how far the brightness of a colour is from that of the screen."""
-    if colour is None or colour.is_default:
+    if color is None or color.is_default:
         return 0.0
-    return abs(Color.from_rich_color(colour).brightness - background.brightness)
+    return abs(Color.from_rich_color(color).brightness - background.brightness)
 
 
 def all_theme_names() -> Sequence[str]:

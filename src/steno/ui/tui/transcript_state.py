@@ -90,7 +90,7 @@ class _QueuedPrompt:
     """Whether the session has accepted it; else it may still be rejected."""
 
 
-class _UnsentPrompt(NamedTuple):
+class _RejectedPrompt(NamedTuple):
     """A recorded prompt that was not sent to a model; a retry sends it again."""
 
     prompt: PromptInput
@@ -107,7 +107,7 @@ class PendingInput:
         self._sink = sink
         self._queued: list[_QueuedPrompt] = []
         self._returned: dict[TranscriptItem, PromptInput] = {}
-        self._unsent: _UnsentPrompt | None = None
+        self._unsent: _RejectedPrompt | None = None
         """The last prompt that could not be sent, until another one is sent."""
         self._unsent_items: list[TranscriptItem] = []
         """Items of that prompt and of those that returned with it, unless they are shown elsewhere."""
@@ -117,13 +117,13 @@ class PendingInput:
     @property
     def items(self) -> list[TranscriptItem]:
         """All items, for the end of a transcript that is shown again."""
-        return [*self._returned, *(one.item for one in self._queued)]
+        return [*self._returned, *(queued.item for queued in self._queued)]
 
     # -- queued prompts -------------------------------------------------------------------
 
-    def add(self, prompt: PromptInput, *, steers: bool) -> TranscriptItem:
+    def add(self, prompt: PromptInput, *, is_steering: bool) -> TranscriptItem:
         """Show a prompt until it is recorded."""
-        head = STEERING_HEAD if steers else ""
+        head = STEERING_HEAD if is_steering else ""
         item = TranscriptItem(
             ItemKind.USER, head, prompt.text, state=CallState.WAITING, is_folded=True
         )
@@ -133,12 +133,12 @@ class PendingInput:
 
     def accept(self, item: TranscriptItem) -> None:
         """Mark the prompt of an item as accepted by the session."""
-        for one in self._queued:
-            one.is_accepted = one.is_accepted or one.item is item
+        for queued in self._queued:
+            queued.is_accepted = queued.is_accepted or queued.item is item
 
     def reject(self, item: TranscriptItem) -> None:
         """Remove the item of a rejected prompt."""
-        self._remove([one for one in self._queued if one.item is item])
+        self._remove([queued for queued in self._queued if queued.item is item])
 
     def match_recorded(self, message: UserMessage) -> PromptInput | None:
         """Remove a prompt that is recorded now: the retried one, or else the first; return it.
@@ -172,7 +172,9 @@ class PendingInput:
         """
         was_waiting = True
         for prompt in reversed(prompts):
-            taken = [one for one in self._queued if one.is_accepted and one.prompt == prompt]
+            taken = [
+                queued for queued in self._queued if queued.is_accepted and queued.prompt == prompt
+            ]
             self._remove(taken[-1:])
             was_waiting = bool(taken)
         if not was_waiting and self._unsent_items:
@@ -181,18 +183,18 @@ class PendingInput:
 
     def abandon(self) -> list[PromptInput]:
         """Remove all accepted prompts and return them: no run is left to read them."""
-        taken = [one for one in self._queued if one.is_accepted]
+        taken = [queued for queued in self._queued if queued.is_accepted]
         self._remove(taken)
-        return [one.prompt for one in taken]
+        return [queued.prompt for queued in taken]
 
-    def _remove(self, those: list[_QueuedPrompt]) -> None:
-        for one in those:
-            self._queued.remove(one)
-            self._sink.remove_item(one.item)
+    def _remove(self, queued: list[_QueuedPrompt]) -> None:
+        for prompt in queued:
+            self._queued.remove(prompt)
+            self._sink.remove_item(prompt.item)
 
     # -- unsent prompts -------------------------------------------------------------------
 
-    def keep_returned(self, prompt: PromptInput) -> None:
+    def show_returned(self, prompt: PromptInput) -> None:
         """Show a prompt that was not sent, so that it can be edited.
 
         An unsent prompt that has just returned can also be retried.
@@ -210,11 +212,11 @@ class PendingInput:
             self._just_returned.clear()
         self._sink.add_item(item)
 
-    def keep_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
+    def show_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
         """Show a recorded prompt that was not sent: it can be edited, and retried."""
         self.clear_unsent()
-        self._unsent, self._just_returned = _UnsentPrompt(prompt, message), [prompt]
-        self.keep_returned(prompt)
+        self._unsent, self._just_returned = _RejectedPrompt(prompt, message), [prompt]
+        self.show_returned(prompt)
 
     def take_back(self, item: TranscriptItem) -> PromptInput | None:
         """Remove an unsent prompt and return it; None if the item is something else."""
@@ -239,7 +241,7 @@ class TranscriptState:
         self._sink = sink
         self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
-        self._references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
+        self._messages_with_references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
         """Messages with references and their items, by entry."""
         self._calls: dict[str, TranscriptItem] = {}
         """The item of a call, by its id; a later call may reuse the id of an earlier one."""
@@ -260,14 +262,14 @@ class TranscriptState:
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Show the recorded entries, and the prompts that are not recorded; nothing else."""
-        for known in (
-            self._references,
+        for collection in (
+            self._messages_with_references,
             self._calls,
             self._drafts,
             self._items_since_prompt,
             self._commands,
         ):
-            known.clear()
+            collection.clear()
         self._prompt = self._command = None
         self.pending_input.clear_unsent()
         items = [item for entry in entries for item in self._items_from_entry(entry)]
@@ -323,7 +325,7 @@ class TranscriptState:
             self._sink.update_item(item)
         self._items_since_prompt.clear()
         if self._prompt is not None:
-            self.pending_input.keep_unsent(*self._prompt)
+            self.pending_input.show_unsent(*self._prompt)
             self._prompt = None
 
     def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
@@ -336,8 +338,8 @@ class TranscriptState:
                 yield from items
             case UserMessage():
                 prompt_item = item_from_prompt(entry, payload)
-                if not all(isinstance(part, Text) for part in payload.content):
-                    self._references[entry.id] = payload, prompt_item
+                if not all(isinstance(block, Text) for block in payload.content):
+                    self._messages_with_references[entry.id] = payload, prompt_item
                 yield prompt_item
             case ToolResultMessage():
                 call_item = self._calls.get(payload.tool_call_id)
@@ -363,10 +365,10 @@ class TranscriptState:
         """Return the name of a resolved reference; its item may have an image to draw now."""
         if not isinstance(payload, Resolution):
             return ""
-        if payload.target not in self._references:
+        if payload.target not in self._messages_with_references:
             return "something"
-        message, block = self._references[payload.target]
-        self._sink.update_item(block)
+        message, item = self._messages_with_references[payload.target]
+        self._sink.update_item(item)
         is_there = payload.block < len(message.content)
         return reference_label(message.content[payload.block]) if is_there else "something"
 
@@ -382,7 +384,7 @@ class TranscriptState:
             case ThinkingDelta(index, text):
                 self._append(self._draft(ItemKind.THINKING, index), text)
             case ToolCallBegin(index, _, name) | ToolCallDelta(index, _, name):
-                self._write_call(index, name or "")
+                self._show_call_name(index, name or "")
             case ToolCallEnd(index, _, call) if call is not None:
                 item = self._draft(ItemKind.CALL, index)
                 item.head = summarize_call(call)
@@ -489,7 +491,7 @@ class TranscriptState:
         item.append(text)
         self._sink.update_item(item)
 
-    def _write_call(self, index: int | None, name: str) -> None:
+    def _show_call_name(self, index: int | None, name: str) -> None:
         item = self._draft(ItemKind.CALL, index)
         if name and not item.head:
             item.head = f"{terminal_line(name)} …"
@@ -500,7 +502,9 @@ class TranscriptState:
         items = items_from_answer(entry, message)
         drafts = list(self._drafts.values())
         for number, item in enumerate(items):
-            draft = next((one for one in drafts if one.kind is item.kind), None)
+            draft = next(
+                (draft_item for draft_item in drafts if draft_item.kind is item.kind), None
+            )
             if draft is None:
                 self._sink.add_item(item)
                 continue

@@ -118,8 +118,8 @@ class PastePlaceholders:
 
     def _placeholder_pattern(self) -> re.Pattern[str] | None:
         if self._pattern is None and (self._texts or self._images):
-            marks = [*self._texts, *self._images]
-            self._pattern = re.compile("|".join(map(re.escape, marks)))
+            placeholders = [*self._texts, *self._images]
+            self._pattern = re.compile("|".join(map(re.escape, placeholders)))
         return self._pattern
 
 
@@ -176,18 +176,18 @@ class Editor(TextArea):
         height: auto;
         padding: 0;
         background: transparent;
-        & .editor--mark { color: $accent; text-style: bold; }
+        & .editor--placeholder { color: $accent; text-style: bold; }
         & .text-area--placeholder { color: $text-muted; }
     }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--mark"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--placeholder"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "enter", "send", show=False),
         Binding("shift+enter,alt+enter,ctrl+j", "break_line", "new line", show=False),
         Binding("tab", "tab", "complete", show=False),
         Binding("escape", "escape", "close", show=False),
         Binding("ctrl+r", "search", "search history", show=False),
-        Binding("ctrl+u", "wipe", "clear", show=False),
+        Binding("ctrl+u", "clear", "clear", show=False),
         Binding("ctrl+v,alt+v", "paste", "paste", show=False),
     ]
 
@@ -235,7 +235,9 @@ class Editor(TextArea):
         """Return a line with its marks set off."""
         line = super().get_line(line_index)
         for start, end in self._placeholders.spans(line.plain):
-            line.stylize(self.get_component_rich_style("editor--mark", partial=True), start, end)
+            line.stylize(
+                self.get_component_rich_style("editor--placeholder", partial=True), start, end
+            )
         return line
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -248,7 +250,9 @@ class Editor(TextArea):
     def typed_word(self) -> TypedWord | None:
         """Return the word at the cursor."""
         row, column = self.cursor_location
-        return word_at(self.document.get_line(row), column, is_all=self.document.line_count == 1)
+        return word_at(
+            self.document.get_line(row), column, is_whole_text=self.document.line_count == 1
+        )
 
     def is_at_edge(self, rows: int) -> bool:
         """Return whether no line is above the cursor (negative), or below it."""
@@ -259,18 +263,18 @@ class Editor(TextArea):
     def set_text(self, text: str, *, at_first_row: bool = False) -> None:
         """Show another text, with the cursor at its end, or at the end of its first row."""
         self.load_text(text)
-        place = self.document.end
+        location = self.document.end
         if at_first_row:
             breaks = self.wrapped_document.get_offsets(0)
-            place = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
-        self.move_cursor(place)
+            location = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
+        self.move_cursor(location)
 
-    def type_in(self, text: str) -> None:
+    def insert_text(self, text: str) -> None:
         """Insert a text at the cursor, in place of the selection."""
         result = self.replace(text, *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
-    def break_behind_backslash(self) -> bool:
+    def break_after_backslash(self) -> bool:
         """Replace a backslash by a line break; two backslashes stay as they are."""
         row, column = self.cursor_location
         line = self.document.get_line(row)
@@ -285,7 +289,7 @@ class Editor(TextArea):
 
     def action_break_line(self) -> None:
         """Insert a line break."""
-        self.type_in("\n")
+        self.insert_text("\n")
 
     def action_tab(self) -> None:
         """Complete the word, if there is a suggestion."""
@@ -301,7 +305,7 @@ class Editor(TextArea):
         """Search the history."""
         self._owner.search()
 
-    def action_wipe(self) -> None:
+    def action_clear(self) -> None:
         """Delete everything; it can be undone."""
         self.clear()
 

@@ -40,15 +40,15 @@ from steno.ui.approval_state import (
     ApprovalOffer,
     ApprovalState,
     CallPreview,
-    FocusRequest,
+    FocusPolicy,
     KeyGuard,
     KeyRefusal,
     decide_calls,
     decision_from_offer,
     decision_from_text,
-    kept_rule_notice,
     preview_rule,
     rule_obstacle,
+    stored_rule_notice,
 )
 from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
@@ -72,8 +72,8 @@ APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("ctrl+p", "move(-1)", "previous call", show=False),
     Binding("ctrl+f", "enlarge", "more room", show=False),
     *[
-        Binding(where.replace("_", ""), f"read('{where}')", "scroll", show=False)
-        for where in ("up", "down", "page_up", "page_down", "home", "end")
+        Binding(direction.replace("_", ""), f"scroll('{direction}')", "scroll", show=False)
+        for direction in ("up", "down", "page_up", "page_down", "home", "end")
     ],
 )
 _MAX_LISTED_CALLS: Final = 3
@@ -122,10 +122,10 @@ class AnswerInput(LineInput):
             super().__init__()
             self.reason = reason
 
-    def __init__(self, attention: KeyGuard) -> None:
+    def __init__(self, key_guard: KeyGuard) -> None:
         """Take the guard that checks keys."""
         super().__init__(select_on_focus=False)
-        self._key_guard = attention
+        self._key_guard = key_guard
         self.allows_quick_enter = False
         """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
 
@@ -157,18 +157,18 @@ class CallTextView(ScrollView, can_focus=False):
         scrollbar-size-vertical: 1;
         scrollbar-gutter: stable;
         overflow-x: hidden;
-        & > .sheet--mark { color: $text-muted; }
-        & > .sheet--ours { color: $text-muted; text-style: bold; }
-        & > .sheet--note { color: $text-muted; }
-        & > .sheet--file { text-style: bold; }
-        & > .sheet--hunk { color: $primary; text-style: bold; }
-        & > .sheet--added { color: $success; }
-        & > .sheet--removed { color: $error; }
+        & > .call-text--bar { color: $text-muted; }
+        & > .call-text--heading { color: $text-muted; text-style: bold; }
+        & > .call-text--note { color: $text-muted; }
+        & > .call-text--file { text-style: bold; }
+        & > .call-text--hunk { color: $primary; text-style: bold; }
+        & > .call-text--added { color: $success; }
+        & > .call-text--removed { color: $error; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "sheet--mark",
-        *[f"sheet--{tone}" for tone in LineTone],
+        "call-text--bar",
+        *[f"call-text--{tone}" for tone in LineTone],
     }
 
     @final
@@ -217,7 +217,7 @@ class CallTextView(ScrollView, can_focus=False):
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
-    def scroll_by_key(self, where: str) -> None:
+    def scroll_by_key(self, direction: str) -> None:
         """Scroll to other lines."""
         scrolls = {
             "up": self.scroll_up,
@@ -227,7 +227,7 @@ class CallTextView(ScrollView, can_focus=False):
             "home": self.scroll_home,
             "end": self.scroll_end,
         }
-        scrolls[where](animate=False)
+        scrolls[direction](animate=False)
 
     def render_line(self, y: int) -> Strip:
         """Draw one visible row."""
@@ -243,9 +243,9 @@ class CallTextView(ScrollView, can_focus=False):
                 *[(text, _COUNT_TONES[text.strip()[0]]) for text in counts if text],
             ]
         if row.tone is not LineTone.HEADING:
-            parts.insert(0, (_QUOTE_BAR, "mark"))
+            parts.insert(0, (_QUOTE_BAR, "bar"))
         style = self.get_component_rich_style
-        segments = [Segment(text, style(f"sheet--{name}")) for text, name in parts]
+        segments = [Segment(text, style(f"call-text--{name}")) for text, name in parts]
         return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
 
 
@@ -303,18 +303,18 @@ class CallPane(Vertical, can_focus=False):
         """Show other lines, from their beginning."""
         self._text_view.show_lines(lines)
 
-    def scroll_by_key(self, where: str) -> None:
+    def scroll_by_key(self, direction: str) -> None:
         """Scroll to other lines."""
-        self._text_view.scroll_by_key(where)
+        self._text_view.scroll_by_key(direction)
 
     def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
         """Set the width, and the height: `share` rows, or `max_rows` when enlarged."""
         share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
-        room = max_rows if self.is_large else min(share, max_rows)
+        available_rows = max_rows if self.is_large else min(share, max_rows)
         rows = self._text_view.wrap_to_width(width)
         self._fits_large = rows < max_rows
-        self._footer.display = self.is_large or rows > room
-        self._text_view.limit_rows(room - self._footer.display)
+        self._footer.display = self.is_large or rows > available_rows
+        self._text_view.limit_rows(available_rows - self._footer.display)
         self._update_footer()
 
     @on(CallTextView.Scrolled)
@@ -368,7 +368,7 @@ class ChoiceBar(Widget, can_focus=False):
         """Draw all of them."""
         rows = self._rows(self.size.width)
         return Content("\n").join(
-            [Content(_CHOICE_GAP).join(map(self._drawn, row)) for row in rows]
+            [Content(_CHOICE_GAP).join(map(self._offer_content, row)) for row in rows]
         )
 
     def on_click(self, event: Click) -> None:
@@ -378,15 +378,15 @@ class ChoiceBar(Widget, can_focus=False):
             self.post_message(self.ChoiceClicked(ApprovalChoice(choice)))
 
     def _rows(self, width: int) -> list[tuple[ApprovalOffer, ...]]:
-        widths = [len(self._text(offer)) for offer in self._offers]
+        widths = [len(self._offer_text(offer)) for offer in self._offers]
         return [self._offers[row] for row in balance_rows(widths, width, gap=len(_CHOICE_GAP))]
 
-    def _text(self, offer: ApprovalOffer) -> str:
+    def _offer_text(self, offer: ApprovalOffer) -> str:
         before, after = "▸◂" if offer == self._highlighted else "  "
         return f"{before}{offer.letter} {offer.label}{after}"
 
-    def _drawn(self, offer: ApprovalOffer) -> Content:
-        text = Content(self._text(offer))
+    def _offer_content(self, offer: ApprovalOffer) -> Content:
+        text = Content(self._offer_text(offer))
         text = text.stylize(Style.from_meta({_CHOICE_META: str(offer.choice)}))
         if offer == self._highlighted:
             return text.stylize("bold reverse")
@@ -424,7 +424,8 @@ def panel_calls(state: ApprovalState) -> Content:
     here = pending.index(shown)
     first = max(0, min(here - 1, len(pending) - _MAX_LISTED_CALLS))
     rows = [
-        _call_row(one, is_shown=one == shown) for one in pending[first : first + _MAX_LISTED_CALLS]
+        _call_row(call, is_shown=call == shown)
+        for call in pending[first : first + _MAX_LISTED_CALLS]
     ]
     return Content("\n").join(rows)
 
@@ -457,38 +458,38 @@ def panel_note(state: ApprovalState) -> Content:
     shown = state.shown_call
     if shown is None or state.listed_calls:
         return Content("")
-    if state.answered_choice is not None:
-        return Content(_ANSWER_NOTES[state.answered_choice])
+    if state.edited_choice is not None:
+        return Content(_ANSWER_NOTES[state.edited_choice])
     obstacle = rule_obstacle(shown.request)
     return Content(f"only once or not: {obstacle}" if obstacle else "")
 
 
-def panel_hint(state: ApprovalState, *, typed: str, is_here: bool) -> Content:
-    """Return a message or the next keys; `is_here` states whether the panel has the focus."""
+def panel_hint(state: ApprovalState, *, typed: str, has_focus: bool) -> Content:
+    """Return a message or the next keys; `has_focus` states whether the panel has the focus."""
     if state.message:
         return Content(state.message)
-    if state.answered_choice is ApprovalChoice.EXPLAIN:
+    if state.edited_choice is ApprovalChoice.EXPLAIN:
         return Content(_REASON_HINT if typed.strip() else _REASON_MISSING_HINT)
     if (
-        state.answered_choice is not None
+        state.edited_choice is not None
         and state.shown_call is not None
         and state.shown_call.request is not None
     ):
-        reading = preview_rule(typed, state.shown_call.request)
+        preview = preview_rule(typed, state.shown_call.request)
         return Content(
-            reading.description if reading.rule is None else f"{reading.description} · {_RULE_HINT}"
+            preview.description if preview.rule is None else f"{preview.description} · {_RULE_HINT}"
         )
     if state.highlighted is not None:
         edits = _EDIT_HINT if state.is_rule_offered else ""
         return Content(f"Enter: {state.highlighted.meaning}{edits}")
-    return Content(_CHOICE_HINT if is_here else _UNFOCUSED_HINT)
+    return Content(_CHOICE_HINT if has_focus else _UNFOCUSED_HINT)
 
 
 class PanelRows(NamedTuple):
     """The rows that are left for the call."""
 
     share: int
-    most: int
+    max_rows: int
     """When the panel is enlarged."""
     has_margin: bool
     """Whether empty rows fit around the choices."""
@@ -497,17 +498,17 @@ class PanelRows(NamedTuple):
 def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelRows:
     """Return the rows that the other parts of the panel leave, where it is so many columns wide."""
     screen = panel.app.size
-    taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
+    heights = [part.get_content_height(screen, screen, width) for part in parts if part.display]
     is_roomy = screen.height >= _MARGIN_MIN_HEIGHT
-    taken_up = _TITLE_ROWS + sum(taken) + (_MARGIN_ROWS if is_roomy else 0)
-    share = int(screen.height * _PANEL_SHARE) - taken_up
-    return PanelRows(share, _max_panel_rows(panel) - taken_up, is_roomy)
+    other_rows = _TITLE_ROWS + sum(heights) + (_MARGIN_ROWS if is_roomy else 0)
+    share = int(screen.height * _PANEL_SHARE) - other_rows
+    return PanelRows(share, _max_panel_rows(panel) - other_rows, is_roomy)
 
 
 def _max_panel_rows(panel: Widget) -> int:
     """Return the maximal height of the panel: enough rows of flexible widgets stay visible."""
-    others = [one for one in panel.screen.children if one is not panel and one.display]
-    fixed = [one.outer_size.height for one in others if not _can_shrink(one)]
+    others = [widget for widget in panel.screen.children if widget is not panel and widget.display]
+    fixed = [widget.outer_size.height for widget in others if not _can_shrink(widget)]
     return panel.app.size.height - _MIN_TRANSCRIPT_ROWS - sum(fixed)
 
 
@@ -555,7 +556,7 @@ class ApprovalPanel(Widget, can_focus=True):
         super().__init__()
         self.session = session
         self._add_notice = on_notice
-        self._focus_request = FocusRequest(idle_s)
+        self._focus_policy = FocusPolicy(idle_s)
         self._focus_timer: Timer | None = None
         self._key_guard = KeyGuard(now)
         self._approval_state = ApprovalState(self._key_guard)
@@ -593,7 +594,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
         The panel appears with the first request, and stays until every call has a decision.
         """
-        is_here = self.display and self.has_focus_within
+        has_focus = self.display and self.has_focus_within
         self._approval_state.update_pending(pending)
         is_needed = bool(
             self._approval_state.asked_ids or (self.display and self._approval_state.undecided)
@@ -603,7 +604,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self.display = True
         elif not is_needed and self.display:
             self._hide_panel()
-        is_new = self._focus_request.update(self._approval_state.asked_ids, is_here=is_here)
+        is_new = self._focus_policy.update(self._approval_state.asked_ids, has_focus=has_focus)
         if is_new and not self._is_on_top:
             self.app.bell()
         show_approval_banner(self.app, is_asked=bool(self._approval_state.asked_ids))
@@ -616,11 +617,11 @@ class ApprovalPanel(Widget, can_focus=True):
         if self._focus_timer is not None:
             (
                 self._focus_timer.resume
-                if self._focus_request.is_pending
+                if self._focus_policy.is_pending
                 else self._focus_timer.pause
             )()
         is_seen = self._is_on_top and self.display
-        if is_seen and not self.has_focus_within and self._focus_request.is_due:
+        if is_seen and not self.has_focus_within and self._focus_policy.is_due:
             self._key_guard.focus_taken()
             self.focus()
 
@@ -646,9 +647,9 @@ class ApprovalPanel(Widget, can_focus=True):
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _fetch_preview(self, session: AgentSession, shown: PendingCall) -> None:
-        preview = await self._call_preview.load(session, shown.call)
+        error = await self._call_preview.load(session, shown.call)
         if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
-            self._approval_state.highlight(None, preview)
+            self._approval_state.highlight(None, error)
             self._key_guard.content_changed()
             self._draw()
 
@@ -659,9 +660,7 @@ class ApprovalPanel(Widget, can_focus=True):
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
-        if (
-            self._approval_state.answered_choice is not None
-        ):  # it was on its way when the line opened
+        if self._approval_state.edited_choice is not None:  # it was on its way when the line opened
             self._key_guard.check_key()
             self._answer_input.insert_text_at_cursor(event.character or "")
             return
@@ -689,13 +688,13 @@ class ApprovalPanel(Widget, can_focus=True):
         if self.has_focus:
             event.stop()
             self._key_guard.check_letter(" ")
-            self._approval_state.highlight(None, KeyRefusal.PASTED.text)
+            self._approval_state.highlight(None, KeyRefusal.PASTE.text)
             self._draw()
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice, unless the input is open."""
         refusal = self._key_guard.check_key()
-        if self._approval_state.answered_choice is not None:
+        if self._approval_state.edited_choice is not None:
             return
         if refusal is None:
             self._approval_state.highlight_next(step)
@@ -709,13 +708,13 @@ class ApprovalPanel(Widget, can_focus=True):
             self._key_guard.check_key()
             self._open_answer()
             self._draw()
-        elif self._approval_state.answered_choice is None:
+        elif self._approval_state.edited_choice is None:
             raise SkipAction
 
     def action_confirm(self) -> None:
         """Confirm the highlighted choice; the input submits its own text."""
         refusal = self._key_guard.check_enter()
-        if self._approval_state.answered_choice is not None:
+        if self._approval_state.edited_choice is not None:
             return
         if refusal is None:
             self._confirm()
@@ -725,7 +724,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """Show another call, unless the input or the list is open."""
-        if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
+        if self._approval_state.edited_choice is None and not self._approval_state.listed_calls:
             self._approval_state.show_next(step)
             self._request_preview()
             self._draw()
@@ -735,13 +734,13 @@ class ApprovalPanel(Widget, can_focus=True):
         self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
-    def action_read(self, where: str) -> None:
+    def action_scroll(self, direction: str) -> None:
         """Scroll the call."""
-        self._call_pane.scroll_by_key(where)
+        self._call_pane.scroll_by_key(direction)
 
     def action_back(self) -> None:
         """Go back one step: from the input to the choices, from there to the prompt."""
-        if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
+        if self._approval_state.edited_choice is None and not self._approval_state.listed_calls:
             self.post_message(self.Dismissed())
         self._approval_state.reset()
         self._draw()
@@ -761,8 +760,8 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
-        self._focus_request.mark_focused()
-        if self._approval_state.answered_choice is not None:
+        self._focus_policy.mark_focused()
+        if self._approval_state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
 
@@ -783,7 +782,9 @@ class ApprovalPanel(Widget, can_focus=True):
             ApprovalDecision(allowed=allowed, actor=self.session.actor) for allowed in (True, False)
         ]
         if offer is None or shown is None:
-            self._approval_state.message = self._approval_state.message or KeyRefusal.NOTHING.text
+            self._approval_state.message = (
+                self._approval_state.message or KeyRefusal.NOTHING_CHOSEN.text
+            )
         elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
             self._decide(self.session, [shown], yes if offer.choice is ApprovalChoice.ONCE else no)
         elif offer.choice is ApprovalChoice.ALL:
@@ -829,7 +830,7 @@ class ApprovalPanel(Widget, can_focus=True):
             return
         self.show_pending(self.session.pending_calls)
         choice, shown, actor = (
-            self._approval_state.answered_choice,
+            self._approval_state.edited_choice,
             self._approval_state.shown_call,
             self.session.actor,
         )
@@ -843,28 +844,28 @@ class ApprovalPanel(Widget, can_focus=True):
         self, session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
     ) -> None:
         self._approval_state.reset()
-        refusals = decide_calls(session, calls, decision)
-        if not refusals and (notice := kept_rule_notice(decision)):
+        errors = decide_calls(session, calls, decision)
+        if not errors and (notice := stored_rule_notice(decision)):
             self._add_notice(notice)
         self.show_pending(session.pending_calls)
-        self._approval_state.message = self._approval_state.message or " · ".join(refusals)
+        self._approval_state.message = self._approval_state.message or " · ".join(errors)
 
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
         """Draw the state."""
         state = self._approval_state
-        self._show_answer_input(state.answered_choice is not None)
+        self._show_answer_input(state.edited_choice is not None)
         self.border_title = panel_title(state)
         self._set_part(self._calls, Content("") if self._call_pane.is_large else panel_calls(state))
         self._set_part(self._note, panel_note(state))
         self._choices.show(state.offers, state.highlighted)
-        to_read = (state.shown_call, state.listed_calls, self._call_preview.preview)
-        if to_read != self._shown_call_key:
-            self._shown_call_key = to_read
+        key = (state.shown_call, state.listed_calls, self._call_preview.preview)
+        if key != self._shown_call_key:
+            self._shown_call_key = key
             self._call_pane.show_lines(panel_lines(state, self._call_preview.preview))
-        typed, is_here = self._answer_input.value, self.has_focus_within
-        self._set_part(self._hint, panel_hint(state, typed=typed, is_here=is_here))
+        typed, has_focus = self._answer_input.value, self.has_focus_within
+        self._set_part(self._hint, panel_hint(state, typed=typed, has_focus=has_focus))
         self._fit()
 
     def _set_part(self, part: Static, content: Content) -> None:
@@ -887,4 +888,4 @@ class ApprovalPanel(Widget, can_focus=True):
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
         rows = available_rows(self, parts, width)
         self.set_class(rows.has_margin, "-roomy")
-        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.most)
+        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.max_rows)

@@ -53,13 +53,13 @@ class PagerContent(Protocol):
         ...
 
 
-def _render_text(reply: PagerContent, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
+def _render_text(content: PagerContent, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return all lines of a text for a width, harmless."""
-    if reply.form is TextForm.DIFF:
-        return diff_lines(reply.text, width, styles)
-    if reply.form is TextForm.MARKDOWN and len(reply.text) <= _MAX_MARKDOWN:
-        return create_markdown_drawing(width, styles).draw(reply.text)
-    return [styled_strip((line, styles.base)) for line in break_lines(reply.text, width)]
+    if content.form is TextForm.DIFF:
+        return diff_lines(content.text, width, styles)
+    if content.form is TextForm.MARKDOWN and len(content.text) <= _MAX_MARKDOWN:
+        return create_markdown_drawing(width, styles).draw(content.text)
+    return [styled_strip((line, styles.base)) for line in break_lines(content.text, width)]
 
 
 @final
@@ -93,9 +93,9 @@ class PagerText(ScrollView, can_focus=True):
     class PositionChanged(Message):
         """The scroll position or the matches have changed."""
 
-    def __init__(self, reply: PagerContent) -> None:
+    def __init__(self, content: PagerContent) -> None:
         super().__init__()
-        self._pager_content = reply
+        self._content = content
         self._lines: Sequence[Strip] = ()
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
@@ -129,17 +129,17 @@ class PagerText(ScrollView, can_focus=True):
     def _lay_out_text(self) -> None:
         """Lay out again, if the width or the theme has changed."""
         width = self.scrollable_content_region.width
-        wanted = (width, self.app.theme)
-        if not width or wanted == self._laid_out_for:
+        layout_key = (width, self.app.theme)
+        if not width or layout_key == self._laid_out_for:
             return
         share = self.scroll_y / len(self._lines) if self._lines else 0.0
-        self._laid_out_for = wanted
-        self._lines = _render_text(self._pager_content, width, self._read_styles())
+        self._laid_out_for = layout_key
+        self._lines = _render_text(self._content, width, self._read_styles())
         self.virtual_size = Size(width, len(self._lines))
         self.scroll_to(y=round(share * len(self._lines)), animate=False)
-        at = self._current_match
+        current = self._current_match
         self._find_matches()
-        self._current_match = min(at, len(self._matches) - 1)
+        self._current_match = min(current, len(self._matches) - 1)
 
     def _read_styles(self) -> TranscriptStyles:
         styles = [self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS]
@@ -159,10 +159,10 @@ class PagerText(ScrollView, can_focus=True):
         ends = [end for found in pattern.finditer(text) for end in found.span()]
         cuts = [0, *(cell_len(text[:end]) for end in ends), line.cell_length]
         style = self.get_component_rich_style("pager--match")
-        pieces = [line.crop(*between) for between in pairwise(cuts)]
-        for at in range(1, len(pieces), 2):
-            pieces[at] = Strip(Segment.apply_style(pieces[at], post_style=style))
-        return Strip.join(pieces)
+        parts = [line.crop(*between) for between in pairwise(cuts)]
+        for at in range(1, len(parts), 2):
+            parts[at] = Strip(Segment.apply_style(parts[at], post_style=style))
+        return Strip.join(parts)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Report the scroll position."""
@@ -171,9 +171,9 @@ class PagerText(ScrollView, can_focus=True):
 
     # -- finding
 
-    def search_for(self, wanted: str) -> None:
+    def search_for(self, text: str) -> None:
         """Search for a text, ignoring case, and mark it; an empty one ends the search."""
-        self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if wanted else None
+        self._pattern = re.compile(re.escape(text), re.IGNORECASE) if text else None
         self._find_matches()
 
     def _find_matches(self) -> None:
@@ -224,11 +224,11 @@ class PagerScreen(ModalScreen[None]):
         Binding("N", "go(-1)", show=False),
     ]
 
-    def __init__(self, reply: PagerContent) -> None:
+    def __init__(self, content: PagerContent) -> None:
         super().__init__()
-        self._title = Title(reply.title)
-        self._title.display = bool(reply.title.strip())
-        self._text = PagerText(reply)
+        self._title = Title(content.title)
+        self._title.display = bool(content.title.strip())
+        self._text = PagerText(content)
         self._input = LineInput(placeholder="words to find", select_on_focus=False)
         self._key_hints = KeyHints()
 

@@ -83,13 +83,13 @@ class MessageBar(Static):
 
     DEFAULT_CSS: ClassVar[str] = """
     MessageBar { height: auto; max-height: 4; padding: 0 1; display: none; }
-    MessageBar.-trouble { color: $error; }
+    MessageBar.-error { color: $error; }
     """
 
     def show_message(self, text: str, *, is_error: bool = False) -> None:
         """Set the message."""
         self.update(Content(terminal_line(text)))
-        self.set_class(is_error, "-trouble")
+        self.set_class(is_error, "-error")
         self.display = bool(text)
 
 

@@ -105,8 +105,8 @@ class ScrollAnchor(NamedTuple):
 class ItemLayout:
     """Items, their heights, and the drawings of those that were visible."""
 
-    def __init__(self, pictures_of: DrawImageFor) -> None:
-        self._drawer_for = pictures_of
+    def __init__(self, drawer_for: DrawImageFor) -> None:
+        self._drawer_for = drawer_for
         self._items: list[TranscriptItem] = []
         self._index_by_item: dict[TranscriptItem, int] = {}
         self._heights = HeightIndex()
@@ -143,7 +143,9 @@ class ItemLayout:
         """Remove an item; those below it are drawn again."""
         index = self._index_by_item.pop(item)
         del self._items[index], self._measured_widths[index]
-        self._index_by_item.update({one: at for at, one in enumerate(self._items[index:], index)})
+        self._index_by_item.update(
+            {other: at for at, other in enumerate(self._items[index:], index)}
+        )
         heights = [self._heights[at] for at in range(len(self._items) + 1) if at != index]
         self._heights = HeightIndex(heights)
         for at in [*self._drawings.keys()]:

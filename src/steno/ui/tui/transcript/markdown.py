@@ -3,7 +3,7 @@
 Rich draws it. No text is hidden: parts that Rich would omit (HTML, link definitions, the source of
 an image) are shown as written. Pygments colours code.
 
-`MarkdownFlow` draws a growing text. Everything before its last block (paragraph, list, code) cannot
+`StreamedMarkdown` draws a growing text. Everything before its last block (paragraph, list, code) cannot
 change any more; it is drawn once and kept.
 """
 
@@ -47,12 +47,14 @@ _MAX_PARAGRAPH: Final = 8_000
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
     """Return code to be drawn; an unknown language has no colours."""
     background = styles.code.bgcolor
-    has_ground = background is not None and not background.is_default
+    has_background = background is not None and not background.is_default
     return Syntax(
         code,
         (language if len(code) <= MAX_HIGHLIGHTED else "") or "text",
         theme="github-dark" if styles.is_dark else "tango",
-        background_color=background.get_truecolor().hex if background and has_ground else "default",
+        background_color=background.get_truecolor().hex
+        if background and has_background
+        else "default",
         word_wrap=True,
         tab_size=TAB_SIZE,
     )
@@ -114,7 +116,7 @@ def _trim_blank_lines(lines: list[Strip]) -> Sequence[Strip]:
 
 
 @final
-class MarkdownFlow:
+class StreamedMarkdown:
     """A text that grows, as lines. Each call of `draw` gets all of it so far."""
 
     def __init__(
@@ -126,27 +128,27 @@ class MarkdownFlow:
         self._reset()
 
     def _reset(self) -> None:
-        self._settled: list[Strip] = []
+        self._finished_lines: list[Strip] = []
         # The text that was read for good: whole lines, as received.
-        self._read = ""
+        self._read_text = ""
         # Its last block, sanitized.
-        self._last = ""
+        self._last_block = ""
 
     def draw(self, text: str) -> Sequence[Strip]:
         """Return all lines; only the last block is drawn again."""
-        if not text.startswith(self._read):
+        if not text.startswith(self._read_text):
             self._reset()
         # The meaning of a line may change while it grows: `#` is a heading, and `#x` is not.
         end = text.rfind("\n") + 1
-        if end > len(self._read):
+        if end > len(self._read_text):
             # Line by line harmless is as harmless as all at once, and so it is done once.
-            *settled, self._last = split_blocks(
-                self._last + terminal_text(text[len(self._read) : end])
+            *finished, self._last_block = split_blocks(
+                self._last_block + terminal_text(text[len(self._read_text) : end])
             )
-            self._read = text[:end]
-            self._draw_blocks(self._settled, settled)
-        lines = [*self._settled]
-        self._draw_blocks(lines, split_blocks(self._last + terminal_text(text[end:])))
+            self._read_text = text[:end]
+            self._draw_blocks(self._finished_lines, finished)
+        lines = [*self._finished_lines]
+        self._draw_blocks(lines, split_blocks(self._last_block + terminal_text(text[end:])))
         return lines
 
     def _draw_blocks(self, lines: list[Strip], blocks: Sequence[str]) -> None:

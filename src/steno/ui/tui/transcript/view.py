@@ -64,14 +64,14 @@ class ImageCache:
         start: Callable[[Coroutine[Any, Any, None]], object],
         on_change: Callable[[TranscriptItem], None],
         *,
-        has_colours: Callable[[], bool],
+        has_color: Callable[[], bool],
     ) -> None:
         """Take a function that starts a coroutine, and one that is called when an item has changed."""
         self.find_image: FindImage = find_no_image
         """The source of image bytes."""
         self._start = start
         self._on_change = on_change
-        self._has_colours = has_colours
+        self._has_color = has_color
         self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
             MAX_CACHED_IMAGES
         )
@@ -80,7 +80,7 @@ class ImageCache:
     def drawer_for(self, item: TranscriptItem) -> DrawImage:
         """Return the function that draws the images of an item: at once, or a placeholder first."""
 
-        def picture(image: ImageLocation, width: int) -> Sequence[Strip]:
+        def draw(image: ImageLocation, width: int) -> Sequence[Strip]:
             key = (image, width)
             if (found := self._drawn.get(key)) is not None:
                 return found
@@ -93,17 +93,15 @@ class ImageCache:
             self._pending[key].add(item)
             return [Strip([Segment("[image …]", Style(dim=True))])]
 
-        return picture
+        return draw
 
     async def _draw(self, read: ReadImageBytes, key: tuple[ImageLocation, int]) -> None:
-        self._drawn[key] = await asyncio.to_thread(
-            _read_and_draw, read, key[1], self._has_colours()
-        )
+        self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], self._has_color())
         for item in self._pending.pop(key):
             self._on_change(item)
 
 
-def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Sequence[Strip]:
+def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequence[Strip]:
     """Read and draw an image; the first call imports the decoders."""
     data = read()
     if data is None:
@@ -112,7 +110,7 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Seque
         draw = load_image_drawing()
     except ImportError:
         return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
-    return draw(data, width, has_colours=has_colours)
+    return draw(data, width, has_color=has_color)
 
 
 def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
@@ -132,7 +130,7 @@ class Transcript(ScrollView, can_focus=True):
         Binding("down,alt+down", "select(1)", "Next", show=False),
         Binding("enter,space", "fold", "Fold", show=False),
         Binding("y", "copy", "Copy", show=False),
-        Binding("e", "choose", "Edit", show=False),
+        Binding("e", "edit", "Edit", show=False),
         Binding("escape", "leave", "Leave", show=False),
     ]
 
@@ -153,9 +151,9 @@ class Transcript(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._image_cache = ImageCache(
-            lambda job: self.run_worker(job, group="pictures"),
+            lambda coroutine: self.run_worker(coroutine, group="images"),
             self._redraw_item,
-            has_colours=lambda: not self.app.no_color,
+            has_color=lambda: not self.app.no_color,
         )
         self._item_layout = ItemLayout(self._image_cache.drawer_for)
         self._item_styles: TranscriptStyles | None = None
@@ -167,7 +165,7 @@ class Transcript(ScrollView, can_focus=True):
         self._unseen_items: set[TranscriptItem] = set()
         self._unseen_count = 0
         self._follows_end = True
-        self._is_settling = False
+        self._is_laying_out = False
         self._awaits_redraw = False
         self._pause_s = REDRAW_PAUSE_S
 
@@ -193,9 +191,9 @@ class Transcript(ScrollView, can_focus=True):
         """The selected item; None while keys only scroll."""
         return self._selected
 
-    def set_image_source(self, image_of: FindImage) -> None:
+    def set_image_source(self, find_image: FindImage) -> None:
         """Set the source of images; it is used when an image is drawn, and not before."""
-        self._image_cache.find_image = image_of
+        self._image_cache.find_image = find_image
 
     def _redraw_item(self, item: TranscriptItem) -> None:
         if (index := self._item_layout.index_of(item)) is not None:
@@ -280,12 +278,12 @@ class Transcript(ScrollView, can_focus=True):
             return
         self._fit_styles()
         top = self._item_layout.resolve_top(anchor, rows)
-        self._is_settling = True
+        self._is_laying_out = True
         try:
             self.virtual_size = Size(width, self._item_layout.height)
             self.scroll_target_y = self.scroll_y = top
         finally:
-            self._is_settling = False
+            self._is_laying_out = False
         self._follows_end = top >= self._item_layout.height - rows
         self._report_unseen(top + rows)
         self.refresh()
@@ -317,9 +315,9 @@ class Transcript(ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         """Follow the theme."""
-        self.app.theme_changed_signal.subscribe(self, self._take_theme)
+        self.app.theme_changed_signal.subscribe(self, self._on_theme_changed)
 
-    def _take_theme(self, _: object) -> None:
+    def _on_theme_changed(self, _: object) -> None:
         self._item_styles = None
         self._lay_out_visible(self._anchor())
 
@@ -330,7 +328,7 @@ class Transcript(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw the items that became visible; the others move by the scrolled distance."""
         super().watch_scroll_y(old_value, new_value)
-        if self._is_settling or not self.items:
+        if self._is_laying_out or not self.items:
             return
         old, new = round(old_value), round(new_value)
         if new >= self.max_scroll_y:
@@ -441,7 +439,7 @@ class Transcript(ScrollView, can_focus=True):
         self.app.copy_to_clipboard(terminal_text(item.join_chunks() or item.head))
         self.notify("Copied.", timeout=2)
 
-    def action_choose(self) -> None:
+    def action_edit(self) -> None:
         """Request to edit the selected item."""
         self.post_message(self.EditRequested(self._selected_item()))
 
