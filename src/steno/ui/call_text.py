@@ -42,6 +42,16 @@ class CallLine(NamedTuple):
 
     text: str
     tone: LineTone = LineTone.PLAIN
+    added: int = 0
+    """Of the file of a diff: the number of added lines."""
+    removed: int = 0
+
+    @property
+    def counts(self) -> list[CallLine]:
+        """The counts of added and removed lines, each as a text to follow this one."""
+        added = [CallLine(f"  +{self.added}", LineTone.ADDED)] if self.added else []
+        removed = [CallLine(f"  -{self.removed}", LineTone.REMOVED)] if self.removed else []
+        return added + removed
 
 
 _MAX_INLINE: Final = 60
@@ -84,16 +94,13 @@ def _split_preview(
     call: ToolCall, arguments: Mapping[str, Any] | None, preview: str
 ) -> tuple[list[CallLine], list[CallLine]]:
     """Return the effect of a call, and the arguments that it does not show."""
+    all_arguments = _with_heading("arguments", describe_arguments(call))
     if not preview or arguments is None:
-        return quote_text(preview) if preview else [], _with_heading(
-            "arguments", describe_arguments(call)
-        )
+        return quote_text(preview) if preview else [], all_arguments
     before, found, after = preview.partition(msgspec.json.format(call.arguments, indent=2))
     if found:  # a preview in JSON; a list of arguments is easier to read
         notes = [text for text in (before.strip(), after.strip()) if text not in ("", call.name)]
-        return quote_text("\n".join(notes)) if notes else [], _with_heading(
-            "arguments", describe_arguments(call)
-        )
+        return quote_text("\n".join(notes)) if notes else [], all_arguments
     argument = _leading_argument(arguments, preview)
     lines = _argument_with_note(argument, preview) if argument else quote_text(preview)
     unseen = _arguments_not_shown(arguments, [preview] if argument else _preview_texts(preview))
@@ -142,12 +149,16 @@ def _is_diff(lines: Sequence[str]) -> bool:
 
 
 def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
-    """Yield the lines of a diff. The hunk header states its length, whatever the lines contain."""
+    """Yield the lines of a diff.
+
+    The hunk header states its length; the content of a line does not matter.
+    """
     old = new = 0  # remaining lines of the hunk
     is_new_file = False
     numbered = enumerate(lines)
     for number, line in numbered:
         sign = line[:1]
+        next_line = lines[number + 1] if number + 1 < len(lines) else ""
         if old > 0 or new > 0:
             old -= sign not in ("+", "\\")
             new -= sign not in ("-", "\\")
@@ -156,12 +167,11 @@ def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
             old, new = [1 if count is None else int(count) for count in found.groups()]
             if old or not is_new_file:
                 yield CallLine(line, LineTone.HUNK)
-        elif line.startswith(_OLD_FILE) and "".join(lines[number + 1 : number + 2]).startswith(
-            _NEW_FILE
-        ):
-            before, (_, after) = line.removeprefix(_OLD_FILE), next(numbered)
+        elif line.startswith(_OLD_FILE) and next_line.startswith(_NEW_FILE):
+            next(numbered)
+            before, after = line.removeprefix(_OLD_FILE), next_line.removeprefix(_NEW_FILE)
             is_new_file = before == _DEV_NULL
-            yield CallLine(_file_heading(before, after.removeprefix(_NEW_FILE)), LineTone.FILE)
+            yield CallLine(_file_heading(before, after), LineTone.FILE)
         else:
             yield CallLine(line, LineTone.NOTE if sign == "\\" else LineTone.PLAIN)
 
@@ -175,14 +185,13 @@ def _file_heading(before: str, after: str) -> str:
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
-    """Append the counts of added and removed lines to the name of each file."""
+    """Set the counts of added and removed lines of each file."""
     counts: dict[LineTone, int] = {}
     for number, line in reversed(list(enumerate(lines))):
         counts[line.tone] = counts.get(line.tone, 0) + 1
         if line.tone is LineTone.FILE:
             added, removed = counts.get(LineTone.ADDED, 0), counts.get(LineTone.REMOVED, 0)
-            changed = [f"+{added}" if added else "", f"-{removed}" if removed else ""]
-            lines[number] = CallLine("  ".join([line.text, *filter(None, changed)]), LineTone.FILE)
+            lines[number] = line._replace(added=added, removed=removed)
             counts.clear()
     return lines
 

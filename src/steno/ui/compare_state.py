@@ -22,7 +22,7 @@ from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text
 
 _MAX_PARTS: Final = 250
-"""How many lines, or words of a passage, are compared at once: the cost is quadratic."""
+"""The number of lines or words that are compared at once: the cost is quadratic."""
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 Span: TypeAlias = tuple[int, int]
 """Start and end."""

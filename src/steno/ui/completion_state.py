@@ -26,12 +26,15 @@ _MENTION: Final = re.compile(
 )
 _REST: Final = re.compile(r"""[^\s`"'<>|]*""")
 _MAX_WORD_LENGTH: Final = 500
-"""How far from the cursor the sign may be."""
+"""The maximal distance of the sign from the cursor."""
 _QUOTES: Final = ('"', "'")
 
 
 class SuggestionLike(Protocol):
-    """A suggestion of the owner."""
+    """A suggestion of the owner: `steno.app.session.Suggestion`.
+
+    A protocol, because `app.session` is imported after the first paint.
+    """
 
     @property
     def text(self) -> str:
@@ -145,7 +148,7 @@ class CompletionState:
         self._dismissed_at = None if self.word is None else self.word.start
 
     def reopen(self) -> None:
-        """Offer something again."""
+        """Show suggestions again."""
         self._dismissed_at = None
 
 

@@ -19,7 +19,7 @@ from msgspec.json import Decoder, Encoder
 _MAX_ENTRIES: Final = 1_000
 _MAX_ENTRY_LENGTH: Final = 20_000
 _TAIL_BYTES: Final = 2_000_000
-"""How many bytes are read from the end of the file."""
+"""The number of bytes that are read from the end of the file."""
 
 
 class _HistoryLine(Struct):
@@ -46,7 +46,7 @@ class PromptHistory:
         return self._entries
 
     def add(self, text: str) -> str | None:
-        """Add a prompt; return once why the file does not keep it.
+        """Add a prompt; return the reason, once, if it cannot be written to the file.
 
         Blank and very long prompts, and repetitions of the last one, are not added.
         """

@@ -18,7 +18,7 @@ from steno.render.quantities import format_time
 from steno.render.terminal_text import terminal_line, terminal_text
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
-"""How many characters of an entry are shown."""
+"""The number of characters of an entry that are shown."""
 _MAX_UNFOLDED_RUN: Final = 3
 """A run of this length is not folded."""
 
@@ -75,7 +75,7 @@ class TreeLine(NamedTuple):
 
 @final
 class TreeLines:
-    """A tree as lines. Looking at one costs the same however many there are."""
+    """A tree as lines; reading one line takes constant time."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from steno.errors import StenoError
 from steno.ports import ApprovalDecision, GrantScope
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
-from steno.ui.approval_state import preview_rule, rule_obstacle
+from steno.ui.approval_choices import preview_rule, rule_obstacle
 from steno.ui.call_text import LineTone, describe_call
 from steno.ui.plain.output import LineWriter, shorten_lines
 
@@ -167,7 +167,7 @@ class LineApprovals:
         for is_heading, group in groupby(
             describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING
         ):
-            lines = [line.text for line in group]
+            lines = ["".join([part.text for part in (line, *line.counts)]) for line in group]
             if is_heading:
                 self._writer.write(lines[-1].capitalize())
             else:

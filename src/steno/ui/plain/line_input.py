@@ -51,7 +51,7 @@ _READ_SIZE: Final = 65_536
 
 
 class LineInterrupted(Exception):
-    """The line was given up."""
+    """The user pressed Ctrl+C."""
 
 
 def has_readline(environ: Mapping[str, str]) -> bool:
@@ -130,7 +130,7 @@ class ReadlineEditor:
         return line
 
     def close(self) -> None:
-        """Offer nothing any more."""
+        """Remove the completer and the startup hook."""
         self._readline.set_completer(None)
         self._readline.set_startup_hook(None)
 
@@ -187,7 +187,7 @@ def _without_ctrl_c(descriptor: int) -> Generator[None]:
 
 @final
 class MultilineInput:
-    """Puts lines together until something is whole."""
+    """Joins lines until a text is complete."""
 
     def __init__(self) -> None:
         """Start empty."""

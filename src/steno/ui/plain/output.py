@@ -144,7 +144,7 @@ def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
 
 @final
 class LineWriter:
-    """Prints. Everything is made printable here, and nowhere else."""
+    """Writes lines to a terminal or a pipe, and makes all text printable."""
 
     def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
         """Take the stream, and the environment."""
@@ -256,7 +256,7 @@ def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
 
 @final
 class _ChunkLines:
-    """Cuts pieces into lines. It costs the same however long a line is."""
+    """Splits chunks into lines; the cost per chunk does not depend on the length of the line."""
 
     def __init__(self) -> None:
         self._partial: list[str] = []
@@ -420,7 +420,7 @@ class EventWriter:
         self._has_reported_failure = False
         """Whether this run has reported an unresolved reference already."""
         self._messages_with_references: dict[str, UserMessage] = {}
-        """Messages that point at something, by their entry."""
+        """Messages with references, by the id of their entry."""
 
     def write_event(self, event: SessionEvent) -> None:
         """Write an event."""

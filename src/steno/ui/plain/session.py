@@ -157,7 +157,7 @@ class _PlainSession:
         self._current_task: asyncio.Task[None] | None = None
         self._is_leaving = False
         self._interrupt_count = 0
-        """How often Ctrl+C came since the last line."""
+        """The number of times Ctrl+C was pressed since the last line."""
         self._is_stopped = False
         self._last_entry: str | None = None
         """The last written entry."""
@@ -237,7 +237,7 @@ class _PlainSession:
             )
 
     async def _wait_for_event(self, should_wait: Callable[[], bool]) -> None:
-        """Wait for something to happen, if it is worth it."""
+        """Wait for the next event, if `should_wait` returns true."""
         self._wake.clear()
         if should_wait():
             await self._wake.wait()
@@ -326,7 +326,7 @@ class _PlainSession:
             self._interrupt_count, self._is_stopped = 0, False
             text = self._multiline.feed(line)
         elif self._multiline.is_open and not self._reader.is_terminal:
-            text = self._multiline.end()  # nothing more comes, so it is whole
+            text = self._multiline.end()  # the input has ended, so the text is complete
         else:
             self._is_leaving = True
             return
@@ -390,7 +390,7 @@ class _PlainSession:
                 await self._send(text)
         except (StenoError, OSError) as exc:
             self._writer.write("Trouble", str(exc))
-        except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
+        except Exception as exc:  # noqa: BLE001 - a bug in steno must not end the session
             kind = type(exc).__name__
             message = f"a fault in steno: {kind}: {exc}; what is on record is safe"
             self._writer.write("Trouble", message)

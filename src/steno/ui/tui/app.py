@@ -88,7 +88,7 @@ class Controller(Protocol):
         ...
 
     def leave(self) -> None:
-        """Stop working, in order."""
+        """Stop; a run is interrupted and recorded."""
         ...
 
 
@@ -140,7 +140,7 @@ class TerminalApp(App[int]):
         if self.no_color:
             self._filters = [NoColorFilter()]  # Textual has no other way to set them
         self.clock = clock
-        """Seconds that pass."""
+        """A clock in seconds."""
         self._open_session = open_session
         self._load_controller = load_controller
         self._prompt_history = PromptHistory(history)
@@ -150,10 +150,10 @@ class TerminalApp(App[int]):
         self.failure: Exception | None = None
         """The error that kept the session from opening."""
         self.exit_status: int = 0
-        """The exit status that is due."""
+        """The exit status."""
 
     def compose(self) -> ComposeResult:
-        """Put everything on the screen that is there from the beginning."""
+        """Yield the widgets of the first paint."""
         yield Transcript(id="transcript")
         yield Prompt(history=self._prompt_history, id="prompt")
         yield StatusLine(clock=self.clock, id="status")
@@ -205,7 +205,7 @@ class TerminalApp(App[int]):
                 controller = self._controller = create_controller(self, session)
                 self.status_line.show_activity(None)
                 await controller.run(self._early_input)
-        except Exception as exc:  # noqa: BLE001 - whoever runs the terminal raises it again
+        except Exception as exc:  # noqa: BLE001 - `run_terminal` raises it
             self.failure, self.exit_status = exc, 1
         finally:
             self._controller = None
@@ -254,7 +254,7 @@ class TerminalApp(App[int]):
         is_typed = isinstance(event, events.Paste) or (
             isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
         )
-        # Without the focus of the terminal, nothing here has it; it comes back with the key.
+        # While the terminal window is not focused, no widget is; the key restores the focus.
         is_main_screen = self.app_focus and len(self.screen_stack) == 1
         if is_typed and is_main_screen and self.focused in (None, self.transcript):
             self._leave_item()
@@ -353,7 +353,7 @@ class TerminalApp(App[int]):
             item for item in self.transcript.items if item.can_fold
         ]
         is_any_folded = any(item.is_folded for item in foldable)
-        self.transcript.fold_all(None, not is_any_folded)
+        self.transcript.fold_all(is_folded=not is_any_folded)
 
     def action_scroll_page(self, pages: int) -> None:
         """Scroll the conversation, wherever the cursor is."""

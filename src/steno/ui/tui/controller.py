@@ -41,7 +41,7 @@ from steno.app.session import (
     ShellStarted,
     Suggestion,
 )
-from steno.errors import StenoError
+from steno.errors import InvalidValue, StenoError
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
@@ -131,7 +131,7 @@ class SessionController:
             case EntryRecorded():
                 self._show_status()
             case RunEnded() | ShellEnded():
-                self._show_running("working")  # the other of the two, perhaps
+                self._show_running("working")  # the run or the shell command may still be running
                 self._update_idle()
             case ErrorRaised():
                 self._update_idle()
@@ -271,7 +271,7 @@ class SessionController:
             return
         theme = theme_named(name)
         if theme is None:
-            raise StenoError(
+            raise InvalidValue(
                 f"there is none of this name; there are {', '.join(names)}",
                 code="unknown_theme",
                 place="theme",
@@ -322,7 +322,7 @@ class SessionController:
         self._start(self._run_command("", TypedCommand("tree", "")))
 
     async def _open_tree_screen(self) -> None:
-        prompt = (await self._app.push_screen_wait(TreeScreen(self._session))).prompt
+        prompt = await self._app.push_screen_wait(TreeScreen(self._session))
         if prompt is not None:
             self._load_prompt(prompt)
 
@@ -376,7 +376,7 @@ class SessionController:
         unsent = [prompt for prompt in prompts if prompt.text or prompt.images]
         if unsent and self._prompt.is_blank:
             images = [image for prompt in unsent for image in prompt.images]
-            # An empty line between them: it is seen where one ends, and can be taken apart.
+            # An empty line shows the user where one prompt ends.
             self._prompt.load("\n\n".join([prompt.text for prompt in unsent]), images)
         else:
             for prompt in unsent:

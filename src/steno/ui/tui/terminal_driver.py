@@ -34,7 +34,7 @@ _POLL_S: Final = 0.1
 
 @final
 class InputSanitizer:
-    """One stream of characters, in pieces as they come."""
+    """Removes escape sequences from pastes in a stream of terminal input."""
 
     def __init__(self) -> None:
         self._is_pasting = False
@@ -123,7 +123,8 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         assert sys.__stderr__ is not None
-        self._file = cast("Any", _HangupSafeFile(sys.__stderr__))  # all of it that Textual uses
+        # It has every method of the file that Textual uses.
+        self._file = cast("Any", _HangupSafeFile(sys.__stderr__))
 
     def _sigcont_application(self, *_: object) -> None:
         """Draw everything again after a stop; Textual's own method starts with the next change.

@@ -253,10 +253,10 @@ class TranscriptState:
         """The items since that prompt, and its own."""
         self._has_reported_failure = False
         """Whether this run has reported an unresolved reference already."""
-        self._commands: list[TranscriptItem] = []
-        """Shell commands that are not recorded yet; at most the last one runs."""
-        self._command: TranscriptItem | None = None
-        """The one that runs."""
+        self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
+        """Shell commands that are not recorded yet, with their items; at most the last one runs."""
+        self._running_command: TranscriptItem | None = None
+        """The item of the one that runs."""
 
     # -- recorded entries -----------------------------------------------------------------
 
@@ -267,10 +267,10 @@ class TranscriptState:
             self._calls,
             self._drafts,
             self._items_since_prompt,
-            self._commands,
+            self._unrecorded_commands,
         ):
             collection.clear()
-        self._prompt = self._command = None
+        self._prompt = self._running_command = None
         self.pending_input.clear_unsent()
         items = [item for entry in entries for item in self._items_from_entry(entry)]
         self._sink.show_items([*items, *self.pending_input.items])
@@ -303,11 +303,11 @@ class TranscriptState:
             )
             self._items_since_prompt.clear()
             return
-        head = item_from_shell_command(str(command)).head
-        command_item = next((item for item in self._commands if item.head == head), None)
-        if command_item is not None:
-            self._commands.remove(command_item)
-            self._sink.remove_item(command_item)
+        for unrecorded in self._unrecorded_commands:
+            if unrecorded[0] == command:
+                self._unrecorded_commands.remove(unrecorded)
+                self._sink.remove_item(unrecorded[1])
+                return
 
     def _on_rewind(self) -> None:
         """Remove the items of rewound entries: the last prompt, which could not be sent.
@@ -407,8 +407,8 @@ class TranscriptState:
             case ShellStarted(command):
                 self._start_command(command)
             case ShellOutput(text):
-                if self._command is not None:
-                    self._append(self._command, text)
+                if self._running_command is not None:
+                    self._append(self._running_command, text)
             case ShellEnded():
                 self._end_command(event)
             case TurnStarted():
@@ -421,7 +421,11 @@ class TranscriptState:
 
         Shell commands stay as they ended.
         """
-        self._commands = [item for item in self._commands if item is self._command]
+        self._unrecorded_commands = [
+            (command, item)
+            for command, item in self._unrecorded_commands
+            if item is self._running_command
+        ]
         return self.pending_input.abandon()
 
     def add_text(self, kind: ItemKind, text: str) -> None:
@@ -457,17 +461,17 @@ class TranscriptState:
         self._has_reported_failure = False
 
     def _start_command(self, command: str) -> None:
-        self._command = item = item_from_shell_command(command)
+        self._running_command = item = item_from_shell_command(command)
         item.state, item.is_open = CallState.RUNNING, True
-        self._commands.append(item)
+        self._unrecorded_commands.append((command, item))
         self._sink.add_item(item)
 
     def _end_command(self, ended: ShellEnded) -> None:
-        if self._command is not None:
-            self._command.is_open = False
-            apply_exit_status(self._command, ended.status)
-            self._sink.update_item(self._command)
-            self._command = None
+        if self._running_command is not None:
+            self._running_command.is_open = False
+            apply_exit_status(self._running_command, ended.status)
+            self._sink.update_item(self._running_command)
+            self._running_command = None
 
     # -- streamed text --------------------------------------------------------------------
 

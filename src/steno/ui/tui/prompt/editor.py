@@ -30,10 +30,11 @@ _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 
 class ExpandedPrompt(NamedTuple):
-    """A text with everything that its marks mean."""
+    """A prompt with its placeholders expanded."""
 
     text: str
-    """With pasted texts in place of their marks; the marks of images stay, to be spoken of."""
+    """With pasted texts in place of their placeholders. The placeholders of images stay, so that the
+    text can refer to them."""
     images: tuple[PromptImage, ...]
     """In the order of their placeholders."""
     text_without_images: str
@@ -66,7 +67,7 @@ class PastePlaceholders:
         """Add an image; return its placeholder."""
         number = len(self._images) + 1
         while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
-            number += 1  # a mark that came with a text has a number of its own
+            number += 1  # the loaded text may contain a placeholder with this number
         self._images[placeholder] = image
         self._pattern = None
         return placeholder
@@ -134,19 +135,19 @@ class EditorOwner(Protocol):
     """Handles keys before the editor does; a method that returns a bool returns whether it did."""
 
     def enter(self) -> None:
-        """Enter was pressed."""
+        """Handle Enter."""
         ...
 
     def tab(self) -> bool:
-        """Tab was pressed."""
+        """Handle Tab."""
         ...
 
     def escape(self) -> bool:
-        """Esc was pressed."""
+        """Handle Esc."""
         ...
 
     def move_vertically(self, rows: int) -> bool:
-        """The arrow up (-1) or down (1) was pressed."""
+        """Handle the arrow up (-1) or down (1)."""
         ...
 
     def search(self) -> None:
@@ -154,7 +155,7 @@ class EditorOwner(Protocol):
         ...
 
     def paste(self, text: str) -> None:
-        """Something was pasted."""
+        """Handle a paste."""
         ...
 
     def paste_clipboard(self) -> None:
@@ -162,7 +163,7 @@ class EditorOwner(Protocol):
         ...
 
     def text_changed(self) -> None:
-        """The text is another now."""
+        """Handle a change of the text."""
         ...
 
 
@@ -232,7 +233,7 @@ class Editor(TextArea):
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line with its marks set off."""
+        """Return a line with its placeholders highlighted."""
         line = super().get_line(line_index)
         for start, end in self._placeholders.spans(line.plain):
             line.stylize(
@@ -284,7 +285,7 @@ class Editor(TextArea):
         return True
 
     def action_enter(self) -> None:
-        """Send, or whatever else Enter is good for now."""
+        """Let the owner handle Enter: send, accept a suggestion or break the line."""
         self._owner.enter()
 
     def action_break_line(self) -> None:
@@ -324,7 +325,7 @@ class Editor(TextArea):
             super().action_cursor_down(select)
 
     def _outside_placeholder(self, location: Location, side: int) -> Location:
-        """Return a place as it is, or the end of the mark that it is in."""
+        """Return a location, moved to an edge of the placeholder that contains it."""
         row, column = location
         if row >= self.document.line_count:
             return location

@@ -45,7 +45,7 @@ from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders
 MAX_POPUP_ROWS: Final = 8
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
 _MAX_CHOICE_LENGTH: Final = 400
-"""How much of a text is measured; no line is longer."""
+"""The number of characters that are measured; no line is longer."""
 _MAX_PASTED_LINES: Final = 8
 _MAX_PASTED_CHARACTERS: Final = 600
 """Longer pasted text is shown as a placeholder."""
@@ -58,7 +58,7 @@ _SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their file
 
 @final
 class Popup(Widget, can_focus=False):
-    """Some choices, one of which is chosen."""
+    """A list of suggestions above the prompt, one of them selected."""
 
     DEFAULT_CSS: ClassVar[str] = """
     Popup {
@@ -81,7 +81,7 @@ class Popup(Widget, can_focus=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"popup--about", "popup--chosen"}
 
     class SuggestionClicked(Message):
-        """A choice was clicked at, and is chosen now."""
+        """The user clicked a suggestion, which is now selected."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Popup(Widget, can_focus=False):
     def show(
         self, choices: Sequence[CompletionChoice], *, chosen: CompletionChoice | None = None
     ) -> None:
-        """Show some choices. One may be chosen already, if it is among them; else it is the first."""
+        """Show suggestions; select `chosen` if it is among them, else the first."""
         if not choices:
             self.hide()
             return
@@ -234,7 +234,7 @@ class Prompt(Widget):
 
     @dataclass
     class Submitted(Message):
-        """Something is to be sent, with everything that was pasted."""
+        """The user sends the prompt, with all pasted text and images."""
 
         text: str
         images: tuple[PromptImage, ...]
@@ -243,7 +243,7 @@ class Prompt(Widget):
 
     @dataclass
     class CompletionRequested(Message):
-        """Something is being typed that may be completed; the answer goes to `offer`."""
+        """A word is being typed that may be completed; the answer goes to `show_suggestions`."""
 
         typed: str
 

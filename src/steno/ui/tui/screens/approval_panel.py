@@ -1,29 +1,23 @@
 """The approval panel between the transcript and the prompt.
 
-`ui.approval_state` decides which keys count and keeps the choice; `ui.call_text` describes a call.
-This module draws them and handles the keys.
+`approval_state` keeps the choice, `key_guard` decides which keys count, and `ui.call_text` describes
+a call. This module draws them and handles the keys.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final, NamedTuple, final
 
-from rich.cells import chop_cells
-from rich.segment import Segment
 from textual import on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click, Key, Paste
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
@@ -32,17 +26,11 @@ from textual.widgets import Static
 from steno.app.session import AgentSession, PendingCall
 from steno.ports import ApprovalDecision, Capability
 from steno.render.describe import summarize_call
-from steno.render.quantities import format_count
-from steno.render.terminal_text import display_width, terminal_line
-from steno.ui.approval_state import (
+from steno.render.terminal_text import terminal_line
+from steno.ui.approval_choices import (
     SCOPE_BY_CHOICE,
     ApprovalChoice,
     ApprovalOffer,
-    ApprovalState,
-    CallPreview,
-    FocusPolicy,
-    KeyGuard,
-    KeyRefusal,
     decide_calls,
     decision_from_offer,
     decision_from_text,
@@ -50,16 +38,12 @@ from steno.ui.approval_state import (
     rule_obstacle,
     stored_rule_notice,
 )
-from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
+from steno.ui.call_text import CallLine, describe_call, describe_calls
+from steno.ui.tui.approval_state import ApprovalState, CallPreview
+from steno.ui.tui.key_guard import FocusPolicy, KeyGuard, KeyRefusal
+from steno.ui.tui.screens.call_pane import CallPane
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
-from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
-_QUOTE_BAR: Final = "│ "
-"""Precedes every quoted line."""
-_LINE_COUNTS: Final = re.compile(r"(  [+-]\d+)(?=$|  -\d+$)")
-"""The counts of added and removed lines after the name of a file."""
-_COUNT_TONES: Final = {"+": LineTone.ADDED, "-": LineTone.REMOVED}
-_MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
 APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
@@ -104,7 +88,7 @@ _MARGIN_MIN_HEIGHT: Final = 28
 """The height of the screen from which two rows around the choices stay empty."""
 _MARGIN_ROWS: Final = 2
 _FOCUS_CHECK_S: Final = 0.1
-"""How often the panel checks whether it may take the focus."""
+"""The pause between two checks whether the panel may take the focus."""
 
 
 @final
@@ -115,7 +99,7 @@ class AnswerInput(LineInput):
 
     @final
     class Ignored(Message):
-        """Enter came, and nothing was done about it."""
+        """Enter was pressed and ignored."""
 
         def __init__(self, reason: KeyRefusal) -> None:
             """Take the reason."""
@@ -130,7 +114,7 @@ class AnswerInput(LineInput):
         """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
 
     def on_key(self, event: Key) -> None:
-        """Note when keys come."""
+        """Record the key."""
         if event.key != "enter":  # see action_submit
             self._key_guard.check_key()
 
@@ -141,195 +125,6 @@ class AnswerInput(LineInput):
             await super().action_submit()
         else:
             self.post_message(self.Ignored(refusal))
-
-
-class _WrappedRow(NamedTuple):
-    text: str
-    tone: LineTone
-
-
-@final
-class CallTextView(ScrollView, can_focus=False):
-    """Shows lines, as many as there is room for."""
-
-    DEFAULT_CSS: ClassVar[str] = """
-    CallTextView {
-        scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable;
-        overflow-x: hidden;
-        & > .call-text--bar { color: $text-muted; }
-        & > .call-text--heading { color: $text-muted; text-style: bold; }
-        & > .call-text--note { color: $text-muted; }
-        & > .call-text--file { text-style: bold; }
-        & > .call-text--hunk { color: $primary; text-style: bold; }
-        & > .call-text--added { color: $success; }
-        & > .call-text--removed { color: $error; }
-    }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "call-text--bar",
-        *[f"call-text--{tone}" for tone in LineTone],
-    }
-
-    @final
-    class Scrolled(Message):
-        """Other lines are in sight now."""
-
-    def __init__(self) -> None:
-        """Show nothing yet."""
-        super().__init__()
-        self._lines: Sequence[CallLine] = ()
-        self._rows: list[_WrappedRow] = []
-        self._width = 0
-        self._visible_rows = 0
-
-    def show_lines(self, lines: Sequence[CallLine]) -> None:
-        """Show other lines, from their beginning."""
-        self._lines, self._width = lines, 0
-        self.scroll_to(y=0, animate=False)
-
-    @property
-    def rows_below(self) -> int:
-        """The number of rows below the visible ones."""
-        return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
-
-    def wrap_to_width(self, width: int) -> int:
-        """Fit the lines into so many columns, and return how many rows that makes."""
-        if width != self._width:
-            self._width = width
-            columns = max(width - self.styles.scrollbar_size_vertical - len(_QUOTE_BAR), 2)
-            self._rows = [
-                _WrappedRow(piece, line.tone)
-                for line in self._lines
-                for piece in _wrap_line(line.text.expandtabs(TAB_SIZE), columns)
-            ]
-            self.virtual_size = Size(width, len(self._rows))
-            self.refresh(layout=True)
-        return len(self._rows)
-
-    def limit_rows(self, max_rows: int) -> None:
-        """Limit the height; the rest is scrolled."""
-        self._visible_rows = min(len(self._rows), max_rows)
-        self.styles.height = self._visible_rows
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report that other lines are visible."""
-        super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Scrolled())
-
-    def scroll_by_key(self, direction: str) -> None:
-        """Scroll to other lines."""
-        scrolls = {
-            "up": self.scroll_up,
-            "down": self.scroll_down,
-            "page_up": self.scroll_page_up,
-            "page_down": self.scroll_page_down,
-            "home": self.scroll_home,
-            "end": self.scroll_end,
-        }
-        scrolls[direction](animate=False)
-
-    def render_line(self, y: int) -> Strip:
-        """Draw one visible row."""
-        number = y + self.scroll_offset.y
-        if number >= len(self._rows):
-            return Strip.blank(self.size.width, self.rich_style)
-        row = self._rows[number]
-        parts = [(row.text, f"{row.tone}")]
-        if row.tone is LineTone.FILE:
-            name, *counts = _LINE_COUNTS.split(row.text)
-            parts = [
-                (name, "file"),
-                *[(text, _COUNT_TONES[text.strip()[0]]) for text in counts if text],
-            ]
-        if row.tone is not LineTone.HEADING:
-            parts.insert(0, (_QUOTE_BAR, "bar"))
-        style = self.get_component_rich_style
-        segments = [Segment(text, style(f"call-text--{name}")) for text, name in parts]
-        return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
-
-
-def _wrap_line(line: str, columns: int) -> Iterator[str]:
-    """Yield a line in parts that fit, broken after blanks; no character is omitted.
-
-    A word that fills most of a row is broken all the same, and so is a text after an indent: almost
-    empty rows hide the text that matters.
-    """
-    start = 0
-    while display_width(line[start : start + columns + 1]) > columns:
-        end = start + len(chop_cells(line[start : start + columns], columns)[0])
-        if line[end : end + 1] == " ":
-            end += 1  # it is beyond the edge, and invisible
-        elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
-            end = blank + 1
-        yield line[start:end]
-        start = end
-    if start < len(line) or not line:
-        yield line[start:]
-
-
-@final
-class CallPane(Vertical, can_focus=False):
-    """The lines of a call, as many as fit, and a footer about the rest."""
-
-    DEFAULT_CSS: ClassVar[str] = """
-    CallPane {
-        height: auto;
-        & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-    }
-    """
-
-    def __init__(self) -> None:
-        """Show nothing yet."""
-        super().__init__()
-        self.is_large = False
-        """Whether the panel is enlarged."""
-        self._fits_large = True
-        """Whether all rows fit when it is enlarged."""
-        self._footer_text = ""
-        self._text_view = CallTextView()
-        self._footer = Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        """Stack the lines and the footer."""
-        yield from (self._text_view, self._footer)
-
-    @property
-    def can_enlarge(self) -> bool:
-        """Whether enlarging or shrinking makes a difference."""
-        return self._footer.display
-
-    def show_lines(self, lines: Sequence[CallLine]) -> None:
-        """Show other lines, from their beginning."""
-        self._text_view.show_lines(lines)
-
-    def scroll_by_key(self, direction: str) -> None:
-        """Scroll to other lines."""
-        self._text_view.scroll_by_key(direction)
-
-    def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
-        """Set the width, and the height: `share` rows, or `max_rows` when enlarged."""
-        share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
-        available_rows = max_rows if self.is_large else min(share, max_rows)
-        rows = self._text_view.wrap_to_width(width)
-        self._fits_large = rows < max_rows
-        self._footer.display = self.is_large or rows > available_rows
-        self._text_view.limit_rows(available_rows - self._footer.display)
-        self._update_footer()
-
-    @on(CallTextView.Scrolled)
-    def _update_footer(self) -> None:
-        """Show how many rows are hidden."""
-        below, parts = self._text_view.rows_below, list[str]()
-        if below:
-            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
-        elif self._text_view.scroll_offset.y > 0:
-            parts += ["↑ scrolls"]
-        more = "v shows all" if self._fits_large else "v shows more"
-        footer = " · ".join([*parts, "v less" if self.is_large else more])
-        if footer != self._footer_text:  # else the layout would change again, without end
-            self._footer_text = footer
-            self._footer.update(footer)
 
 
 @final
@@ -348,13 +143,13 @@ class ChoiceBar(Widget, can_focus=False):
             self.choice = choice
 
     def __init__(self) -> None:
-        """Offer nothing yet."""
+        """Start without choices."""
         super().__init__()
         self._offers: tuple[ApprovalOffer, ...] = ()
         self._highlighted: ApprovalOffer | None = None
 
     def show(self, offers: tuple[ApprovalOffer, ...], highlighted: ApprovalOffer | None) -> None:
-        """Offer these, one of them highlighted or none."""
+        """Show the choices that are possible; at most one is highlighted."""
         offers = tuple([offer for offer in offers if not offer.obstacle])
         if (offers, highlighted) != (self._offers, self._highlighted):
             self._offers, self._highlighted = offers, highlighted
@@ -496,7 +291,7 @@ class PanelRows(NamedTuple):
 
 
 def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelRows:
-    """Return the rows that the other parts of the panel leave, where it is so many columns wide."""
+    """Return the rows that the other parts of the panel leave, for a width."""
     screen = panel.app.size
     heights = [part.get_content_height(screen, screen, width) for part in parts if part.display]
     is_roomy = screen.height >= _MARGIN_MIN_HEIGHT
@@ -542,13 +337,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def __init__(
         self,
-        session: AgentSession | None = None,
+        session: AgentSession,
         *,
         idle_s: Callable[[], float] = lambda: 0.0,
         now: Callable[[], float] = time.monotonic,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the session, which may be set later, a clock in seconds, and a function for notices.
+        """Take the session, a clock in seconds, and a function for notices.
 
         `idle_s` returns how long the prompt has been blank, focused and unused; 0 if it is not.
         After a while, a new request takes the focus.
@@ -614,12 +409,11 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _take_focus_if_idle(self) -> None:
         """Take the focus if the user is idle; never from another screen."""
-        if self._focus_timer is not None:
-            (
-                self._focus_timer.resume
-                if self._focus_policy.is_pending
-                else self._focus_timer.pause
-            )()
+        timer = self._focus_timer
+        if timer is not None and self._focus_policy.is_pending:
+            timer.resume()
+        elif timer is not None:
+            timer.pause()
         is_seen = self._is_on_top and self.display
         if is_seen and not self.has_focus_within and self._focus_policy.is_due:
             self._key_guard.focus_taken()
@@ -641,13 +435,13 @@ class ApprovalPanel(Widget, can_focus=True):
     def _request_preview(self) -> None:
         """Load the preview of a waiting call."""
         shown = self._approval_state.shown_call
-        if shown is not None and self.session is not None and self._call_preview.select(shown):
-            self._fetch_preview(self.session, shown)
+        if shown is not None and self._call_preview.select(shown):
+            self._fetch_preview(shown)
 
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self, session: AgentSession, shown: PendingCall) -> None:
-        error = await self._call_preview.load(session, shown.call)
+    async def _fetch_preview(self, shown: PendingCall) -> None:
+        error = await self._call_preview.load(self.session, shown.call)
         if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
             self._approval_state.highlight(None, error)
             self._key_guard.content_changed()
@@ -660,7 +454,8 @@ class ApprovalPanel(Widget, can_focus=True):
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
-        if self._approval_state.edited_choice is not None:  # it was on its way when the line opened
+        if self._approval_state.edited_choice is not None:
+            # The key was pressed before the input opened.
             self._key_guard.check_key()
             self._answer_input.insert_text_at_cursor(event.character or "")
             return
@@ -774,8 +569,6 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _confirm(self) -> None:
         """Apply the highlighted choice, if its request is still pending."""
-        if self.session is None:
-            return
         self.show_pending(self.session.pending_calls)
         offer, shown = self._approval_state.highlighted, self._approval_state.shown_call
         yes, no = [
@@ -786,15 +579,17 @@ class ApprovalPanel(Widget, can_focus=True):
                 self._approval_state.message or KeyRefusal.NOTHING_CHOSEN.text
             )
         elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
-            self._decide(self.session, [shown], yes if offer.choice is ApprovalChoice.ONCE else no)
+            self._decide([shown], yes if offer.choice is ApprovalChoice.ONCE else no)
         elif offer.choice is ApprovalChoice.ALL:
             self._approval_state.list_all()
         elif offer.choice is ApprovalChoice.THESE:
-            self._decide(self.session, self._approval_state.listed_calls, yes)
+            self._decide(self._approval_state.listed_calls, yes)
         elif offer.choice is ApprovalChoice.BACK:
             self._approval_state.reset()
-        elif rule := decision_from_offer(offer.choice, shown.request, actor=self.session.actor):
-            self._decide(self.session, [shown], rule)
+        elif rule_decision := decision_from_offer(
+            offer.choice, shown.request, actor=self.session.actor
+        ):
+            self._decide([shown], rule_decision)
         else:
             self._open_answer()
 
@@ -826,28 +621,22 @@ class ApprovalPanel(Widget, can_focus=True):
     @on(AnswerInput.Submitted)
     def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
         message.stop()
-        if self.session is None:
-            return
         self.show_pending(self.session.pending_calls)
-        choice, shown, actor = (
-            self._approval_state.edited_choice,
-            self._approval_state.shown_call,
-            self.session.actor,
-        )
+        choice, shown = self._approval_state.edited_choice, self._approval_state.shown_call
         if choice is not None and shown is not None:
-            decision = decision_from_text(choice, message.value, shown.request, actor=actor)
+            decision = decision_from_text(
+                choice, message.value, shown.request, actor=self.session.actor
+            )
             if decision is not None:
-                self._decide(self.session, [shown], decision)
+                self._decide([shown], decision)
         self._draw()
 
-    def _decide(
-        self, session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
-    ) -> None:
+    def _decide(self, calls: Sequence[PendingCall], decision: ApprovalDecision) -> None:
         self._approval_state.reset()
-        errors = decide_calls(session, calls, decision)
+        errors = decide_calls(self.session, calls, decision)
         if not errors and (notice := stored_rule_notice(decision)):
             self._add_notice(notice)
-        self.show_pending(session.pending_calls)
+        self.show_pending(self.session.pending_calls)
         self._approval_state.message = self._approval_state.message or " · ".join(errors)
 
     # -- the screen --------------------------------------------------------------------------

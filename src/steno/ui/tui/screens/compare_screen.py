@@ -38,7 +38,7 @@ _COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap ·
 
 @final
 class CompareView(Widget, can_focus=True):
-    """The rows of a comparison, the cursor among them, and which side is chosen."""
+    """The rows of a comparison, the cursor, and the selected side."""
 
     DEFAULT_CSS: ClassVar[str] = """
     CompareView {
@@ -65,7 +65,7 @@ class CompareView(Widget, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(1)
-    """The item that keys are about."""
+    """The item under the cursor."""
     chosen: reactive[int] = reactive(1)
     """The side that Enter goes to: 0 or 1."""
 
@@ -131,7 +131,7 @@ class CompareView(Widget, can_focus=True):
         return item, height - available
 
     def _show_from(self, top: tuple[int, int]) -> None:
-        """Put something at the top; nothing but the last item is ever at the bottom."""
+        """Show an item and line at the top, but do not scroll past the last item."""
         self._top = max((0, 0), min(top, self._ending_with(len(self.state) - 1)))
         self._window = None
         self.refresh()

@@ -6,8 +6,8 @@ they are visible and for the current width, so that thousands cost little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import ClassVar, Final, Protocol, TypeAlias, TypeVar, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
 from textual import on
 from textual.app import ComposeResult, RenderResult
@@ -24,8 +24,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from steno.errors import Conflict, InvalidValue, StenoError
-from steno.log.queries import check_label_text
+from steno.app.session import Suggestion
+from steno.errors import StenoError
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 from steno.ui.tui.screens.widgets import LineInput, Window
 
@@ -37,33 +37,6 @@ _MAX_NAME_LENGTH: Final = 1000
 """Longer names are cut before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
 """The opacity of a detail next to a name."""
-
-
-# -- names ------------------------------------------------------------------------------------
-
-
-def parse_branch_name(typed: str, taken: Collection[str]) -> str:
-    """Return the name of a new branch. Raises InvalidValue, Conflict."""
-    name = _parse_name(typed, "branch")
-    if name in taken:
-        raise Conflict(
-            "there is one of this name; choose another", code="branch_exists", place="branch"
-        )
-    return name
-
-
-def parse_label(typed: str) -> str:
-    """Return a label. Raises InvalidValue."""
-    text = _parse_name(typed, "label")
-    check_label_text(text)
-    return text
-
-
-def _parse_name(typed: str, kind: str) -> str:
-    name = terminal_line(typed)
-    if not name:
-        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=kind)
-    return name
 
 
 # -- the window --------------------------------------------------------------------------------
@@ -281,20 +254,6 @@ class FilteredList(Vertical):
 # -- one of several ----------------------------------------------------------------------------
 
 
-class PickerChoice(Protocol):
-    """Something to pick."""
-
-    @property
-    def text(self) -> str:
-        """The name, which is also the result."""
-        ...
-
-    @property
-    def about(self) -> str:
-        """A description."""
-        ...
-
-
 @final
 class PickerScreen(ModalScreen[str | None]):
     """A list to pick from; the result is the text of the choice, or None."""
@@ -308,7 +267,7 @@ class PickerScreen(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
 
-    def __init__(self, title: str, candidates: Sequence[PickerChoice], current: str | None = None):
+    def __init__(self, title: str, candidates: Sequence[Suggestion], current: str | None = None):
         super().__init__()
         self._title = title
         self._all = list(candidates)
@@ -346,7 +305,7 @@ class PickerScreen(ModalScreen[str | None]):
         found = f"{len(matching)} of {len(self._all)}" if matching else "nothing holds these words"
         self._note.update(f"{found} · Enter picks, Esc leaves things as they are")
 
-    def _row_drawer(self, choice: PickerChoice) -> DrawRow:
+    def _row_drawer(self, choice: Suggestion) -> DrawRow:
         def draw(width: int, detail: Style) -> Sequence[Content]:
             mark = "● " if choice.text == self._current else "  "
             name = fit_name(choice.text, min(width - 2, 40 if choice.about else width))
@@ -363,6 +322,6 @@ class PickerScreen(ModalScreen[str | None]):
         self.dismiss(self._matching[event.index].text)
 
 
-def _matches_words(choice: PickerChoice, words: Sequence[str]) -> bool:
+def _matches_words(choice: Suggestion, words: Sequence[str]) -> bool:
     text = f"{choice.text} {choice.about}".lower()
     return all(word in text for word in words)

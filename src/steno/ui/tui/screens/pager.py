@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import ClassVar, Final, Protocol, final
+from typing import ClassVar, Final, final
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -23,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from steno.app.session import CommandReply
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
@@ -34,26 +35,7 @@ _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
 
 
-class PagerContent(Protocol):
-    """Something long to read, such as the reply to a command."""
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """The title; may be empty."""
-        ...
-
-    @property
-    def form(self) -> TextForm:
-        """The form of the text."""
-        ...
-
-
-def _render_text(content: PagerContent, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
+def _render_text(content: CommandReply, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return all lines of a text for a width, harmless."""
     if content.form is TextForm.DIFF:
         return diff_lines(content.text, width, styles)
@@ -93,7 +75,7 @@ class PagerText(ScrollView, can_focus=True):
     class PositionChanged(Message):
         """The scroll position or the matches have changed."""
 
-    def __init__(self, content: PagerContent) -> None:
+    def __init__(self, content: CommandReply) -> None:
         super().__init__()
         self._content = content
         self._lines: Sequence[Strip] = ()
@@ -116,7 +98,7 @@ class PagerText(ScrollView, can_focus=True):
             parts.insert(0, "no match")
         return " · ".join(parts)
 
-    # -- drawing
+    # -- drawing ----------------------------------------------------------------------------
 
     def on_mount(self) -> None:
         """Follow the theme."""
@@ -169,7 +151,7 @@ class PagerText(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.PositionChanged())
 
-    # -- finding
+    # -- search -----------------------------------------------------------------------------
 
     def search_for(self, text: str) -> None:
         """Search for a text, ignoring case, and mark it; an empty one ends the search."""
@@ -224,7 +206,7 @@ class PagerScreen(ModalScreen[None]):
         Binding("N", "go(-1)", show=False),
     ]
 
-    def __init__(self, content: PagerContent) -> None:
+    def __init__(self, content: CommandReply) -> None:
         super().__init__()
         self._title = Title(content.title)
         self._title.display = bool(content.title.strip())

@@ -126,8 +126,8 @@ def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
 
 
 @final
-class SessionsScreen(ModalScreen[bool]):
-    """The list of sessions; the result is whether another session is open now."""
+class SessionsScreen(ModalScreen[None]):
+    """The list of sessions."""
 
     DEFAULT_CSS: ClassVar[str] = """
     SessionsScreen {
@@ -238,7 +238,7 @@ class SessionsScreen(ModalScreen[bool]):
 
     def action_close(self) -> None:
         """Close the screen without a change."""
-        self.dismiss(False)
+        self.dismiss(None)
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this folder only, or all."""
@@ -291,7 +291,7 @@ class SessionsScreen(ModalScreen[bool]):
     async def _run_and_close(self, activity: str, operation: _Operation) -> None:
         self._show_note(activity)
         await operation()
-        self.dismiss(True)
+        self.dismiss(None)
 
     async def _rename(self, summary: SessionSummary) -> None:
         screen = InputScreen(

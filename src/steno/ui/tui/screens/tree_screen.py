@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final, NamedTuple, final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import ClassVar, Final, final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -26,14 +26,15 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from steno.app.session import AgentSession, BranchTreeRow, PromptInput, Suggestion
-from steno.errors import Missing, StenoError
+from steno.errors import Conflict, InvalidValue, Missing, StenoError
+from steno.log.queries import check_label_text
 from steno.messages.message import UserMessage
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 from steno.ui.tree_state import TreeLine, TreeLines, entry_facts, entry_heading, entry_text
 from steno.ui.tui.screens.compare_screen import CompareScreen
-from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen, parse_branch_name, parse_label
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
 
 _LINE_PARTS: Final = (
@@ -103,10 +104,10 @@ class TreeView(ScrollView, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(0)
-    """The number of the line that keys are about."""
+    """The number of the line under the cursor."""
 
     class CursorMoved(Message):
-        """The cursor is elsewhere, or something else is under it."""
+        """The cursor has moved, or the line under it has changed."""
 
     def __init__(self) -> None:
         """Start empty; `show` sets the rows."""
@@ -288,24 +289,18 @@ def _draw_graph(graph_prefix: str, starts_branch: bool, max_width: int) -> str:
 
 
 def _split_matches(text: str, wanted: str, part: str) -> Iterator[tuple[str, str]]:
-    """Return a text in parts, the matches apart."""
+    """Yield the text in parts: matches and the text between them."""
     text_parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
     for number, text_part in enumerate(text_parts):
         yield text_part, "found" if number % 2 else part
 
 
-class TreeResult(NamedTuple):
-    """The result of the tree screen."""
-
-    prompt: PromptInput | None = None
-    """An earlier prompt to edit."""
-    has_moved: bool = False
-    """Whether another branch is active now."""
-
-
 @final
-class TreeScreen(ModalScreen[TreeResult]):
-    """The tree of a session, and the entry under the cursor beside it or below."""
+class TreeScreen(ModalScreen[PromptInput | None]):
+    """The tree of a session, and the entry under the cursor beside it or below.
+
+    The result is an earlier prompt to edit, if the user has chosen one.
+    """
 
     DEFAULT_CSS: ClassVar[str] = """
     TreeScreen {
@@ -436,14 +431,14 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def _switch(self, name: str) -> None:
         if name == self._session.status.branch:
-            self.dismiss(TreeResult())
+            self.dismiss(None)
             return
         try:
             self._session.branches.switch(name)
         except StenoError as exc:
             self._show_message(str(exc), is_error=True)
         else:
-            self.dismiss(TreeResult(has_moved=True))
+            self.dismiss(None)
 
     def action_branch(self) -> None:
         """Switch to a branch by name."""
@@ -469,14 +464,17 @@ class TreeScreen(ModalScreen[TreeResult]):
             return
         at, names = row.entry.id, self._session.branches.names()
 
-        def fork(typed: str) -> TreeResult:
-            self._session.branches.fork(parse_branch_name(typed, names), at=at)
-            return TreeResult(has_moved=True)
+        def fork(typed: str) -> bool:
+            self._session.branches.fork(_parse_branch_name(typed, names), at=at)
+            return True
+
+        def done(is_forked: bool | None) -> None:
+            if is_forked:
+                self.dismiss(None)
 
         question = f"A branch from #{row.number} on, called"
-        self._ask_branch_name(
-            InputScreen(question, fork, default=unused_branch_name("fork", names))
-        )
+        default = unused_branch_name("fork", names)
+        self.app.push_screen(InputScreen(question, fork, default=default), done)
 
     def action_edit(self) -> None:
         """Edit a user message in a new branch before it."""
@@ -488,23 +486,16 @@ class TreeScreen(ModalScreen[TreeResult]):
             return
         entry, names = row.entry.id, self._session.branches.names()
 
-        def fork(typed: str) -> TreeResult:
-            prompt = self._session.branches.fork_before(entry, parse_branch_name(typed, names))
-            return TreeResult(prompt, has_moved=True)
+        def fork(typed: str) -> PromptInput:
+            return self._session.branches.fork_before(entry, _parse_branch_name(typed, names))
+
+        def done(prompt: PromptInput | None) -> None:
+            if prompt is not None:
+                self.dismiss(prompt)
 
         question = f"Say #{row.number} otherwise, in a branch called"
-        self._ask_branch_name(
-            InputScreen(question, fork, default=unused_branch_name("edit", names))
-        )
-
-    def _ask_branch_name(self, screen: InputScreen[TreeResult]) -> None:
-        """Ask for the name of a branch, and switch to it."""
-
-        def done(result: TreeResult | None) -> None:
-            if result is not None:
-                self.dismiss(result)
-
-        self.app.push_screen(screen, done)
+        default = unused_branch_name("edit", names)
+        self.app.push_screen(InputScreen(question, fork, default=default), done)
 
     # -- labels and search -------------------------------------------------------------------
 
@@ -516,7 +507,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         entry = row.entry.id
 
         def label(typed: str) -> bool:
-            self._session.branches.label(entry, parse_label(typed))
+            self._session.branches.label(entry, _parse_label(typed))
             return True
 
         def done(is_done: bool | None) -> None:
@@ -563,7 +554,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         self._view.toggle_all()
 
     def action_detail(self) -> None:
-        """Show the entry under the cursor, or leave the room to the tree."""
+        """Show or hide the entry under the cursor."""
         self.toggle_class("-toggled")
         self._view.focus()
 
@@ -610,7 +601,7 @@ class TreeScreen(ModalScreen[TreeResult]):
     def _compare(self, left: str, right: str) -> None:
         def done(has_moved: bool | None) -> None:
             if has_moved:
-                self.dismiss(TreeResult(has_moved=True))
+                self.dismiss(None)
 
         try:
             screen = CompareScreen(self._session, self._view.lines.rows, left, right)
@@ -621,11 +612,11 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.app.push_screen(screen, done)
 
     def action_close(self) -> None:
-        """Leave everything as it is; where all keys are shown, only those go."""
+        """Close the screen; if all keys are shown, hide them instead."""
         if self._shows_keys:
             self.action_keys()
         else:
-            self.dismiss(TreeResult())
+            self.dismiss(None)
 
 
 def _describe_row(row: BranchTreeRow) -> Content:
@@ -634,3 +625,27 @@ def _describe_row(row: BranchTreeRow) -> Content:
     return Content.assemble(
         (entry_heading(row), "bold"), "\n", (facts, "$text-muted"), "\n", entry_text(row)
     )
+
+
+def _parse_branch_name(typed: str, taken: Collection[str]) -> str:
+    """Return the name of a new branch. Raises InvalidValue, Conflict."""
+    name = _parse_name(typed, "branch")
+    if name in taken:
+        raise Conflict(
+            "there is one of this name; choose another", code="branch_exists", place="branch"
+        )
+    return name
+
+
+def _parse_label(typed: str) -> str:
+    """Return a label. Raises InvalidValue."""
+    text = _parse_name(typed, "label")
+    check_label_text(text)
+    return text
+
+
+def _parse_name(typed: str, kind: str) -> str:
+    name = terminal_line(typed)
+    if not name:
+        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=kind)
+    return name

@@ -23,7 +23,7 @@ CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("home", "edge(False)", "first", show=False),
     Binding("end", "edge(True)", "last", show=False),
 )
-"""The keys of whatever has a cursor that goes from one thing to the next."""
+"""The keys of a widget with a cursor: lines, pages, and both ends."""
 _HINT_SEPARATOR: Final = " · "
 _ASKED_CLASS: Final = "-asked"
 _BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"

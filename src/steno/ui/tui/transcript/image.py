@@ -23,7 +23,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-MAX_PIXELS: Final = 64_000_000
+MAX_DRAWN_PIXELS: Final = 64_000_000
 """As many as the largest cameras have."""
 MAX_SCANS: Final = 100
 """The number of scans of a JPEG; each one takes as long as the first."""
@@ -53,7 +53,7 @@ def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[S
     try:
         with reader(BytesIO(data)) as image:
             caption = f"image {image.width}×{image.height} {kind}"  # noqa: RUF001 - the sign for it
-            if image.width * image.height > MAX_PIXELS:
+            if image.width * image.height > MAX_DRAWN_PIXELS:
                 return _caption_lines(f"[{caption}; too large to show]")
             if kind == "jpeg" and data.count(b"\xff\xda") > MAX_SCANS:
                 return _caption_lines(f"[{caption}; would take too long to show]")

@@ -37,7 +37,7 @@ from steno.ui.tui.transcript.text_lines import (
 MAX_HIGHLIGHTED: Final = 60_000
 """Longer code has no colours: highlighting would take too long."""
 RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
-"""Draws a text, so and so wide."""
+"""Returns the lines of a block for a width."""
 _MAX_NESTING: Final = 16
 """Deeper text would be invisible on a line."""
 _MAX_PARAGRAPH: Final = 8_000
@@ -61,7 +61,7 @@ def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax
 
 
 def code_lines(text: str, language: str, width: int, styles: TranscriptStyles) -> list[Strip]:
-    """Return code as lines, on a ground of its own."""
+    """Return code as lines, with its own background."""
     console = plain_console()
     options = console.options.update(width=width, height=None)
     syntax = highlight_code(terminal_text(text), language, styles)
@@ -110,7 +110,7 @@ def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[
 
 
 def _trim_blank_lines(lines: list[Strip]) -> Sequence[Strip]:
-    """Return lines without the empty ones around them: Rich has many opinions on those."""
+    """Return lines without the empty ones around them: Rich adds some to each kind of block."""
     full = [position for position, line in enumerate(lines) if line.text.strip()]
     return lines[full[0] : full[-1] + 1] if full else []
 
@@ -141,7 +141,7 @@ class StreamedMarkdown:
         # The meaning of a line may change while it grows: `#` is a heading, and `#x` is not.
         end = text.rfind("\n") + 1
         if end > len(self._read_text):
-            # Line by line harmless is as harmless as all at once, and so it is done once.
+            # Sanitizing each line once gives the same result as sanitizing the whole text again.
             *finished, self._last_block = split_blocks(
                 self._last_block + terminal_text(text[len(self._read_text) : end])
             )

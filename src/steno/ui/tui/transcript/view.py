@@ -9,7 +9,7 @@ come from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from time import process_time
 from typing import Any, ClassVar, Final, TypeAlias, final
 
@@ -25,7 +25,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from steno.render.items import ImageLocation, ItemKind, TranscriptItem
+from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
 from steno.ui.tui.transcript.deferred import load_image_drawing
 from steno.ui.tui.transcript.item_drawing import DrawImage
@@ -34,7 +34,7 @@ from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEE
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
 
 MAX_CACHED_IMAGES: Final = 64
-"""How many images stay drawn."""
+"""The number of images that stay drawn."""
 ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image, in any thread; None if they cannot be read."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
@@ -178,12 +178,12 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def draw_count(self) -> int:
-        """How often an item was drawn so far."""
+        """The number of drawings so far, for tests."""
         return self._item_layout.draw_count
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the end is visible, so that new items are."""
+        """Whether the end is visible, so that new items are; for tests."""
         return self._follows_end
 
     @property
@@ -238,11 +238,11 @@ class Transcript(ScrollView, can_focus=True):
             self._selected = None if self._selected is item else self._selected
             self._redraw_soon()
 
-    def fold_all(self, kinds: Container[ItemKind] | None, folded: bool) -> None:
-        """Fold or unfold all items of some kinds, or of all."""
+    def fold_all(self, *, is_folded: bool) -> None:
+        """Fold or unfold all items."""
         for item in self.items:
-            if (kinds is None or item.kind in kinds) and item.can_fold:
-                item.is_folded = folded
+            if item.can_fold:
+                item.is_folded = is_folded
         anchor = self._anchor()
         self._item_layout.invalidate_heights()
         self._lay_out_visible(anchor)
@@ -346,8 +346,8 @@ class Transcript(ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
-        # Whatever scrolls ends here. At once: on a gliding way there, guesses become heights, and
-        # then its end is somewhere else.
+        # All scrolling ends here. No animation: while it runs, estimated heights become known, and
+        # its target moves.
         options["animate"] = False
         return super()._scroll_to(x, y, **options)
 
@@ -372,10 +372,9 @@ class Transcript(ScrollView, can_focus=True):
         """Return a row below all items: an empty one, or a line of the greeting."""
         if self.items or not self._has_content:
             return Strip([])
-        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)[
-            row : row + 1
-        ]
-        return Strip.join([Strip([Segment(" " * LEFT_MARGIN)]), *lines]).apply_style(styles.base)
+        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)
+        margin = Strip([Segment(" " * LEFT_MARGIN)])
+        return Strip.join([margin, *lines[row : row + 1]]).apply_style(styles.base)
 
     # -- selection ------------------------------------------------------------------------
 
