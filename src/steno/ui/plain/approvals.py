@@ -18,7 +18,8 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_choices import preview_rule, rule_obstacle
 from steno.ui.call_text import LineTone, describe_call
-from steno.ui.plain.output import LineWriter, shorten_lines
+from steno.ui.plain.line_input import InputNoLongerNeeded
+from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
 _MAX_PREVIEW_LINES: Final = 60
 _SCOPE_BY_WORD: Final = {
@@ -47,15 +48,12 @@ _ANSWER_WORDS: Final = {
 _RULE_WORDS: Final = ("session", "project", "user", "rule")
 _SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all no"
 _INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
-_YES: Final = "yes"
+YES: Final = "yes"
+"""The answer that confirms."""
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
-"""Returns a line that is typed after a prompt; None at the end of the input. Raises StaleQuestion
-once the question is no longer open."""
-
-
-class StaleQuestion(Exception):
-    """The question is no longer open, or another one is."""
+"""Returns a line that is typed after a prompt; None at the end of the input. Raises
+InputNoLongerNeeded once the question is no longer open."""
 
 
 class _TypedAnswer(NamedTuple):
@@ -104,7 +102,7 @@ class LineApprovals:
                 if typed is None:
                     return True
                 await self._apply_answer(_parse_answer(typed), number)
-            except StaleQuestion:
+            except InputNoLongerNeeded:
                 continue
             except StenoError as exc:
                 self._writer.write("Trouble", str(exc))
@@ -220,8 +218,8 @@ class LineApprovals:
         listed = list(self._questions.values())
         if answer.word == "once" and not answer.rest:
             calls = format_count(len(listed), "call", "calls")
-            typed = await self._read_answer(f"allow {calls}, once each? {_YES}: ", self._is_current)
-            if (typed or "").strip().lower() == _YES:
+            typed = await self._read_answer(f"allow {calls}, once each? {YES}: ", self._is_current)
+            if (typed or "").strip().lower() == YES:
                 for pending in listed:
                     self._allow(pending, GrantScope.ONCE)
             else:

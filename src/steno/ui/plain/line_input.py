@@ -50,6 +50,10 @@ _TRIPLE_QUOTES: Final = '"""'
 _READ_SIZE: Final = 65_536
 
 
+class InputNoLongerNeeded(Exception):
+    """A line is no longer waited for: its question was withdrawn, or a run has started."""
+
+
 class LineInterrupted(Exception):
     """The user pressed Ctrl+C."""
 

@@ -27,7 +27,7 @@ from steno.app.session import CommandReply
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
-from steno.ui.tui.transcript.deferred import create_markdown_drawing
+from steno.ui.tui.transcript.lazy_drawing import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strip
 

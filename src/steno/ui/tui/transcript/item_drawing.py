@@ -22,7 +22,7 @@ from steno.render.items import (
     TranscriptItem,
 )
 from steno.render.quantities import format_count
-from steno.ui.tui.transcript.deferred import MarkdownDrawing, create_markdown_drawing, draw_code
+from steno.ui.tui.transcript.lazy_drawing import MarkdownDrawing, create_markdown_drawing, draw_code
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,

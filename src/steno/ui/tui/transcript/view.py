@@ -27,9 +27,9 @@ from textual.strip import Strip
 
 from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.deferred import load_image_drawing
 from steno.ui.tui.transcript.item_drawing import DrawImage
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
+from steno.ui.tui.transcript.lazy_drawing import load_image_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
 
