@@ -54,6 +54,7 @@ RETRY_HINT: Final = "/retry tries again"
 INTERRUPTED_NOTICE: Final = (
     f"interrupted; what was said and done is kept, and {RETRY_HINT} or goes on"
 )
+UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 _CONTINUE_HINT: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MAX_UNFOLDED_LINES: Final = 20
 """How many lines of a diff are visible at first."""
@@ -296,6 +297,11 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
 
 def _marker_item(entry: Entry, text: str) -> TranscriptItem:
     return TranscriptItem(ItemKind.MARKER, head=terminal_line(text), entry=entry.id)
+
+
+def bug_notice(error: Exception) -> str:
+    """Return the notice about an exception that steno did not raise on purpose."""
+    return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
 
 
 def ending_reason(result: RunResult) -> str:

@@ -125,7 +125,7 @@ def _argument_with_note(argument: str, preview: str) -> list[CallLine]:
 
 
 def quote_text(text: str) -> list[CallLine]:
-    """Return foreign text as lines; lines of a diff have their tone."""
+    """Return untrusted text as lines; lines of a diff have their tone."""
     lines = terminal_text(text).rstrip("\n").split("\n")
     return (
         _add_line_counts(list(_call_diff_lines(lines)))

@@ -148,7 +148,7 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
 
 
 class TextDifferences(NamedTuple):
-    """The spans in which two texts differ. The text between the spans is equal and in this order."""
+    """The spans in which two texts differ; the texts between them are equal, in this order."""
 
     left: tuple[Span, ...]
     right: tuple[Span, ...]

@@ -18,8 +18,8 @@ from steno.app.commands.table import (
 from steno.render.terminal_text import terminal_line
 from steno.ui.pasted_text import sanitize_pasted
 
-# After white space, or a sign that opens or separates something, so that no mail address matches; a
-# quote keeps blanks together, and so does a backslash.
+# After white space, or a sign that opens or separates text, so that no mail address matches; a quote
+# keeps blanks together, and so does a backslash.
 _MENTION: Final = re.compile(
     r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
     re.VERBOSE,

@@ -121,7 +121,7 @@ def _read_history(file: Path) -> list[str]:
 
 
 def _append_line(file: Path, text: str) -> None:
-    """Append a line in one write, whatever other processes write."""
+    """Append a line in one write, so that lines of other processes stay whole."""
     line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC

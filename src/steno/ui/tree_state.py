@@ -84,7 +84,7 @@ class TreeLines:
         *,
         shows_all: bool = False,
     ) -> None:
-        """Take the rows, and the ids of entries whose runs are unfolded; with `shows_all`, all are."""
+        """Take the rows, and the ids of entries whose runs are unfolded, or `shows_all`."""
         self.rows: Final = rows
         self.unfolded: Final = set(unfolded)
         self.shows_all: Final = shows_all

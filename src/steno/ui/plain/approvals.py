@@ -1,7 +1,7 @@
 """Approvals line by line.
 
 A user must not allow a call by accident. A request is written in full, with a bar before all
-foreign text. An answer is a word and Enter, typed after the request was readable. Any other text
+untrusted text. An answer is a word and Enter, typed after the request was readable. Any other text
 decides nothing.
 """
 

@@ -69,7 +69,7 @@ class _ChunkLines:
         self._partial: list[str] = []
 
     def feed(self, chunk: str) -> list[str]:
-        """Return the lines that are whole now."""
+        """Return the lines that are complete now."""
         first, *rest = chunk.split("\n")
         self._partial.append(first)
         if not rest:

@@ -63,7 +63,7 @@ class LineWriter:
         self._print(self._indented([terminal_text(line) for line in lines]))
 
     def quote(self, lines: Iterable[str]) -> None:
-        """Write foreign text with a bar before each line, however long a line is."""
+        """Write untrusted text with a bar before each line, however long a line is."""
         width = self._width(len(_BAR))
         self._print(
             [_BAR + part for line in lines for part in _break_line(terminal_text(line), width)]
@@ -111,7 +111,7 @@ class LineWriter:
         try:
             self._out.write(text.encode(encoding, "backslashreplace").decode(encoding))
             self._out.flush()
-        except (OSError, ValueError):  # closed at the other end, or at ours
+        except (OSError, ValueError):  # the stream is closed, here or at the other end
             self.is_closed = True
 
 

@@ -33,7 +33,7 @@ LIST_COMMAND_HINTS: Final = (
 """The arguments that these commands take here."""
 _MAX_LINE_WIDTH: Final = 100
 Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks the user to confirm something."""
+"""Asks the user a question, and returns whether the answer is yes."""
 
 
 @final

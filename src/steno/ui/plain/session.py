@@ -27,6 +27,7 @@ from steno.app.session import (
 )
 from steno.errors import InvalidValue, StenoError
 from steno.render.items import TextForm
+from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
 from steno.ui.help_text import build_help
 from steno.ui.pasted_text import sanitize_pasted
 from steno.ui.plain.approvals import YES, LineApprovals
@@ -52,7 +53,6 @@ _PLAIN_KEYS: Final = (
     ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
 )
 _CONTINUATION_PROMPT: Final = "... "
-_UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 _RECENT_ENTRIES: Final = 5
 """A user who returns within this number of entries does not need a recap."""
 
@@ -181,7 +181,7 @@ class _PlainSession:
         # A user who moves inside a session knows where it stopped.
         is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
-            self._writer.write("Notice", _UNFINISHED_NOTICE)
+            self._writer.write("Notice", UNFINISHED_NOTICE)
 
     # -- input ----------------------------------------------------------------------------
 
@@ -238,7 +238,10 @@ class _PlainSession:
             self._writer.write("Notice", "Ctrl+C again leaves")
 
     async def _read_typed(self, prompt: str) -> str | None:
-        """Return a line typed at the prompt. Raises LineInterrupted or InputNoLongerNeeded on Ctrl+C."""
+        """Return a line typed at the prompt.
+
+        Raises LineInterrupted or InputNoLongerNeeded on Ctrl+C.
+        """
         editor = self._editor
         try:
             if editor is not None:
@@ -343,7 +346,7 @@ class _PlainSession:
     # -- requests -------------------------------------------------------------------------
 
     async def _execute(self, text: str, *, is_typed: bool) -> None:
-        """Run a line; text that was not typed here is a prompt, whatever it starts with."""
+        """Run a line; text that was not typed here is always a prompt."""
         if not self._reader.is_terminal:
             self._writer.write("You", text)
         try:
@@ -365,9 +368,7 @@ class _PlainSession:
         except (StenoError, OSError) as exc:
             self._writer.write("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a bug in steno must not end the session
-            kind = type(exc).__name__
-            message = f"a fault in steno: {kind}: {exc}; what is on record is safe"
-            self._writer.write("Trouble", message)
+            self._writer.write("Trouble", bug_notice(exc))
 
     async def _send(self, text: str) -> None:
         """Send a prompt; a rejected one returns to the line."""

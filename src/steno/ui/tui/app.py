@@ -45,18 +45,18 @@ _ITEM_KEYS: Final = frozenset({"y", "e"})
 """Keys for the selected item, not for the prompt."""
 _ITEM_KEY_HINTS: Final = "Enter folds · y copies · e says it again · Esc back"
 _DOUBLE_PRESS_S: Final = 2.0
-"""Within how many seconds Ctrl+C has to come twice to leave."""
+"""The time within which a second Ctrl+C leaves."""
 
 
 class Controller(Protocol):
     """Handles the keys once a session is open."""
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Run what was typed early, and work until the user leaves."""
+        """Run the early input, and handle events until the user leaves."""
         ...
 
     def submit(self, submitted: Prompt.Submitted) -> None:
-        """Run what was typed."""
+        """Run the submitted text."""
         ...
 
     def open_help(self) -> None:
@@ -68,7 +68,7 @@ class Controller(Protocol):
         ...
 
     def interrupt(self) -> bool:
-        """Interrupt whatever runs; return whether anything did."""
+        """Interrupt the run and the shell command; return whether either was running."""
         ...
 
     def change_mode(self) -> None:
@@ -130,9 +130,9 @@ class TerminalApp(App[int]):
         history: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the opener of the session, the loader of the controller, and settings of the screen."""
+        """Take the opener of the session, the loader of the controller, and settings."""
         super().__init__(driver_class=TerminalDriver)
-        # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
+        # Set before anything is styled: for a later theme, Textual reads all styles twice.
         for own_theme in THEMES:
             self.register_theme(own_theme)
         self.set_reactive(App.theme, theme)
@@ -294,7 +294,7 @@ class TerminalApp(App[int]):
         return len(self.screen_stack) == 1 or action not in _MAIN_SCREEN_ACTIONS
 
     def action_interrupt(self) -> None:
-        """Interrupt whatever runs; if nothing does, clear the prompt."""
+        """Interrupt the run or the shell command; if none runs, clear the prompt."""
         is_stopped = self._controller is not None and self._controller.interrupt()
         if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
             self.prompt.clear()
@@ -321,7 +321,7 @@ class TerminalApp(App[int]):
             self.exit(self.exit_status)
 
     def action_leave_if_blank(self) -> None:
-        """Leave, unless something was typed."""
+        """Leave, unless the prompt holds text."""
         if self.prompt.is_blank:
             self.action_leave()
         else:

@@ -117,7 +117,7 @@ class ApprovalState:
     # -- highlighted choice ---------------------------------------------------------------
 
     def highlight(self, offer: ApprovalOffer | None, message: str = "") -> None:
-        """Highlight the choice that Enter confirms, or none; an impossible one shows its obstacle."""
+        """Highlight the choice that Enter confirms, or none; show why a choice is impossible."""
         if offer is None or not offer.obstacle:
             self.highlighted, self.message = offer, message
         else:
@@ -161,7 +161,7 @@ class CallPreview:
         """The effect of the call, as text for the user."""
 
     def select(self, shown: PendingCall | None) -> bool:
-        """Select a call; return whether its preview must be loaded. A request has its own preview."""
+        """Select a call; return whether its preview must be loaded: a request has its own."""
         if shown is None or shown.request is not None or shown.call == self._call:
             return False
         self._call, self.preview = shown.call, ""

@@ -45,6 +45,7 @@ from steno.errors import InvalidValue, StenoError
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
+from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
@@ -65,7 +66,6 @@ _SLOW_S: Final = 0.3
 """A slower operation is shown as an activity."""
 _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
 """Commands that take long, and that an interruption ends."""
-_UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 
 
 @final
@@ -93,7 +93,7 @@ class SessionController:
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Show the session, run what was typed early, and work until the user leaves."""
+        """Show the session, run the early input, and handle events until the user leaves."""
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._session.subscribe(self._on_event)
         self._reload()
@@ -159,7 +159,7 @@ class SessionController:
         # A user who moves inside a session knows where it stopped.
         is_opened = self._session.status.session != self._shown_session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
-            self._transcript_state.add_text(ItemKind.NOTICE, _UNFINISHED_NOTICE)
+            self._transcript_state.add_text(ItemKind.NOTICE, UNFINISHED_NOTICE)
         self._show_pending()
         self._show_status()
 
@@ -176,7 +176,7 @@ class SessionController:
             self._status_line.show_activity("asks you")
 
     def _idle_s(self) -> float:
-        """Return for how long the prompt, blank and with the focus, was left alone."""
+        """Return the time since the last key, if the prompt is blank and has the focus; else 0."""
         prompt = self._prompt
         is_idle = prompt.is_blank and prompt.has_focus_within
         return time.monotonic() - prompt.last_key_at if is_idle else 0.0
@@ -184,7 +184,7 @@ class SessionController:
     # -- input ----------------------------------------------------------------------------
 
     def submit(self, submitted: Prompt.Submitted) -> None:
-        """Run what was typed; pasted text is never a command."""
+        """Run the submitted text; pasted text is never a command."""
         if not submitted.text.strip() and not submitted.images:
             return
         if submitted.text.strip() in QUIT_WORDS and not submitted.images:
@@ -301,7 +301,7 @@ class SessionController:
         self._prompt.show_suggestions(typed, await self._session.complete(typed))
 
     def interrupt(self) -> bool:
-        """Interrupt whatever runs; return whether anything did."""
+        """Interrupt the run and the shell command; return whether either was running."""
         is_interruptible = self._session.is_running or self._interruptible_count > 0
         self._session.interrupt()
         return is_interruptible
@@ -356,8 +356,7 @@ class SessionController:
             await coroutine
         except Exception as exc:
             _logger.exception("a fault in steno")
-            message = f"a fault in steno: {type(exc).__name__}: {exc}; what is on record is safe"
-            self._transcript_state.add_text(ItemKind.ERROR, message)
+            self._transcript_state.add_text(ItemKind.ERROR, bug_notice(exc))
 
     @contextmanager
     def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:

@@ -64,7 +64,7 @@ class PendingInput:
         self._unsent: _RejectedPrompt | None = None
         """The last prompt that could not be sent, until another one is sent."""
         self._unsent_items: list[TranscriptItem] = []
-        """Items of that prompt and of those that returned with it, unless they are shown elsewhere."""
+        """Its item, and those of prompts that returned with it, unless they are shown elsewhere."""
         self._just_returned: list[PromptInput] = []
         """Unsent prompts that were removed, to be shown elsewhere."""
 
@@ -112,7 +112,7 @@ class PendingInput:
         return first.prompt
 
     def clear_unsent(self) -> None:
-        """Record that a retry is about something else now: the unsent prompt stays unsent."""
+        """Record that a retry no longer sends the unsent prompt: it stays unsent."""
         for item in self._unsent_items:
             item.head = _NOT_SENT_HEAD
             self._sink.update_item(item)
@@ -173,7 +173,7 @@ class PendingInput:
         self.show_returned(prompt)
 
     def take_back(self, item: TranscriptItem) -> PromptInput | None:
-        """Remove an unsent prompt and return it; None if the item is something else."""
+        """Remove an unsent prompt and return it; None if the item is no unsent prompt."""
         prompt = self._returned.pop(item, None)
         if prompt is not None:
             if item in self._unsent_items:

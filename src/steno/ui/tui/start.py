@@ -19,7 +19,8 @@ def run_terminal(
 ) -> int:
     """Run the full screen until the user leaves; return the exit status.
 
-    `first_prompt` is sent as soon as the session is open. Raises the error that kept it from opening.
+    `first_prompt` is sent as soon as the session is open. Raises the error that kept it from
+    opening.
     """
     app = create_app(open_session, theme=theme, history=history)
     if first_prompt:

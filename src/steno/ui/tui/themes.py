@@ -104,7 +104,7 @@ def _brightness_difference(color: RichColor | None, background: Color) -> float:
 
 
 def all_theme_names() -> Sequence[str]:
-    """Return the names of all themes: ours, then those that come with Textual."""
+    """Return the names of all themes: those of steno, then those of Textual."""
     return [*(theme.name for theme in THEMES), *sorted(BUILTIN_THEMES)]
 
 

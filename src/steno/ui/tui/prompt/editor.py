@@ -26,6 +26,7 @@ from steno.ui.completion_state import TypedWord, word_at
 PromptImage: TypeAlias = str | bytes
 """The name of a file, or pasted bytes."""
 _MAX_IMAGE_NAME: Final = 40
+# Searched for in a returned prompt, because the user may have edited the text around placeholders.
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 
@@ -33,8 +34,8 @@ class ExpandedPrompt(NamedTuple):
     """A prompt with its placeholders expanded."""
 
     text: str
-    """With pasted texts in place of their placeholders. The placeholders of images stay, so that the
-    text can refer to them."""
+    """With pasted texts in place of their placeholders. The placeholders of images stay, so that
+    the text can refer to them."""
     images: tuple[PromptImage, ...]
     """In the order of their placeholders."""
     text_without_images: str

@@ -202,11 +202,7 @@ class _PromptMode(NamedTuple):
 
 
 _TEXT_MODE: Final = _PromptMode("-text", ">")
-
-
 _SEARCH_MODE: Final = _PromptMode("-search", "?")
-
-
 _MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
 """The modes by the first character."""
 
@@ -268,7 +264,7 @@ class Prompt(Widget):
         self._editor = Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
-        """Put the list above, and the sign before the lines."""
+        """Yield the list, which is drawn above, the sign and the editor."""
         yield self._popup
         yield self._sign
         yield self._editor
@@ -310,9 +306,8 @@ class Prompt(Widget):
         self._clear_state()
         clean_text = sanitize_pasted(text).text
         if clean_text.startswith("!") and _is_long_paste(clean_text):
-            clean_text = self._placeholders.add_text(
-                clean_text
-            )  # perhaps it was pasted: it must not be run
+            # It may have been pasted, so it must not be run.
+            clean_text = self._placeholders.add_text(clean_text)
         self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:
@@ -336,7 +331,10 @@ class Prompt(Widget):
     @on(DescendantFocus)
     @on(DescendantBlur)
     def _show_focus_hint(self) -> None:
-        """Hide the hint while another widget has the focus; without a focus, the terminal has none."""
+        """Hide the hint while another widget has the focus.
+
+        If no widget has it, the terminal window is not focused, and the hint stays.
+        """
         focused = self.screen.focused
         self.set_class(focused not in (None, self._editor), "-unfocused")
         self.watch_hint()
@@ -390,9 +388,8 @@ class Prompt(Widget):
             if rows > 0:
                 return False
             self._history_cursor = HistoryCursor(self._history.entries())
-        found = (self._history_cursor.older if rows < 0 else self._history_cursor.newer)(
-            self._editor.text
-        )
+        move = self._history_cursor.older if rows < 0 else self._history_cursor.newer
+        found = move(self._editor.text)
         if found is None:
             return False
         # From a text of several lines, the same key continues to the prompt before it.
@@ -488,11 +485,8 @@ class Prompt(Widget):
         message.stop()
         word = self._editor.typed_word()
         current = self._completion.word
-        if (
-            self._search_draft is None
-            and current is not None
-            and (word is None or word.start != current.start)
-        ):
+        has_left = current is not None and (word is None or word.start != current.start)
+        if self._search_draft is None and has_left:
             self._completion.set_word(None)
             self._popup.hide()
 

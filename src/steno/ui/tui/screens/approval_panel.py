@@ -1,7 +1,7 @@
 """The approval panel between the transcript and the prompt.
 
-`approval_state` keeps the choice, `key_guard` decides which keys count, and `ui.call_text` describes
-a call. This module draws them and handles the keys.
+`approval_state` keeps the choice, `key_guard` decides which keys count, and `ui.call_text`
+describes a call. This module draws them and handles the keys.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._hint = Static(markup=False, classes="hint")
 
     def compose(self) -> ComposeResult:
-        """Put the parts below each other."""
+        """Yield the parts from top to bottom."""
         yield from (
             self._calls,
             self._call_pane,

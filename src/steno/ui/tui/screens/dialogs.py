@@ -100,7 +100,7 @@ class InputScreen(ModalScreen[T | None]):
 
 
 def fit_name(text: str, width: int) -> str:
-    """Return a name from elsewhere on one line, harmless, and cut to a width."""
+    """Return an untrusted name on one line, sanitized, and cut to a width."""
     return truncate_to_width(terminal_line(text[:_MAX_NAME_LENGTH]), width)
 
 

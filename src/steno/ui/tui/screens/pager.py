@@ -36,7 +36,7 @@ _MAX_MARKDOWN: Final = 200_000
 
 
 def _render_text(content: CommandReply, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return all lines of a text for a width, harmless."""
+    """Return all lines of a text for a width, sanitized."""
     if content.form is TextForm.DIFF:
         return diff_lines(content.text, width, styles)
     if content.form is TextForm.MARKDOWN and len(content.text) <= _MAX_MARKDOWN:

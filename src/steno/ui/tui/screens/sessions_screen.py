@@ -185,7 +185,7 @@ class SessionsScreen(ModalScreen[None]):
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
     async def _fetch(self, search: str, selected_id: str | None = None) -> None:
-        """Read the sessions. A later search cancels this one, so that no outdated result is shown."""
+        """Read the sessions. A later search cancels this one: no outdated result is shown."""
         try:
             found = await self._session.session_list.summaries(search)
         except StenoError as exc:

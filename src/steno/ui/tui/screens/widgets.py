@@ -1,4 +1,4 @@
-"""Widgets that the screens share: title, message bar, key hints, window, input and approval banner."""
+"""Widgets of all screens: title, message bar, key hints, window, input and approval banner."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Rich draws it. No text is hidden: parts that Rich would omit (HTML, link definitions, the source of
 an image) are shown as written. Pygments colours code.
 
-`StreamedMarkdown` draws a growing text. Everything before its last block (paragraph, list, code) cannot
-change any more; it is drawn once and kept.
+`StreamedMarkdown` draws a growing text. Everything before its last block (paragraph, list, code)
+cannot change any more; it is drawn once and kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
 _MAX_NESTING: Final = 16
 """Deeper text would be invisible on a line."""
 _MAX_PARAGRAPH: Final = 8_000
-"""Some texts take the square of their length to read."""
+"""The limit of a paragraph: parsing some texts takes the square of their length."""
 
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
@@ -76,8 +76,6 @@ def _create_parser() -> MarkdownIt:
 
 
 _FULL_PARSER: Final = _create_parser()
-
-
 _BLOCK_PARSER: Final = _create_parser().disable("inline")
 """Finds the start of each block, and does not parse its content."""
 
@@ -95,7 +93,7 @@ def split_blocks(markup: str) -> list[str]:
 
 
 def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return one block of sanitized Markdown as lines; as written, if it is too long or too deep."""
+    """Return a block of sanitized Markdown as lines; as written, if it is too long or too deep."""
     if any(
         token.level > _MAX_NESTING
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)

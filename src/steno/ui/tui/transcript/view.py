@@ -66,7 +66,7 @@ class ImageCache:
         *,
         has_color: Callable[[], bool],
     ) -> None:
-        """Take a function that starts a coroutine, and one that is called when an item has changed."""
+        """Take a function that starts a coroutine, and one to call when an item has changed."""
         self.find_image: FindImage = find_no_image
         """The source of image bytes."""
         self._start = start
@@ -391,7 +391,7 @@ class Transcript(ScrollView, can_focus=True):
         self._bring_into_view(index)
 
     def deselect(self) -> bool:
-        """Select nothing; return whether something was."""
+        """Select no item; return whether one was selected."""
         was_selected = self._selected is not None
         self._selected = None
         self.refresh()
