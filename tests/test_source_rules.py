@@ -72,7 +72,7 @@ LOADED_LATE = {
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
     "ui/tui/start.py": {"steno.ui.tui.controller"},
-    "ui/tui/transcript/deferred.py": {
+    "ui/tui/transcript/lazy_drawing.py": {
         *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),
     },
 }

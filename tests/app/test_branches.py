@@ -186,14 +186,14 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
             user.session.branches.fork("aside", at=first.id)
             user.session.branches.label(first.id, "one")
             rows = await user.session.branches.rows()
-            by_gist = {row.gist: row for row in rows}
+            by_gist = {row.summary: row for row in rows}
             parting = by_gist["One."]
             assert (parting.labels, parting.is_active, parting.is_notable) == (
                 ("one",),
                 True,
                 True,
             )
-            assert (by_gist["Two?"].rails, by_gist["Two?"].is_active) == ("| ", False)
+            assert (by_gist["Two?"].graph_prefix, by_gist["Two?"].is_active) == ("| ", False)
             assert by_gist["Two."].branches == (MAIN_BRANCH,)
             assert rows[-1].branches == ("aside",)
             assert (rows[0].kind, rows[0].number) == ("system", 1)
@@ -213,7 +213,7 @@ def test_a_decision_in_the_tree_names_what_it_is_about(project: Path) -> None:
         ) as user:
             await user.send("run echo hello")
             rows = await user.session.branches.rows()
-            [decided] = [row.gist for row in rows if row.kind == "approval"]
+            [decided] = [row.summary for row in rows if row.kind == "approval"]
             assert decided.startswith("bash echo hello: approved")
 
     run(main())

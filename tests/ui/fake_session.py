@@ -61,16 +61,16 @@ class FakeBranches:
         rows: list[BranchTreeRow] = []
         for name in reversed(self.names()):
             new = [entry for entry in conversation.entries(name) if entry.id not in seen]
-            rails = "" if name == conversation.branch else "| "
+            graph_prefix = "" if name == conversation.branch else "| "
             for entry in new:
                 seen.add(entry.id)
                 rows.append(
                     BranchTreeRow(
-                        rails="" if entry.id in active else rails,
+                        graph_prefix="" if entry.id in active else graph_prefix,
                         entry=entry,
                         number=len(rows) + 1,
                         kind=entry_type(entry),
-                        gist=" ".join(searchable_text(entry).split()),
+                        summary=" ".join(searchable_text(entry).split()),
                         labels=tuple(labels.get(entry.id, ())),
                         branches=tuple(heads.get(entry.id, ())),
                         is_active=entry.id in active,

@@ -15,8 +15,8 @@ def twig(
     number: int,
     *,
     parent: int | None = None,
-    rails: str = "",
-    gist: str = "",
+    graph_prefix: str = "",
+    summary: str = "",
     branches: tuple[str, ...] = (),
     is_remarkable: bool = False,
 ) -> BranchTreeRow:
@@ -26,11 +26,11 @@ def twig(
         payload=ChatMessage.user("words"),
     )
     return BranchTreeRow(
-        rails=rails,
+        graph_prefix=graph_prefix,
         entry=entry,
         number=number,
         kind="user",
-        gist=gist,
+        summary=summary,
         labels=(),
         branches=branches,
         is_active=True,
@@ -40,7 +40,7 @@ def twig(
 
 def chain(length: int, *remarkable: int) -> list[BranchTreeRow]:
     return [
-        twig(n, parent=n - 1 if n else None, gist=f"gist {n}", is_remarkable=n in remarkable)
+        twig(n, parent=n - 1 if n else None, summary=f"gist {n}", is_remarkable=n in remarkable)
         for n in range(length)
     ]
 
@@ -50,8 +50,8 @@ def forked() -> list[BranchTreeRow]:
     return [
         twig(0, is_remarkable=True),
         twig(1, parent=0),
-        twig(2, parent=1, rails="| ", is_remarkable=True),
-        twig(3, parent=2, rails="| ", branches=("side",), is_remarkable=True),
+        twig(2, parent=1, graph_prefix="| ", is_remarkable=True),
+        twig(3, parent=2, graph_prefix="| ", branches=("side",), is_remarkable=True),
         twig(4, parent=1, is_remarkable=True),
         twig(5, parent=4, branches=("main",), is_remarkable=True),
     ]
@@ -67,7 +67,7 @@ def test_a_short_run_is_not_worth_folding() -> None:
 
 
 def test_a_run_ends_where_another_branch_begins() -> None:
-    rows = [*chain(5, 0), *[twig(n, parent=n - 1, rails="| ") for n in range(5, 10)]]
+    rows = [*chain(5, 0), *[twig(n, parent=n - 1, graph_prefix="| ") for n in range(5, 10)]]
     lines = TreeLines(rows)
     assert [lines[n] for n in range(len(lines))] == [TreeLine(0), TreeLine(1, 4), TreeLine(5, 5)]
 
@@ -97,25 +97,25 @@ def test_the_branches_through_an_entry_are_those_that_come_of_it() -> None:
 
 def test_a_search_goes_on_and_back_from_the_other_end() -> None:
     lines = TreeLines(chain(12, 0))
-    assert lines.find("GIST 1", beside=1) == 10
-    assert lines.find("gist 1", beside=11) == 1
-    assert lines.find("gist 1", beside=1, step=-1) == 11
-    assert lines.find("gist 3", beside=3) == 3
-    assert lines.find("nowhere", beside=0) is None
+    assert lines.find("GIST 1", start=1) == 10
+    assert lines.find("gist 1", start=11) == 1
+    assert lines.find("gist 1", start=1, step=-1) == 11
+    assert lines.find("gist 3", start=3) == 3
+    assert lines.find("nowhere", start=0) is None
 
 
 def test_an_empty_tree_has_no_lines() -> None:
     lines = TreeLines(())
     assert len(lines) == 0
-    assert lines.find("x", beside=0) is None
+    assert lines.find("x", start=0) is None
 
 
 @given(st.lists(st.booleans(), max_size=40), st.sets(st.integers(0, 39)), st.booleans())
 def test_every_twig_is_on_one_line_in_its_order(
-    remarkable: list[bool], opened: set[int], is_whole: bool
+    remarkable: list[bool], opened: set[int], shows_all: bool
 ) -> None:
     rows = chain(len(remarkable), *[n for n, is_so in enumerate(remarkable) if is_so])
-    lines = TreeLines(rows, {f"e{n}" for n in opened}, is_whole=is_whole)
+    lines = TreeLines(rows, {f"e{n}" for n in opened}, shows_all=shows_all)
     shown = [lines[n] for n in range(len(lines))]
     assert [n for line in shown for n in range(line.first, line.first + line.length)] == [
         *range(len(rows))
@@ -123,5 +123,5 @@ def test_every_twig_is_on_one_line_in_its_order(
     for index in range(len(rows)):
         line = shown[lines.line_of(index)]
         assert line.first <= index < line.first + line.length
-    if is_whole:
+    if shows_all:
         assert not any(line.is_run for line in shown)

@@ -122,18 +122,20 @@ class LocalBranchTree:
 def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
     layout = TreeLayout(SessionLog(store.header(session), store.records(session)))
     return [
-        _build_row(layout, row.rails, row.entry) for row in layout.rows() if row.entry is not None
+        _build_row(layout, row.graph_prefix, row.entry)
+        for row in layout.rows()
+        if row.entry is not None
     ]
 
 
-def _build_row(layout: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
+def _build_row(layout: TreeLayout, graph_prefix: str, entry: Entry) -> BranchTreeRow:
     log = layout.log
     return BranchTreeRow(
-        rails=rails,
+        graph_prefix=graph_prefix,
         entry=entry,
         number=log.numbers[entry.id],
         kind=entry_type(entry),
-        gist=summarize_entry(entry, log),
+        summary=summarize_entry(entry, log),
         labels=tuple(layout.labels.get(entry.id, ())),
         branches=tuple(layout.heads.get(entry.id, ())),
         is_active=entry.id in layout.active_path,

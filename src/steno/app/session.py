@@ -92,14 +92,14 @@ class BranchTreeRow(NamedTuple):
     The continuation of an entry is below it; other branches come first, one step to the right.
     """
 
-    rails: str
+    graph_prefix: str
     """The indentation, drawn: `| | `."""
     entry: Entry
     number: int
     """The number of the entry for users: #12."""
     kind: str
     """`user`, `assistant`, `mode_change`, ..."""
-    gist: str
+    summary: str
     """Its content on one line, printable."""
     labels: tuple[str, ...]
     branches: tuple[str, ...]

@@ -27,7 +27,10 @@ async def _run_session(options: argparse.Namespace, history: Path | None) -> int
             # No progress is shown: a screen reader would read a changing line again and again.
             async with open_session_from_options(options, lambda _: None) as session:
                 return await run_plain(
-                    session, history=history, is_verbose=options.verbose, first=options.words or ""
+                    session,
+                    history=history,
+                    is_verbose=options.verbose,
+                    first_prompt=options.words or "",
                 )
         except asyncio.CancelledError:
             if signals.status is None:

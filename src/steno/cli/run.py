@@ -283,7 +283,9 @@ def _run_full_screen(
     def opener(report: Callable[[str], None]) -> Any:
         return _open_session(options, report, sessions)
 
-    status = screen.run_terminal(opener, theme=theme, history=history, first=options.words or "")
+    status = screen.run_terminal(
+        opener, theme=theme, history=history, first_prompt=options.words or ""
+    )
     for session in sessions:
         print(f"session {session}: steno -c goes on with it", file=sys.stderr)
     return status

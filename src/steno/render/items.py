@@ -34,11 +34,11 @@ class ItemKind(StrEnum):
     """A shell command of the user."""
     NOTICE = "notice"
     """A notice for the user: one line or a few."""
-    ERROR = "trouble"
+    ERROR = "error"
     """An error, and what to do about it."""
     REPLY = "reply"
     """The reply of a slash command."""
-    MARK = "mark"
+    MARKER = "marker"
     """A recorded change: another mode, model or branch, a summary, a label."""
 
 

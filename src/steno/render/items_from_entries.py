@@ -54,6 +54,7 @@ RETRY_HINT: Final = "/retry tries again"
 INTERRUPTED_NOTICE: Final = (
     f"interrupted; what was said and done is kept, and {RETRY_HINT} or goes on"
 )
+UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 _CONTINUE_HINT: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MAX_UNFOLDED_LINES: Final = 20
 """How many lines of a diff are visible at first."""
@@ -206,7 +207,7 @@ def _item_from_block(
                 ItemKind.ANSWER, body=f"[{describe_reference(part)}]", entry=entry, images=images
             )
         case Opaque():
-            return TranscriptItem(ItemKind.MARK, head=describe_opaque(part), entry=entry)
+            return TranscriptItem(ItemKind.MARKER, head=describe_opaque(part), entry=entry)
         case _:
             assert_never(part)
 
@@ -258,7 +259,7 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
             text = payload.text or ""
             head = f"system prompt · {format_count(len(text.split()), 'word', 'words')}"
             return TranscriptItem(
-                ItemKind.MARK, head=head, body=text, is_folded=True, entry=entry.id
+                ItemKind.MARKER, head=head, body=text, is_folded=True, entry=entry.id
             )
         case ModeChange():
             return _marker_item(entry, f"{payload.new} mode")
@@ -295,7 +296,12 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
 
 
 def _marker_item(entry: Entry, text: str) -> TranscriptItem:
-    return TranscriptItem(ItemKind.MARK, head=terminal_line(text), entry=entry.id)
+    return TranscriptItem(ItemKind.MARKER, head=terminal_line(text), entry=entry.id)
+
+
+def bug_notice(error: Exception) -> str:
+    """Return the notice about an exception that steno did not raise on purpose."""
+    return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
 
 
 def ending_reason(result: RunResult) -> str:

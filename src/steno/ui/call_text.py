@@ -25,7 +25,7 @@ from steno.render.terminal_text import terminal_line, terminal_text
 class LineTone(StrEnum):
     """The kind of a line."""
 
-    HEADING = "ours"
+    HEADING = "heading"
     """A heading; everything else is quoted."""
     PLAIN = "plain"
     NOTE = "note"
@@ -42,6 +42,16 @@ class CallLine(NamedTuple):
 
     text: str
     tone: LineTone = LineTone.PLAIN
+    added: int = 0
+    """Of the file of a diff: the number of added lines."""
+    removed: int = 0
+
+    @property
+    def counts(self) -> list[CallLine]:
+        """The counts of added and removed lines, each as a text to follow this one."""
+        added = [CallLine(f"  +{self.added}", LineTone.ADDED)] if self.added else []
+        removed = [CallLine(f"  -{self.removed}", LineTone.REMOVED)] if self.removed else []
+        return added + removed
 
 
 _MAX_INLINE: Final = 60
@@ -58,7 +68,9 @@ def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
     request = pending.request
     subjects = () if request is None else request.subjects
     shown = terminal_line(preview)
-    unseen = [one for one in map(terminal_line, subjects) if _find_separate(shown, one) < 0]
+    unseen = [
+        subject for subject in map(terminal_line, subjects) if _find_separate(shown, subject) < 0
+    ]
     if unseen:
         lines += [CallLine("about", LineTone.HEADING), *map(CallLine, unseen)]
     return lines + rest
@@ -82,19 +94,16 @@ def _split_preview(
     call: ToolCall, arguments: Mapping[str, Any] | None, preview: str
 ) -> tuple[list[CallLine], list[CallLine]]:
     """Return the effect of a call, and the arguments that it does not show."""
+    all_arguments = _with_heading("arguments", describe_arguments(call))
     if not preview or arguments is None:
-        return quote_text(preview) if preview else [], _with_heading(
-            "arguments", describe_arguments(call)
-        )
+        return quote_text(preview) if preview else [], all_arguments
     before, found, after = preview.partition(msgspec.json.format(call.arguments, indent=2))
     if found:  # a preview in JSON; a list of arguments is easier to read
         notes = [text for text in (before.strip(), after.strip()) if text not in ("", call.name)]
-        return quote_text("\n".join(notes)) if notes else [], _with_heading(
-            "arguments", describe_arguments(call)
-        )
-    given = _leading_argument(arguments, preview)
-    lines = _argument_with_note(given, preview) if given else quote_text(preview)
-    unseen = _arguments_not_shown(arguments, [preview] if given else _preview_texts(preview))
+        return quote_text("\n".join(notes)) if notes else [], all_arguments
+    argument = _leading_argument(arguments, preview)
+    lines = _argument_with_note(argument, preview) if argument else quote_text(preview)
+    unseen = _arguments_not_shown(arguments, [preview] if argument else _preview_texts(preview))
     return lines, _with_heading("arguments", _describe_mapping(unseen))
 
 
@@ -104,22 +113,22 @@ def _with_heading(heading: str, lines: list[CallLine]) -> list[CallLine]:
 
 def _leading_argument(arguments: Mapping[str, Any], preview: str) -> str:
     """Return the argument that begins the preview, if only a short note follows."""
-    texts = [one for one in arguments.values() if isinstance(one, str) and one.strip()]
-    given = max([one for one in texts if preview.startswith(f"{one}\n")], key=len, default="")
-    return given if len(preview) - len(given) <= _MAX_NOTE else ""
+    texts = [text for text in arguments.values() if isinstance(text, str) and text.strip()]
+    argument = max([text for text in texts if preview.startswith(f"{text}\n")], key=len, default="")
+    return argument if len(preview) - len(argument) <= _MAX_NOTE else ""
 
 
-def _argument_with_note(given: str, preview: str) -> list[CallLine]:
-    note = terminal_text(preview[len(given) :]).split("\n")
-    lines = terminal_text(given).rstrip("\n").split("\n")
+def _argument_with_note(argument: str, preview: str) -> list[CallLine]:
+    note = terminal_text(preview[len(argument) :]).split("\n")
+    lines = terminal_text(argument).rstrip("\n").split("\n")
     return [*map(CallLine, lines), *[CallLine(line, LineTone.NOTE) for line in note if line]]
 
 
 def quote_text(text: str) -> list[CallLine]:
-    """Return foreign text as lines; lines of a diff have their tone."""
+    """Return untrusted text as lines; lines of a diff have their tone."""
     lines = terminal_text(text).rstrip("\n").split("\n")
     return (
-        _add_line_counts(list(_diff_lines(lines)))
+        _add_line_counts(list(_call_diff_lines(lines)))
         if _is_diff(lines)
         else [CallLine(line) for line in lines]
     )
@@ -139,13 +148,17 @@ def _is_diff(lines: Sequence[str]) -> bool:
     return lines[0].startswith((_OLD_FILE, "diff ", "@@ ")) and any(map(_HUNK_HEADER.match, lines))
 
 
-def _diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
-    """Yield the lines of a diff. The hunk header states its length, whatever the lines contain."""
+def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
+    """Yield the lines of a diff.
+
+    The hunk header states its length; the content of a line does not matter.
+    """
     old = new = 0  # remaining lines of the hunk
     is_new_file = False
     numbered = enumerate(lines)
     for number, line in numbered:
         sign = line[:1]
+        next_line = lines[number + 1] if number + 1 < len(lines) else ""
         if old > 0 or new > 0:
             old -= sign not in ("+", "\\")
             new -= sign not in ("-", "\\")
@@ -154,12 +167,11 @@ def _diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
             old, new = [1 if count is None else int(count) for count in found.groups()]
             if old or not is_new_file:
                 yield CallLine(line, LineTone.HUNK)
-        elif line.startswith(_OLD_FILE) and "".join(lines[number + 1 : number + 2]).startswith(
-            _NEW_FILE
-        ):
-            before, (_, after) = line.removeprefix(_OLD_FILE), next(numbered)
+        elif line.startswith(_OLD_FILE) and next_line.startswith(_NEW_FILE):
+            next(numbered)
+            before, after = line.removeprefix(_OLD_FILE), next_line.removeprefix(_NEW_FILE)
             is_new_file = before == _DEV_NULL
-            yield CallLine(_file_heading(before, after.removeprefix(_NEW_FILE)), LineTone.FILE)
+            yield CallLine(_file_heading(before, after), LineTone.FILE)
         else:
             yield CallLine(line, LineTone.NOTE if sign == "\\" else LineTone.PLAIN)
 
@@ -173,14 +185,13 @@ def _file_heading(before: str, after: str) -> str:
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
-    """Append the counts of added and removed lines to the name of each file."""
+    """Set the counts of added and removed lines of each file."""
     counts: dict[LineTone, int] = {}
     for number, line in reversed(list(enumerate(lines))):
         counts[line.tone] = counts.get(line.tone, 0) + 1
         if line.tone is LineTone.FILE:
             added, removed = counts.get(LineTone.ADDED, 0), counts.get(LineTone.REMOVED, 0)
-            changed = [f"+{added}" if added else "", f"-{removed}" if removed else ""]
-            lines[number] = CallLine("  ".join([line.text, *filter(None, changed)]), LineTone.FILE)
+            lines[number] = line._replace(added=added, removed=removed)
             counts.clear()
     return lines
 
@@ -247,26 +258,26 @@ def _json(value: Any) -> str:
 # -- arguments that the preview shows ---------------------------------------------------------
 
 _PLACE_TAKEN: Final = "\0"
-_WORD_JOINTS: Final = frozenset("_/.-~\\@*$")
-_MAX_TRIES: Final = 100
+_WORD_CHARACTERS: Final = frozenset("_/.-~\\@*$")
+_MAX_MATCHES: Final = 100
 
 
-def _arguments_not_shown(arguments: Mapping[str, Any], views: list[str]) -> dict[str, Any]:
+def _arguments_not_shown(arguments: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:
     """Return the arguments that none of these texts shows.
 
     Each argument takes a place of its own, the longest first: text inside another argument does not
     show this one.
     """
-    seen: set[str] = set()
-    texts = {name: text for name, value in arguments.items() if (text := _preview_form(value))}
-    for name in sorted(texts, key=lambda one: len(texts[one]), reverse=True):
-        for number, view in enumerate(views):
-            at = _find_separate(view, texts[name])
+    shown_names: set[str] = set()
+    forms = {name: text for name, value in arguments.items() if (text := _preview_form(value))}
+    for name in sorted(forms, key=lambda name: len(forms[name]), reverse=True):
+        for number, text in enumerate(texts):
+            at = _find_separate(text, forms[name])
             if at >= 0:
-                views[number] = view[:at] + _PLACE_TAKEN + view[at + len(texts[name]) :]
-                seen.add(name)
+                texts[number] = text[:at] + _PLACE_TAKEN + text[at + len(forms[name]) :]
+                shown_names.add(name)
                 break
-    return {name: value for name, value in arguments.items() if name not in seen}
+    return {name: value for name, value in arguments.items() if name not in shown_names}
 
 
 def _preview_form(value: Any) -> str:
@@ -291,9 +302,9 @@ def _preview_texts(preview: str) -> list[str]:
 def _find_separate(text: str, part: str) -> int:
     """Return the position of a part that is not inside a longer word; else -1."""
     at = -1
-    for _ in range(_MAX_TRIES):
+    for _ in range(_MAX_MATCHES):
         at = text.find(part, at + 1)
         around = text[max(at - 1, 0) : at] + text[at + len(part) : at + len(part) + 1]
-        if at < 0 or not any(sign.isalnum() or sign in _WORD_JOINTS for sign in around):
+        if at < 0 or not any(sign.isalnum() or sign in _WORD_CHARACTERS for sign in around):
             return at
     return -1

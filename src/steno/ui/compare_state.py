@@ -22,7 +22,7 @@ from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text
 
 _MAX_PARTS: Final = 250
-"""How many lines, or words of a passage, are compared at once: the cost is quadratic."""
+"""The number of lines or words that are compared at once: the cost is quadratic."""
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 Span: TypeAlias = tuple[int, int]
 """Start and end."""
@@ -72,7 +72,11 @@ def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchCom
 def _shared_prefix(left: Sequence[Entry], right: Sequence[Entry]) -> int:
     pairs = zip(left, right, strict=False)
     return next(
-        (number for number, (one, other) in enumerate(pairs) if one.id != other.id),
+        (
+            number
+            for number, (left_entry, right_entry) in enumerate(pairs)
+            if left_entry.id != right_entry.id
+        ),
         min(len(left), len(right)),
     )
 
@@ -144,7 +148,7 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
 
 
 class TextDifferences(NamedTuple):
-    """The spans in which two texts differ. The text between the spans is equal and in this order."""
+    """The spans in which two texts differ; the texts between them are equal, in this order."""
 
     left: tuple[Span, ...]
     right: tuple[Span, ...]
@@ -163,8 +167,8 @@ def _line_differences(left: str, right: str) -> Iterator[tuple[Span, Span]]:
     lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
     for here, there in _unequal_spans(*lines):
         words = _WORD.findall(left[slice(*here)]), _WORD.findall(right[slice(*there)])
-        for one, other in _unequal_spans(*words):
-            yield _shift_span(one, here[0]), _shift_span(other, there[0])
+        for left_span, right_span in _unequal_spans(*words):
+            yield _shift_span(left_span, here[0]), _shift_span(right_span, there[0])
 
 
 def _shift_span(span: Span, by: int) -> Span:
@@ -195,7 +199,9 @@ def _unequal_parts(left: Sequence[str], right: Sequence[str]) -> list[tuple[Span
 def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the number of parts that both start with."""
     pairs = zip(left, right, strict=False)
-    unequal = (number for number, (one, other) in enumerate(pairs) if one != other)
+    unequal = (
+        number for number, (left_part, right_part) in enumerate(pairs) if left_part != right_part
+    )
     return next(unequal, min(len(left), len(right)))
 
 
@@ -259,11 +265,9 @@ class CompareState:
         if not shared:
             return "these branches share nothing"
         last = self._tree_rows[self._left_entries[shared - 1].id].number
-        how = "hides" if self.shows_shared else "shows"
-        them = "it" if shared == 1 else "them"
-        return (
-            f"shares {format_count(shared, 'entry', 'entries')} up to #{last} · Enter {how} {them}"
-        )
+        action = "hides" if self.shows_shared else "shows"
+        pronoun = "it" if shared == 1 else "them"
+        return f"shares {format_count(shared, 'entry', 'entries')} up to #{last} · Enter {action} {pronoun}"
 
     @property
     def summary(self) -> str:

@@ -9,24 +9,32 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, final
 
-from steno.app.commands.table import COMMAND_NAMES, COMMANDS, match_commands, parse_slash_command
+from steno.app.commands.table import (
+    COMMAND_NAMES,
+    SLASH_COMMANDS,
+    match_commands,
+    parse_slash_command,
+)
 from steno.render.terminal_text import terminal_line
 from steno.ui.pasted_text import sanitize_pasted
 
-# After white space, or a sign that opens or separates something, so that no mail address matches; a
-# quote keeps blanks together, and so does a backslash.
+# After white space, or a sign that opens or separates text, so that no mail address matches; a quote
+# keeps blanks together, and so does a backslash.
 _MENTION: Final = re.compile(
     r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
     re.VERBOSE,
 )
 _REST: Final = re.compile(r"""[^\s`"'<>|]*""")
 _MAX_WORD_LENGTH: Final = 500
-"""How far from the cursor the sign may be."""
+"""The maximal distance of the sign from the cursor."""
 _QUOTES: Final = ('"', "'")
 
 
 class SuggestionLike(Protocol):
-    """A suggestion of the owner."""
+    """A suggestion of the owner: `steno.app.session.Suggestion`.
+
+    A protocol, because `app.session` is imported after the first paint.
+    """
 
     @property
     def text(self) -> str:
@@ -64,7 +72,7 @@ class TypedWord(NamedTuple):
     """The end of the word, at the cursor or after it."""
 
 
-def word_at(line: str, column: int, *, is_all: bool) -> TypedWord | None:
+def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
     """Return the word to complete at a position; commands only if the line is the whole text."""
     before = line[:column]
     rest = _REST.match(line, column)
@@ -73,7 +81,7 @@ def word_at(line: str, column: int, *, is_all: bool) -> TypedWord | None:
         typed = found[0]
         is_closed = typed[1:2] in _QUOTES and line[end : end + 1] == typed[1]
         return TypedWord(typed, found.start(), end + is_closed)
-    if not is_all or not before.startswith("/"):
+    if not is_whole_text or not before.startswith("/"):
         return None
     if " " not in before:
         return TypedWord(before, 0, end)
@@ -104,9 +112,9 @@ class CompletionState:
         if self.word is None or self._dismissed_at is not None:
             return []
         typed = self.word.typed
-        own = _command_choices(typed) if typed.startswith("/") else []
-        known = {choice.text for choice in own}
-        found = own + [choice for choice in self._suggestions if choice.text not in known]
+        commands = _command_choices(typed) if typed.startswith("/") else []
+        known = {choice.text for choice in commands}
+        found = commands + [choice for choice in self._suggestions if choice.text not in known]
         return sorted(found, key=lambda choice: choice.text != typed)
 
     def set_word(self, word: TypedWord | None) -> bool:
@@ -119,19 +127,19 @@ class CompletionState:
             # Earlier suggestions that still match stay until new ones arrive.
             typed = word.typed.lower()
             self._suggestions = [
-                one for one in self._suggestions if one.text.lower().startswith(typed)
+                choice for choice in self._suggestions if choice.text.lower().startswith(typed)
             ]
         self.word = word
         return word is not None and self._dismissed_at is None
 
-    def set_suggestions(self, typed: str, offered: Iterable[SuggestionLike]) -> bool:
+    def set_suggestions(self, typed: str, suggestions: Iterable[SuggestionLike]) -> bool:
         """Set the suggestions of the owner; return whether they match the current word."""
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [
-            CompletionChoice(text, terminal_line(one.about), one.expects_more)
-            for one in offered
-            if (text := sanitize_pasted(one.text).text) and "\n" not in text
+            CompletionChoice(text, terminal_line(suggestion.about), suggestion.expects_more)
+            for suggestion in suggestions
+            if (text := sanitize_pasted(suggestion.text).text) and "\n" not in text
         ]
         return True
 
@@ -140,7 +148,7 @@ class CompletionState:
         self._dismissed_at = None if self.word is None else self.word.start
 
     def reopen(self) -> None:
-        """Offer something again."""
+        """Show suggestions again."""
         self._dismissed_at = None
 
 
@@ -148,9 +156,13 @@ def _command_choices(typed: str) -> list[CompletionChoice]:
     name, blank, argument = typed[1:].partition(" ")
     if not blank:
         return [
-            CompletionChoice(f"/{one.name}", one.about, bool(one.argument), one.argument)
-            for one in match_commands(name)
+            CompletionChoice(
+                f"/{command.name}", command.about, bool(command.argument), command.argument
+            )
+            for command in match_commands(name)
         ]
-    choices = next((one.choices for one in COMMANDS if one.name == name), ())
+    choices = next((command.choices for command in SLASH_COMMANDS if command.name == name), ())
     wanted = argument.lower()
-    return [CompletionChoice(f"/{name} {one}") for one in choices if one.startswith(wanted)]
+    return [
+        CompletionChoice(f"/{name} {choice}") for choice in choices if choice.startswith(wanted)
+    ]

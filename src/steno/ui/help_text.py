@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from steno.app.commands.table import COMMANDS
+from steno.app.commands.table import SLASH_COMMANDS
 
 TERMINAL_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -35,7 +35,8 @@ PROMPT_SIGNS: Final = (
 def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
     """Return the help as Markdown; an interface without keys passes none."""
     commands = [
-        (f"/{command.name} {command.argument}".rstrip(), command.about) for command in COMMANDS
+        (f"/{command.name} {command.argument}".rstrip(), command.about)
+        for command in SLASH_COMMANDS
     ]
     parts = [
         _help_section("Type", PROMPT_SIGNS),

@@ -19,7 +19,7 @@ from msgspec.json import Decoder, Encoder
 _MAX_ENTRIES: Final = 1_000
 _MAX_ENTRY_LENGTH: Final = 20_000
 _TAIL_BYTES: Final = 2_000_000
-"""How many bytes are read from the end of the file."""
+"""The number of bytes that are read from the end of the file."""
 
 
 class _HistoryLine(Struct):
@@ -46,7 +46,7 @@ class PromptHistory:
         return self._entries
 
     def add(self, text: str) -> str | None:
-        """Add a prompt; return once why the file does not keep it.
+        """Add a prompt; return the reason, once, if it cannot be written to the file.
 
         Blank and very long prompts, and repetitions of the last one, are not added.
         """
@@ -78,23 +78,23 @@ class HistoryCursor:
 
     def __init__(self, entries: Sequence[str]) -> None:
         self._entries = entries
-        self._at = len(entries)
+        self._index = len(entries)
         self._changed: dict[int, str] = {}
 
     def older(self, current: str) -> str | None:
         """Return the prompt before; None if there is none. Takes the shown text."""
-        return self._go(self._at - 1, current)
+        return self._move_to(self._index - 1, current)
 
     def newer(self, current: str) -> str | None:
         """Return the prompt after, up to the draft; None after it. Takes the shown text."""
-        return self._go(self._at + 1, current)
+        return self._move_to(self._index + 1, current)
 
-    def _go(self, to: int, current: str) -> str | None:
-        if not 0 <= to <= len(self._entries):
+    def _move_to(self, index: int, current: str) -> str | None:
+        if not 0 <= index <= len(self._entries):
             return None
-        self._changed[self._at] = current
-        self._at = to
-        return self._changed[to] if to in self._changed else self._entries[to]
+        self._changed[self._index] = current
+        self._index = index
+        return self._changed[index] if index in self._changed else self._entries[index]
 
 
 def _read_history(file: Path) -> list[str]:
@@ -121,7 +121,7 @@ def _read_history(file: Path) -> list[str]:
 
 
 def _append_line(file: Path, text: str) -> None:
-    """Append a line in one write, whatever other processes write."""
+    """Append a line in one write, so that lines of other processes stay whole."""
     line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC

@@ -18,7 +18,7 @@ from steno.render.quantities import format_time
 from steno.render.terminal_text import terminal_line, terminal_text
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
-"""How many characters of an entry are shown."""
+"""The number of characters of an entry that are shown."""
 _MAX_UNFOLDED_RUN: Final = 3
 """A run of this length is not folded."""
 
@@ -29,10 +29,10 @@ def entry_heading(row: BranchTreeRow) -> str:
 
 
 def entry_text(row: BranchTreeRow) -> str:
-    """Return the text of an entry, line by line; its gist if it has no text."""
+    """Return the text of an entry, line by line; its summary if it has no text."""
     text = searchable_text(row.entry)
     if not text.strip():
-        return terminal_line(row.gist)
+        return terminal_line(row.summary)
     rest = len(text) - _MAX_ENTRY_CHARACTERS
     shown = terminal_text(text[:_MAX_ENTRY_CHARACTERS]).rstrip()
     return shown if rest <= 0 else f"{shown}\n… {rest:,} more characters"
@@ -75,19 +75,19 @@ class TreeLine(NamedTuple):
 
 @final
 class TreeLines:
-    """A tree as lines. Looking at one costs the same however many there are."""
+    """A tree as lines; reading one line takes constant time."""
 
     def __init__(
         self,
         rows: Sequence[BranchTreeRow],
-        opened: Collection[str] = (),
+        unfolded: Collection[str] = (),
         *,
-        is_whole: bool = False,
+        shows_all: bool = False,
     ) -> None:
-        """Take the rows, and the ids of entries whose runs are unfolded; with `is_whole`, all are."""
+        """Take the rows, and the ids of entries whose runs are unfolded, or `shows_all`."""
         self.rows: Final = rows
-        self.unfolded: Final = set(opened)
-        self.shows_all: Final = is_whole
+        self.unfolded: Final = set(unfolded)
+        self.shows_all: Final = shows_all
         self._runs: Final[list[TreeLine]] = []
         self._index_by_entry: Final[dict[str, int]] = {}
         children: Counter[str | None] = Counter()
@@ -99,18 +99,18 @@ class TreeLines:
             index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
         """The rows where branches part or end."""
-        self._lines = list(self._laid_out())
+        self._lines = list(self._build_lines())
 
     def _add_row(self, index: int, row: BranchTreeRow) -> None:
-        """Add a row to the run before it, if both are plain and have the same rails."""
+        """Add a row to the run before it, if both are plain and have the same graph prefix."""
         if self._runs and not row.is_notable:
             first = self.rows[self._runs[-1].first]
-            if not first.is_notable and first.rails == row.rails:
+            if not first.is_notable and first.graph_prefix == row.graph_prefix:
                 self._runs[-1] = TreeLine(self._runs[-1].first, self._runs[-1].length + 1)
                 return
         self._runs.append(TreeLine(index))
 
-    def _laid_out(self) -> Iterator[TreeLine]:
+    def _build_lines(self) -> Iterator[TreeLine]:
         for run in self._runs:
             is_open = self.shows_all or self.rows[run.first].entry.id in self.unfolded
             if run.length > _MAX_UNFOLDED_RUN and not is_open:
@@ -136,21 +136,21 @@ class TreeLines:
         """Give every row of a run its own line."""
         rows = [self.rows[index] for index in range(line.first, line.first + line.length)]
         self.unfolded.update([row.entry.id for row in rows])
-        self._lines = list(self._laid_out())
+        self._lines = list(self._build_lines())
 
     def starts_side_branch(self, index: int) -> bool:
         """Return whether a row is the first one of a side branch."""
         row = self.rows[index]
         parent = self.index_of(row.entry.parent or "")
-        return parent is not None and len(self.rows[parent].rails) < len(row.rails)
+        return parent is not None and len(self.rows[parent].graph_prefix) < len(row.graph_prefix)
 
-    def find(self, search: str, *, beside: int, step: int = 1) -> int | None:
+    def find(self, search: str, *, start: int, step: int = 1) -> int | None:
         """Return the next row that contains the text, or the one before; wraps around."""
         wanted, count = search.casefold(), len(self.rows)
         for distance in range(1, count + 1):
-            index = (beside + step * distance) % count
+            index = (start + step * distance) % count
             row = self.rows[index]
-            if wanted in "\n".join([row.gist, *row.labels, *row.branches]).casefold():
+            if wanted in "\n".join([row.summary, *row.labels, *row.branches]).casefold():
                 return index
         return None
 

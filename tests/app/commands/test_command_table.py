@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno.app.commands.dispatch import SESSION_COMMANDS
-from steno.app.commands.table import COMMANDS
+from steno.app.commands.table import SLASH_COMMANDS
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.entry import Mode
 from steno.records.stored_record import MAIN_BRANCH
@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+@pytest.mark.parametrize("name", [command.name for command in SLASH_COMMANDS])
 def test_every_command_is_known_before_anything_was_said(project: Path, name: str) -> None:
     async def main() -> tuple[str, str]:
         async with open_user_session(project, flags=OFFLINE) as user:
@@ -41,7 +41,7 @@ def test_every_command_is_known_before_anything_was_said(project: Path, name: st
 
 
 def test_no_command_is_answered_that_help_does_not_list() -> None:
-    assert {*SESSION_COMMANDS} <= {command.name for command in COMMANDS}
+    assert {*SESSION_COMMANDS} <= {command.name for command in SLASH_COMMANDS}
 
 
 def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:
@@ -125,5 +125,5 @@ def test_commands_change_what_is_at_hand(project: Path) -> None:
 
 
 def test_export_offers_every_format_for_people() -> None:
-    [export] = [command for command in COMMANDS if command.name == "export"]
+    [export] = [command for command in SLASH_COMMANDS if command.name == "export"]
     assert set(export.choices) == {*WRITE_ONLY, "json"}

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from steno.agent.events import Notice, NoticeCode
-from steno.app.commands.table import COMMANDS, QUIT_HINT, QUIT_WORDS
+from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
 from steno.app.session import BranchTreeRow, CommandReply, PromptInput, SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
 from steno.render.terminal_text import display_width
-from steno.ui.plain.output import LineWriter, markdown_to_lines
+from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
 from steno.ui.prompt_history import PromptHistory
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
@@ -44,7 +44,7 @@ def shelved(*sessions: SessionSummary) -> FakeSession:
 
 @pytest.mark.requirement("S4-15")
 def test_every_command_does_something_or_says_why_not() -> None:
-    for command in COMMANDS:
+    for command in SLASH_COMMANDS:
         user = through_a_pipe(f"/{command.name}\n")
         assert "Trouble:" not in user.said, command.name
         assert user.said.count("\n") > 2 or command.name == "quit", command.name
@@ -58,7 +58,7 @@ def test_a_command_that_there_is_not_is_said() -> None:
 
 def test_help_says_commands_and_keys() -> None:
     output = through_a_pipe("/help\n").said
-    assert all(f"`/{command.name}" in output for command in COMMANDS)
+    assert all(f"`/{command.name}" in output for command in SLASH_COMMANDS)
     assert "`Ctrl+C`" in output
     assert "`/resume 3`" in output
 
@@ -306,7 +306,9 @@ def test_a_bar_in_a_cell_is_one() -> None:
 def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
     class Telling(FakeBranches):
         async def rows(self) -> Sequence[BranchTreeRow]:
-            return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_rows()]
+            return [
+                one._replace(summary=one.summary or f"about {one.kind}") for one in self.all_rows()
+            ]
 
     session = FakeSession(EXCHANGES[:2])
     session.branches = Telling(session)

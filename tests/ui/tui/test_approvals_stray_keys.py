@@ -9,7 +9,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from steno.ports import ApprovalDecision
-from steno.ui.approval_state import KeyGuard, KeyRefusal
+from steno.ui.tui.key_guard import KeyGuard, KeyRefusal
 from tests.ui.idle_clock import ManualClock
 from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
@@ -94,7 +94,7 @@ def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
         attention.content_changed()
         for pause_s in (delay_s, *[0.03] * 100):
             clock.now += pause_s
-            assert attention.check_enter() is KeyRefusal.HELD
+            assert attention.check_enter() is KeyRefusal.HELD_DOWN
         clock.now += 1
         assert attention.check_enter() is None
 

@@ -84,7 +84,7 @@ def test_arguments_that_python_cannot_hold_are_shown_as_they_came() -> None:
 def test_the_lines_of_a_diff_are_told_apart() -> None:
     diff = "--- x\n+++ x\n@@ -1,3 +1,2 @@\n same\n-old\n--- removed rule\n+new\n\\ No newline\n"
     assert quote_text(diff) == [
-        CallLine("x  +1  -2", LineTone.FILE),
+        CallLine("x", LineTone.FILE, added=1, removed=2),
         CallLine("@@ -1,3 +1,2 @@", LineTone.HUNK),
         CallLine(" same"),
         CallLine("-old", LineTone.REMOVED),
@@ -100,14 +100,18 @@ def test_a_diff_names_each_file_and_counts_its_lines() -> None:
         "--- old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
         "--- here.py\n+++ there.py\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9,0 @@\n-c\n"
     )
-    named = [line.text for line in quote_text(diff) if line.tone is LineTone.FILE]
-    assert named == ["new.py · new file  +2", "old.py · removed  -1", "here.py → there.py  +1  -2"]
+    files = [line for line in quote_text(diff) if line.tone is LineTone.FILE]
+    assert [(line.text, line.added, line.removed) for line in files] == [
+        ("new.py · new file", 2, 0),
+        ("old.py · removed", 0, 1),
+        ("here.py → there.py", 1, 2),
+    ]
     assert "@@ -0,0 +1,2 @@" not in texts(quote_text(diff))
 
 
 def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
     diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
-    assert texts(quote_text(diff))[0] == "x  +2  -2"
+    assert quote_text(diff)[0] == CallLine("x", LineTone.FILE, added=2, removed=2)
     assert "--- /dev/null" in texts(quote_text(diff))
 
 

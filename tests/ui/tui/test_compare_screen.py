@@ -181,7 +181,7 @@ def test_the_keys_go_from_difference_to_difference(size: tuple[int, int]) -> Non
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_the_cursor_is_always_in_sight(size: tuple[int, int]) -> None:
     async def steps(user: TreeUser) -> None:
-        last = len(view_of(user).comparison) - 1
+        last = len(view_of(user).state) - 1
         keys = ["down"] * 12 + ["pagedown"] * 3 + ["up"] * 12 + ["pageup", "end", "up", "home"]
         for key in keys:
             await user.press(key)
@@ -303,7 +303,7 @@ def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
 
     async def steps(user: TreeUser) -> None:
         view = view_of(user)
-        assert len(view.comparison) == 5_001
+        assert len(view.state) == 5_001
         assert len(view._drawn) < 60
         await user.press("end", "n", "p", "home", "pagedown")
         assert len(view._drawn) <= 256

@@ -144,7 +144,7 @@ def test_a_line_begins_with_what_there_is_and_is_taken_with_enter() -> None:
         await wait_until(pilot, lambda: app.results)
         assert app.results == ["one two"]
 
-    show(InputScreen("Another title?", str.strip, default="one", is_offer=False), steps)
+    show(InputScreen("Another title?", str.strip, default="one", replaces_default=False), steps)
 
 
 def test_a_line_is_left_alone_with_escape() -> None:

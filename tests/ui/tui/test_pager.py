@@ -6,7 +6,7 @@ import pytest
 from rich.style import Style
 from textual.pilot import Pilot
 
-from steno.app.commands.table import COMMANDS
+from steno.app.commands.table import SLASH_COMMANDS
 from steno.app.session import CommandReply
 from steno.render.items import TextForm
 from steno.ui.help_text import TERMINAL_KEYS, build_help
@@ -186,8 +186,8 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
 
 def test_help_names_every_command_and_every_key() -> None:
     text = build_help(TERMINAL_KEYS)
-    assert [one.name for one in COMMANDS if f"- `/{one.name}" not in text] == []
-    assert [one.about for one in COMMANDS if one.about not in text] == []
+    assert [one.name for one in SLASH_COMMANDS if f"- `/{one.name}" not in text] == []
+    assert [one.about for one in SLASH_COMMANDS if one.about not in text] == []
     assert [key for key, about in TERMINAL_KEYS if f"- `{key}`: {about}" not in text] == []
 
 

@@ -24,7 +24,7 @@ def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
     state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go.")])
     state.load(conversation.entries())
-    state.pending_input.add(PromptInput("stop that"), steers=True)
+    state.pending_input.add(PromptInput("stop that"), is_steering=True)
     (queued,) = [item for item in recorder.blocks if item.state is CallState.WAITING]
     assert queued.body == "stop that"
     conversation.append(ChatMessage.assistant("Done."))
@@ -37,8 +37,8 @@ def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
 def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
     state, recorder = make_transcript_state()
     conversation = Conversation()
-    state.pending_input.add(PromptInput("/docs:greet Ann"), steers=False)
-    state.pending_input.add(PromptInput("and be brief"), steers=True)
+    state.pending_input.add(PromptInput("/docs:greet Ann"), is_steering=False)
+    state.pending_input.add(PromptInput("and be brief"), is_steering=True)
     state.apply(
         EntryRecorded(conversation.append(ChatMessage.user("$ ls\n"), audit={"shell": "ls"}))
     )
@@ -53,7 +53,7 @@ def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> No
 def test_what_comes_back_is_what_was_taken_last() -> None:
     state, recorder = make_transcript_state()
     first, second, third = [
-        state.pending_input.add(PromptInput(text), steers=True)
+        state.pending_input.add(PromptInput(text), is_steering=True)
         for text in ("first", "second", "third")
     ]
     state.pending_input.accept(first)
@@ -70,7 +70,7 @@ def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() 
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     prompt = PromptInput("@nosuch.txt what")
-    state.pending_input.add(prompt, steers=False)
+    state.pending_input.add(prompt, is_steering=False)
     entry = conversation.append(UserMessage((Text(prompt.text), FileReference(path="nosuch.txt"))))
     assert entry.parent is not None
     state.apply(EntryRecorded(entry))
@@ -84,15 +84,15 @@ def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() 
     assert [one.body for one in recorder.of(ItemKind.ERROR)] == [
         "nothing was sent: file nosuch.txt: failed: not there; /retry tries again"
     ]
-    assert not recorder.of(ItemKind.MARK)
-    state.pending_input.keep_returned(prompt)  # somebody types something else there
+    assert not recorder.of(ItemKind.MARKER)
+    state.pending_input.show_returned(prompt)  # somebody types something else there
     assert "/retry" in recorder.blocks[-1].head
 
 
 def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
     state, recorder = make_transcript_state()
-    state.pending_input.keep_returned(PromptInput("not now", (b"png",)))
-    state.pending_input.add(PromptInput("wait"), steers=False)
+    state.pending_input.show_returned(PromptInput("not now", (b"png",)))
+    state.pending_input.add(PromptInput("wait"), is_steering=False)
     state.load(Conversation([ChatMessage.user("Go.")]).entries())
     assert [one.body for one in recorder.blocks] == ["Go.", "not now", "wait"]
     assert state.pending_input.take_back(recorder.blocks[0]) is None
@@ -105,7 +105,7 @@ def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     prompt = PromptInput("What is @shot.png?")
-    state.pending_input.add(prompt, steers=False)
+    state.pending_input.add(prompt, is_steering=False)
     image = Image(source=ImageFile("shot.png"))
     message = UserMessage((Text("What is @shot.png?"), image))
     entry = conversation.append(message)
@@ -127,7 +127,7 @@ def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record()
 
 def unsent(prompt: PromptInput, state: TranscriptState, conversation: Conversation) -> UserMessage:
     """Say something that cannot be sent, and return what is on record of it."""
-    state.pending_input.add(prompt, steers=False)
+    state.pending_input.add(prompt, is_steering=False)
     message = UserMessage((Text(prompt.text), FileReference(path="nosuch.txt")))
     entry = conversation.append(message)
     assert entry.parent is not None
@@ -148,7 +148,7 @@ def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_th
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     message = unsent(PromptInput("@nosuch.txt what"), state, conversation)
-    state.pending_input.add(PromptInput("and be brief"), steers=True)
+    state.pending_input.add(PromptInput("and be brief"), is_steering=True)
     state.apply(EntryRecorded(conversation.append(message)))
     assert heads(recorder) == {}
     assert [one.body for one in recorder.of(ItemKind.USER) if one.state is CallState.WAITING] == [
@@ -166,7 +166,7 @@ def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_mor
     prompt = PromptInput("@nosuch.txt what")
     message = unsent(prompt, state, conversation)
     state.apply(InputReturned((prompt,)))  # to the prompt, where somebody clears it
-    waiting = state.pending_input.add(PromptInput("and be brief"), steers=True)
+    waiting = state.pending_input.add(PromptInput("and be brief"), is_steering=True)
     state.apply(EntryRecorded(conversation.append(message)))
     assert waiting in recorder.blocks
 
@@ -177,7 +177,7 @@ def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
     state.load(conversation.entries())
     prompt = PromptInput("@nosuch.txt what")
     message = unsent(prompt, state, conversation)
-    state.pending_input.add(prompt, steers=False)
+    state.pending_input.add(prompt, is_steering=False)
     state.apply(EntryRecorded(conversation.append(message)))
     assert [one.entry is None for one in recorder.of(ItemKind.USER)] == [False, False]
 
@@ -193,7 +193,7 @@ def test_only_what_would_be_tried_again_says_so() -> None:
         "first": False,
         "second": True,
     }
-    state.pending_input.add(PromptInput("third"), steers=False)
+    state.pending_input.add(PromptInput("third"), is_steering=False)
     state.apply(EntryRecorded(conversation.append(ChatMessage.user("third"))))
     assert [head.partition(" ·")[0] for head in heads(recorder).values()] == [
         "not said",

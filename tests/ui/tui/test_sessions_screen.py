@@ -292,7 +292,7 @@ def test_a_shelf_that_cannot_be_read_says_so() -> None:
         await wait_until(pilot, lambda: "✗ store: it cannot be reached" in app.text)
         await pilot.press("escape")
         await wait_until(pilot, lambda: app.results)
-        assert app.results == [False]
+        assert app.results == [None]
 
     show(SessionsScreen(session), steps)
 
@@ -312,7 +312,7 @@ def test_enter_goes_on_with_a_session_once() -> None:
         await pilot.press("enter", "escape", "ctrl+n", "f2", "delete", "tab")
         session_list.gates["id-gamma"].set()
         await wait_until(pilot, lambda: app.results)
-        assert app.results == [True]
+        assert app.results == [None]
         assert session.asked == [("summaries", ""), ("resume", "id-gamma")]
 
     show(SessionsScreen(session), steps)
@@ -329,7 +329,7 @@ def test_a_session_that_cannot_be_opened_leaves_the_list_with_the_reason() -> No
         session_list.refusal = None
         await pilot.press("enter")
         await wait_until(pilot, lambda: app.results)
-        assert app.results == [True]
+        assert app.results == [None]
 
     show(SessionsScreen(session), steps)
 
@@ -340,7 +340,7 @@ def test_a_new_session_is_begun_with_a_key() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("ctrl+n")
         await wait_until(pilot, lambda: app.results)
-        assert app.results == [True]
+        assert app.results == [None]
         assert asked(session, "new") == [("",)]
 
     show(SessionsScreen(session), steps)

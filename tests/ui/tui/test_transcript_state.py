@@ -109,7 +109,7 @@ def test_what_was_denied_looks_the_same_when_it_is_read_back(tmp_path: Path) -> 
 
 def test_a_command_shows_its_head_and_what_it_printed(tmp_path: Path) -> None:
     recorder, _ = run(work(tmp_path, SCRIPTS["a command"]))
-    kinds = [item.kind for item in recorder.blocks if item.kind is not ItemKind.MARK]
+    kinds = [item.kind for item in recorder.blocks if item.kind is not ItemKind.MARKER]
     assert kinds == [ItemKind.USER, ItemKind.ANSWER, ItemKind.CALL, ItemKind.ANSWER]
     (item,) = recorder.of(ItemKind.CALL)
     assert item.head == "bash echo one; echo two"
@@ -260,7 +260,7 @@ def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     revoked = Repair(code="grant_revoked", explanation="write is no longer allowed")
     conversation.append(revoked, decision="revoked", audit={"revoked": "write"})
-    (item,) = read_back(conversation).of(ItemKind.MARK)
+    (item,) = read_back(conversation).of(ItemKind.MARKER)
     assert item.head == "write is no longer allowed"
 
 
@@ -349,7 +349,7 @@ def test_changes_of_course_are_marked() -> None:
     conversation.change_mode(Mode.PLAN)
     conversation.fork("other")
     conversation.switch("other")
-    marks = [item.head for item in read_back(conversation).of(ItemKind.MARK)]
+    marks = [item.head for item in read_back(conversation).of(ItemKind.MARKER)]
     assert marks == ["plan mode", "branch other"]
 
 

@@ -16,7 +16,7 @@ from steno.records.entry import Approval, ApprovalStatus
 from steno.render.quantities import format_time
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
-from steno.ui.tui.screens.tree_screen import TreeResult, TreeScreen, TreeView
+from steno.ui.tui.screens.tree_screen import TreeScreen, TreeView
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.tui.tree_app import (
     UNSET,
@@ -205,7 +205,7 @@ def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("escape")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult()
+    assert run_steps(TreeScreen(session), steps) is None
 
 
 def test_a_record_that_cannot_be_drawn_is_told() -> None:
@@ -220,7 +220,7 @@ def test_a_record_that_cannot_be_drawn_is_told() -> None:
         assert "see steno verify" in user.text
         await user.press("escape")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult()
+    assert run_steps(TreeScreen(session), steps) is None
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_enter_at_the_end_of_a_branch_goes_over_to_it() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("left", "enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == [("switch", "other")]
 
 
@@ -348,7 +348,7 @@ def test_enter_at_the_end_of_the_active_branch_changes_nothing() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=False)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == []
 
 
@@ -362,7 +362,7 @@ def test_where_several_branches_end_one_is_picked() -> None:
         await user.type("twin")
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == [("switch", "twin")]
 
 
@@ -375,7 +375,7 @@ def test_enter_elsewhere_goes_on_from_there_in_a_branch_with_the_name_that_is_of
         assert user.app.screen.query_one(Input).value == "fork-1"
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == [("fork", "fork-1", at)]
     assert session.status.branch == "fork-1"
 
@@ -389,7 +389,7 @@ def test_f_forks_at_the_end_of_a_branch_as_well_with_a_name_of_ones_own() -> Non
         await user.type("faster")
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == [("fork", "faster", at)]
 
 
@@ -407,7 +407,7 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await user.type("mine")
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.status.branch == "mine"
 
 
@@ -419,7 +419,7 @@ def test_b_goes_over_to_a_branch_by_its_name() -> None:
         await user.type("third")
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == [("switch", "third")]
 
 
@@ -433,7 +433,7 @@ def test_e_gives_back_what_was_said_and_goes_before_it() -> None:
         await user.press("enter")
 
     result = run_steps(TreeScreen(session), steps)
-    assert result == TreeResult(PromptInput("and hidden ones"), has_moved=True)
+    assert result == PromptInput("and hidden ones")
     assert session.asked[0] == ("fork_before", said, "edit-1")
     assert session.status.branch == "edit-1"
 
@@ -479,7 +479,7 @@ def test_the_tree_is_left_as_it_was(key: str) -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("home", key)
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=False)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == []
 
 
@@ -543,7 +543,7 @@ def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
         assert isinstance(user.app.screen, TreeScreen)
         await user.press("escape")
 
-    assert run_steps(TreeScreen(two_branches()), steps) == TreeResult()
+    assert run_steps(TreeScreen(two_branches()), steps) is None
 
 
 @pytest.mark.parametrize("key", ["slash", "l", "f", "e"])
@@ -564,7 +564,7 @@ def test_going_over_to_a_branch_while_comparing_leaves_the_tree() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("c", "right", "enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.asked == [("switch", "other")]
 
 
@@ -686,13 +686,13 @@ def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
         assert not any(sign in user.text for sign in "\x1b\u202e")
         await user.press("enter")
 
-    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) is None
     assert session.status.branch == r"a\x1b[2J\u202eb c"
 
 
 def test_rails_that_reach_too_far_leave_room_for_words() -> None:
     session = FakeSession(alternating_messages("a", "b"))
-    rows = [row._replace(rails="| " * 80) for row in session.branches.all_rows()]
+    rows = [row._replace(graph_prefix="| " * 80) for row in session.branches.all_rows()]
     session.branches = ScriptedBranches(session, rows)
 
     async def steps(user: TreeUser) -> None:

@@ -16,7 +16,7 @@ from steno.app.commands.diff import run_diff
 from steno.app.commands.export import run_export
 from steno.app.commands.mcp import run_mcp
 from steno.app.commands.permissions import run_permissions
-from steno.app.commands.table import COMMANDS
+from steno.app.commands.table import SLASH_COMMANDS
 from steno.app.commands.usage import run_usage
 from steno.app.models import change_mode, change_model
 from steno.app.session import CommandReply
@@ -111,7 +111,7 @@ class CommandDispatcher:
             return await SESSION_COMMANDS[name](self._state.command_context, argument.strip())
         if name in TERMINAL_COMMANDS:
             raise _terminal_only(name)
-        hint = suggest_name(name, [command.name for command in COMMANDS])
+        hint = suggest_name(name, [command.name for command in SLASH_COMMANDS])
         raise Missing(f"there is no such command; {hint}", code="no_such_command", place=f"/{name}")
 
     async def _model(self, name: str) -> CommandReply:

@@ -17,7 +17,7 @@ class SlashCommand(NamedTuple):
     """The known values of the first argument."""
 
 
-COMMANDS: Final = (
+SLASH_COMMANDS: Final = (
     SlashCommand("help", "what can be typed, and which keys do what"),
     SlashCommand("model", "who answers; with a name, another model from here on", "[NAME]"),
     SlashCommand("mode", "plan reads only, act may do all", "[plan|act]", ("plan", "act")),
@@ -47,7 +47,7 @@ COMMANDS: Final = (
 )
 """All commands, in the order of the help."""
 
-COMMAND_NAMES: Final = frozenset(command.name for command in COMMANDS)
+COMMAND_NAMES: Final = frozenset(command.name for command in SLASH_COMMANDS)
 COMMAND_ALIASES: Final = {"clear": "new", "exit": "quit"}
 """Names of commands in other programs. They work, but help does not list them."""
 QUIT_WORDS: Final = frozenset({"exit", "quit"})
@@ -79,7 +79,9 @@ def parse_slash_command(text: str) -> TypedCommand | None:
     return TypedCommand(COMMAND_ALIASES.get(name, name), argument.strip())
 
 
-def match_commands(beginning: str, among: Iterable[SlashCommand] = COMMANDS) -> list[SlashCommand]:
+def match_commands(
+    beginning: str, among: Iterable[SlashCommand] = SLASH_COMMANDS
+) -> list[SlashCommand]:
     """Return the matching commands: those that start with the text, then those that contain it.
 
     Commands whose alias starts with the text come in between.

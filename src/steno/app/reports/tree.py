@@ -25,7 +25,7 @@ _MAX_SUMMARY_LENGTH: Final = 100
 class GraphRow(NamedTuple):
     """One line of the drawing: an entry, or a step to the right where it is None."""
 
-    rails: str
+    graph_prefix: str
     entry: Entry | None
 
 
@@ -89,11 +89,11 @@ class TreeLayout:
         """Return the pieces of a line."""
         entry = row.entry
         if entry is None:
-            return [(row.rails, "dim")]
+            return [(row.graph_prefix, "dim")]
         is_active = entry.id in self.active_path
         style = "dim" if entry.message is None else ("bold" if is_active else "")
         pieces: list[StyledText] = [
-            (row.rails, "dim"),
+            (row.graph_prefix, "dim"),
             ("* ", "green" if is_active else "dim"),
             (f"{self.log.number(entry.id)} ", "dim"),
             (entry_type(entry), style),
@@ -151,4 +151,4 @@ def _fold_run(layout: TreeLayout, run: list[GraphRow], advice: str) -> Iterator[
     if len(run) <= _MAX_UNFOLDED:
         yield from map(layout.row_pieces, run)
     else:
-        yield [(f"{run[0].rails}: … {len(run):,} entries{advice}", "dim")]
+        yield [(f"{run[0].graph_prefix}: … {len(run):,} entries{advice}", "dim")]

@@ -1,7 +1,7 @@
 """Approvals line by line.
 
 A user must not allow a call by accident. A request is written in full, with a bar before all
-foreign text. An answer is a word and Enter, typed after the request was readable. Any other text
+untrusted text. An answer is a word and Enter, typed after the request was readable. Any other text
 decides nothing.
 """
 
@@ -16,9 +16,10 @@ from steno.errors import StenoError
 from steno.ports import ApprovalDecision, GrantScope
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
-from steno.ui.approval_state import preview_rule, rule_obstacle
+from steno.ui.approval_choices import preview_rule, rule_obstacle
 from steno.ui.call_text import LineTone, describe_call
-from steno.ui.plain.output import LineWriter, shorten_lines
+from steno.ui.plain.line_input import InputNoLongerNeeded
+from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
 _MAX_PREVIEW_LINES: Final = 60
 _SCOPE_BY_WORD: Final = {
@@ -47,15 +48,12 @@ _ANSWER_WORDS: Final = {
 _RULE_WORDS: Final = ("session", "project", "user", "rule")
 _SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all no"
 _INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
-_YES: Final = "yes"
+YES: Final = "yes"
+"""The answer that confirms."""
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
-"""Returns a line that is typed after a prompt; None at the end of the input. Raises StaleQuestion
-once the question is no longer open."""
-
-
-class StaleQuestion(Exception):
-    """The question is no longer open, or another one is."""
+"""Returns a line that is typed after a prompt; None at the end of the input. Raises
+InputNoLongerNeeded once the question is no longer open."""
 
 
 class _TypedAnswer(NamedTuple):
@@ -86,10 +84,10 @@ class LineApprovals:
     @property
     def is_due(self) -> bool:
         """Whether a request waits for the user."""
-        return any(one.request is not None for one in self._undecided())
+        return any(pending.request is not None for pending in self._undecided())
 
     def _undecided(self) -> list[PendingCall]:
-        return [one for one in self._session.pending_calls if one.decision is None]
+        return [pending for pending in self._session.pending_calls if pending.decision is None]
 
     async def ask(self) -> bool:
         """Ask until every call is decided; return whether the input ended first."""
@@ -104,7 +102,7 @@ class LineApprovals:
                 if typed is None:
                     return True
                 await self._apply_answer(_parse_answer(typed), number)
-            except StaleQuestion:
+            except InputNoLongerNeeded:
                 continue
             except StenoError as exc:
                 self._writer.write("Trouble", str(exc))
@@ -136,25 +134,25 @@ class LineApprovals:
     def _announce_questions(self) -> None:
         """Write new requests, and those that are no longer open; a written one keeps its number."""
         undecided = self._undecided()
-        numbers = {one.call.id: number for number, one in self._questions.items()}
+        numbers = {pending.call.id: number for number, pending in self._questions.items()}
         before, self._questions = self._questions, {}
-        for number, one in before.items():
-            if all(one.call != other.call for other in undecided):
+        for number, pending in before.items():
+            if all(pending.call != other.call for other in undecided):
                 self._writer.write("Notice", f"question {number} is no longer asked")
-        for one in undecided:
-            number = numbers.get(one.call.id, self._count + 1)
+        for pending in undecided:
+            number = numbers.get(pending.call.id, self._count + 1)
             self._count = max(self._count, number)
-            self._questions[number] = one
-            if before.get(number) != one:
-                self._write_question(number, one, len(undecided))
+            self._questions[number] = pending
+            if before.get(number) != pending:
+                self._write_question(number, pending, len(undecided))
 
     def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
         name, request = terminal_line(pending.call.name), pending.request
         if request is None:
-            asks = f"{name} waits for its turn; it can be decided now"
+            question = f"{name} waits for its turn; it can be decided now"
         else:
-            asks = f"{name} asks for permission to {request.capability}"
-        self._writer.write(f"Question {number} of {max(count, number)}", asks)
+            question = f"{name} asks for permission to {request.capability}"
+        self._writer.write(f"Question {number} of {max(count, number)}", question)
         self._write_quote(pending, "" if request is None else request.preview, _MAX_PREVIEW_LINES)
         obstacle = rule_obstacle(request)
         if request is not None and not obstacle:
@@ -164,22 +162,24 @@ class LineApprovals:
 
     def _write_quote(self, pending: PendingCall, preview: str, max_lines: int | None) -> None:
         """Write everything about a call, headings without a bar; at most `max_lines` below each."""
-        for is_ours, group in groupby(
-            describe_call(pending, preview), lambda one: one.tone is LineTone.HEADING
+        for is_heading, group in groupby(
+            describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING
         ):
-            lines = [line.text for line in group]
-            if is_ours:
+            lines = ["".join([part.text for part in (line, *line.counts)]) for line in group]
+            if is_heading:
                 self._writer.write(lines[-1].capitalize())
             else:
                 self._writer.quote(lines if max_lines is None else shorten_lines(lines, max_lines))
 
     def _current_number(self) -> int:
         """Return the question that an answer without a number is about."""
-        return next(number for number, one in self._questions.items() if one.request is not None)
+        return next(
+            number for number, pending in self._questions.items() if pending.request is not None
+        )
 
     def _offered_words(self, pending: PendingCall) -> list[str]:
-        is_narrow = bool(rule_obstacle(pending.request))
-        return [word for word in _ANSWER_HELP if not (is_narrow and word in _RULE_WORDS)]
+        has_no_rule = bool(rule_obstacle(pending.request))
+        return [word for word in _ANSWER_HELP if not (has_no_rule and word in _RULE_WORDS)]
 
     def _rule(self, pending: PendingCall) -> str:
         assert pending.request is not None
@@ -196,8 +196,8 @@ class LineApprovals:
         number = int(answer.target) if answer.target else current
         pending = self._questions.get(number)
         offered = [] if pending is None else self._offered_words(pending)
-        is_whole = answer.word in ("why", "rule") or not answer.rest
-        if pending is None or answer.word not in offered or not is_whole:
+        is_complete = answer.word in ("why", "rule") or not answer.rest
+        if pending is None or answer.word not in offered or not is_complete:
             self._refuse(offered or list(_ANSWER_HELP))
         elif answer.word in _SCOPE_BY_WORD:
             self._allow(pending, _SCOPE_BY_WORD[answer.word])
@@ -218,8 +218,8 @@ class LineApprovals:
         listed = list(self._questions.values())
         if answer.word == "once" and not answer.rest:
             calls = format_count(len(listed), "call", "calls")
-            typed = await self._read_answer(f"allow {calls}, once each? {_YES}: ", self._is_current)
-            if (typed or "").strip().lower() == _YES:
+            typed = await self._read_answer(f"allow {calls}, once each? {YES}: ", self._is_current)
+            if (typed or "").strip().lower() == YES:
                 for pending in listed:
                     self._allow(pending, GrantScope.ONCE)
             else:
@@ -270,16 +270,16 @@ class LineApprovals:
         if not text:
             self._writer.write("Notice", "the rule is as it was")
             return
-        reading = preview_rule(text, pending.request)
-        if reading.rule is None:
-            self._writer.write("Notice", f"the rule is as it was; {reading.description}")
+        preview = preview_rule(text, pending.request)
+        if preview.rule is None:
+            self._writer.write("Notice", f"the rule is as it was; {preview.description}")
         else:
-            self._rules[pending.call.id] = reading.rule
-            self._writer.write("Rule", f"{reading.rule}; it {reading.description}")
+            self._rules[pending.call.id] = preview.rule
+            self._writer.write("Rule", f"{preview.rule}; it {preview.description}")
 
     def _decide(self, pending: PendingCall, decision: ApprovalDecision) -> None:
-        for number, one in list(self._questions.items()):
-            if one.call == pending.call:  # so that it is not reported as no longer open
+        for number, question in list(self._questions.items()):
+            if question.call == pending.call:  # so that it is not reported as no longer open
                 del self._questions[number]
         try:
             self._session.decide(pending.call.id, decision)
@@ -289,9 +289,9 @@ class LineApprovals:
 
 def _parse_answer(typed: str) -> _TypedAnswer:
     first, _, rest = typed.strip().partition(" ")
-    about = ""
+    target = ""
     if first.lower() == "all" or (first.isascii() and first.isdigit() and len(first) < 4):
-        about = first.lower()
+        target = first.lower()
         first, _, rest = rest.strip().partition(" ")
     word = _ANSWER_WORDS.get(first.lower(), "")
-    return _TypedAnswer(about, word, rest.strip() if word else f"{first} {rest}".strip())
+    return _TypedAnswer(target, word, rest.strip() if word else f"{first} {rest}".strip())

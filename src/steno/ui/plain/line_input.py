@@ -50,15 +50,21 @@ _TRIPLE_QUOTES: Final = '"""'
 _READ_SIZE: Final = 65_536
 
 
+class InputNoLongerNeeded(Exception):
+    """A line is no longer waited for: its question was withdrawn, or a run has started."""
+
+
 class LineInterrupted(Exception):
-    """The line was given up."""
+    """The user pressed Ctrl+C."""
 
 
 def has_readline(environ: Mapping[str, str]) -> bool:
     """Return whether lines of this process's own terminal can be edited."""
     streams = ((sys.stdin, 0), (sys.stdout, 1))
     try:
-        is_own = all(one.fileno() == number and one.isatty() for one, number in streams)
+        is_own = all(
+            stream.fileno() == descriptor and stream.isatty() for stream, descriptor in streams
+        )
         readline = import_module("readline")
     except (ImportError, OSError, ValueError, AttributeError):
         return False
@@ -103,7 +109,7 @@ class ReadlineEditor:
         """Return a line; None at the end of the input. Raises LineInterrupted for Ctrl+C."""
         done: asyncio.Future[str | None] = self._loop.create_future()
 
-        def settle(line: str | None) -> None:
+        def set_result(line: str | None) -> None:
             if not done.done():
                 done.set_result(line)
 
@@ -113,7 +119,7 @@ class ReadlineEditor:
             except (EOFError, OSError, ValueError):
                 line = None
             with suppress(RuntimeError):  # the loop was closed
-                self._loop.call_soon_threadsafe(settle, line)
+                self._loop.call_soon_threadsafe(set_result, line)
 
         with _without_ctrl_c(0):
             Thread(target=read, daemon=True, name="steno-line").start()
@@ -128,7 +134,7 @@ class ReadlineEditor:
         return line
 
     def close(self) -> None:
-        """Offer nothing any more."""
+        """Remove the completer and the startup hook."""
         self._readline.set_completer(None)
         self._readline.set_startup_hook(None)
 
@@ -141,25 +147,27 @@ class ReadlineEditor:
 
     def _match(self, _: str, number: int) -> str | None:
         if number == 0:
-            self._matches = self._find()
+            self._matches = self._find_matches()
         return self._matches[number] if number < len(self._matches) else None
 
-    def _find(self) -> list[str]:
+    def _find_matches(self) -> list[str]:
         line, begin = self.typed, int(self._readline.get_begidx())
-        word = word_at(line, int(self._readline.get_endidx()), is_all=True)
+        word = word_at(line, int(self._readline.get_endidx()), is_whole_text=True)
         if word is None or word.start > begin:
             return []
         completion = CompletionState()
         completion.set_word(word)
         completion.set_suggestions(word.typed, self._fetch_completions(word.typed))
-        return [(line[: word.start] + insertion_text(one))[begin:] for one in completion.choices]
+        return [
+            (line[: word.start] + insertion_text(choice))[begin:] for choice in completion.choices
+        ]
 
     def _fetch_completions(self, typed: str) -> Sequence[Suggestion]:
-        asked = asyncio.run_coroutine_threadsafe(self._complete(typed), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._complete(typed), self._loop)
         try:
-            return asked.result(_COMPLETION_TIMEOUT_S)
+            return future.result(_COMPLETION_TIMEOUT_S)
         except (TimeoutError, CancelledError, StenoError, OSError):
-            asked.cancel()
+            future.cancel()
             return ()
 
 
@@ -171,9 +179,9 @@ def _without_ctrl_c(descriptor: int) -> Generator[None]:
     except termios.error:
         yield
         return
-    during = termios.tcgetattr(descriptor)
-    during[6][termios.VINTR] = bytes([os.fpathconf(descriptor, "PC_VDISABLE")])
-    termios.tcsetattr(descriptor, termios.TCSANOW, during)
+    modified = termios.tcgetattr(descriptor)
+    modified[6][termios.VINTR] = bytes([os.fpathconf(descriptor, "PC_VDISABLE")])
+    termios.tcsetattr(descriptor, termios.TCSANOW, modified)
     try:
         yield
     finally:
@@ -183,7 +191,7 @@ def _without_ctrl_c(descriptor: int) -> Generator[None]:
 
 @final
 class MultilineInput:
-    """Puts lines together until something is whole."""
+    """Joins lines until a text is complete."""
 
     def __init__(self) -> None:
         """Start empty."""

@@ -10,45 +10,39 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TextIO, TypeAlias, final
+from typing import Final, TextIO, final
 
 from steno.agent.events import EntryRecorded
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import (
     AgentSession,
     BranchChanged,
-    BranchTreeRow,
     CommandReply,
     InputReturned,
     PromptInput,
     SessionEvent,
-    SessionSummary,
 )
-from steno.errors import InvalidValue, Missing, StenoError
-from steno.ids import utc_now
-from steno.log.queries import searchable_text
-from steno.messages.message import UserMessage
-from steno.records.entry import Entry
+from steno.errors import InvalidValue, StenoError
 from steno.render.items import TextForm
-from steno.render.quantities import format_age, format_count
-from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.ui.compare_state import compare_branches
+from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
 from steno.ui.help_text import build_help
 from steno.ui.pasted_text import sanitize_pasted
-from steno.ui.plain.approvals import LineApprovals, StaleQuestion
+from steno.ui.plain.approvals import YES, LineApprovals
+from steno.ui.plain.event_writer import EventWriter, write_recap
 from steno.ui.plain.line_input import (
+    InputNoLongerNeeded,
     LineInterrupted,
     LineReader,
     MultilineInput,
     ReadlineEditor,
     has_readline,
 )
-from steno.ui.plain.output import EventWriter, LineWriter, markdown_to_lines, write_recap
+from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.plain.list_commands import LIST_COMMAND_HINTS, ListCommands
 from steno.ui.prompt_history import PromptHistory
-from steno.ui.tree_state import entry_names
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -59,27 +53,8 @@ _PLAIN_KEYS: Final = (
     ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
 )
 _CONTINUATION_PROMPT: Final = "... "
-_UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 _RECENT_ENTRIES: Final = 5
 """A user who returns within this number of entries does not need a recap."""
-_YES: Final = "yes"
-LIST_COMMAND_HINTS: Final = (
-    ("/model 2", "take the second model of the list"),
-    ("/resume 3", "go on with the third session of the list"),
-    ("/resume find WORDS", "list the sessions that hold them"),
-    ("/resume rename 3 TITLE", "give it another title"),
-    ("/resume delete 3", "remove it for good, after a question"),
-    ("/tree 12", "say all of entry 12"),
-    ("/tree go NAME", "go over to a branch"),
-    ("/tree fork 12 NAME", "begin a branch behind entry 12"),
-    ("/tree label 12 NAME", "give it a name"),
-    ("/tree edit 12", "say again what you said there, in a new branch"),
-    ("/tree compare ONE OTHER", "say what two branches have of their own"),
-)
-"""The arguments that these commands take here."""
-_MAX_LINE_WIDTH: Final = 100
-Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks the user to confirm something."""
 
 
 async def run_plain(
@@ -90,25 +65,25 @@ async def run_plain(
     stdout: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
     is_verbose: bool = False,
-    first: str = "",
+    first_prompt: str = "",
 ) -> int:
     """Run a session line by line until the user leaves; return the exit status.
 
-    `history` is the file of typed prompts, `stdin` a descriptor, `first` the first prompt. The
+    `history` is the file of typed prompts, `stdin` a descriptor; `first_prompt` is sent first. The
     session stays open.
     """
-    lines, typed_before = LineReader(stdin), PromptHistory(history)
+    reader, prompt_history = LineReader(stdin), PromptHistory(history)
     writer = LineWriter(sys.stdout if stdout is None else stdout, environ)
     editor: ReadlineEditor | None = None
     if stdin == 0 and stdout is None and has_readline(environ):
-        editor = ReadlineEditor(session.complete, typed_before.entries())
-    plain = _PlainSession(session, writer, lines, EventWriter(writer, is_verbose=is_verbose))
-    plain.use_editor(editor, typed_before)
+        editor = ReadlineEditor(session.complete, prompt_history.entries())
+    plain = _PlainSession(session, writer, reader, EventWriter(writer, is_verbose=is_verbose))
+    plain.use_editor(editor, prompt_history)
     try:
-        with _handle_ctrl_c(plain.interrupt, is_wanted=lines.is_terminal):
-            await plain.run(first)
+        with _handle_ctrl_c(plain.interrupt, is_enabled=reader.is_terminal):
+            await plain.run(first_prompt)
         session_id = session.status.session
-        if session_id and lines.is_terminal:
+        if session_id and reader.is_terminal:
             writer.write("Session", f"{session_id}: steno -c goes on with it")
     finally:
         writer.set_typed_line(None)
@@ -118,15 +93,15 @@ async def run_plain(
 
 
 @contextmanager
-def _handle_ctrl_c(act: Callable[[], None], *, is_wanted: bool) -> Generator[None]:
+def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generator[None]:
     """Call a function on Ctrl+C inside the `with` block."""
     is_main = threading.current_thread() is threading.main_thread()
     # A process that was started in the background ignores it.
-    if not (is_wanted and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    if not (is_enabled and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, act)
+    loop.add_signal_handler(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -141,12 +116,12 @@ class _PlainSession:
         self,
         session: AgentSession,
         writer: LineWriter,
-        lines: LineReader,
+        reader: LineReader,
         event_writer: EventWriter,
     ) -> None:
         self._session = session
         self._writer = writer
-        self._lines = lines
+        self._reader = reader
         self._event_writer = event_writer
         self._editor: ReadlineEditor | None = None
         self._history = PromptHistory()
@@ -157,7 +132,7 @@ class _PlainSession:
         self._current_task: asyncio.Task[None] | None = None
         self._is_leaving = False
         self._interrupt_count = 0
-        """How often Ctrl+C came since the last line."""
+        """The number of times Ctrl+C was pressed since the last line."""
         self._is_stopped = False
         self._last_entry: str | None = None
         """The last written entry."""
@@ -168,12 +143,12 @@ class _PlainSession:
         """Set the line editor, if there is one, and the history."""
         self._editor, self._history = editor, history
 
-    async def run(self, first: str = "") -> None:
+    async def run(self, first_prompt: str = "") -> None:
         """Read and run lines until the user leaves."""
         self._session.subscribe(self._on_event)
         self._show_status()
-        if first:
-            await self._submit(first, is_typed=False)
+        if first_prompt:
+            await self._submit(first_prompt, is_typed=False)
         while not self._is_leaving and not self._writer.is_closed:
             if self._session.is_running:
                 await self._wait_for_run()
@@ -191,7 +166,7 @@ class _PlainSession:
         else:
             self._event_writer.write_event(event)
         if isinstance(event, InputReturned) and self._editor is not None:
-            self._editor.prefill(" ".join([one.text for one in event.prompts]))
+            self._editor.prefill(" ".join([prompt.text for prompt in event.prompts]))
 
     def _show_status(self) -> None:
         """Write the status, and a recap unless the user knows the last entries."""
@@ -199,15 +174,14 @@ class _PlainSession:
         title = status.title or "a new session"
         where = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
         self._writer.write("Session", f"{title}, {where}")
-        if self._last_entry is None or self._last_entry not in [
-            one.id for one in entries[-_RECENT_ENTRIES:]
-        ]:
+        recent_ids = [entry.id for entry in entries[-_RECENT_ENTRIES:]]
+        if self._last_entry is None or self._last_entry not in recent_ids:
             write_recap(self._writer, entries)
         self._last_entry = entries[-1].id if entries else None
         # A user who moves inside a session knows where it stopped.
         is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
-            self._writer.write("Notice", _UNFINISHED_NOTICE)
+            self._writer.write("Notice", UNFINISHED_NOTICE)
 
     # -- input ----------------------------------------------------------------------------
 
@@ -217,18 +191,18 @@ class _PlainSession:
         A pipe is not read before the turn is over: its next line belongs to the time after it.
         """
         if self._approvals.is_due:
-            is_over = await self._approvals.ask()
-            if is_over and self._lines.is_terminal:
+            input_ended = await self._approvals.ask()
+            if input_ended and self._reader.is_terminal:
                 self._is_leaving = True  # the request is on record, and will be repeated
-            elif is_over:
+            elif input_ended:
                 self._approvals.deny_all()
                 await self._wait_for_event(lambda: self._approvals.is_due)
-        elif self._lines.is_terminal:
+        elif self._reader.is_terminal:
             try:
                 line = await self._next_line(
                     lambda: self._session.is_running and not self._approvals.is_due
                 )
-            except StaleQuestion:
+            except InputNoLongerNeeded:
                 return
             await self._handle_line(line)
         else:
@@ -236,10 +210,10 @@ class _PlainSession:
                 lambda: self._session.is_running and not self._approvals.is_due
             )
 
-    async def _wait_for_event(self, is_worth_it: Callable[[], bool]) -> None:
-        """Wait for something to happen, if it is worth it."""
+    async def _wait_for_event(self, should_wait: Callable[[], bool]) -> None:
+        """Wait for the next event, if `should_wait` returns true."""
         self._wake.clear()
-        if is_worth_it():
+        if should_wait():
             await self._wake.wait()
 
     async def _read_prompt(self) -> None:
@@ -248,7 +222,7 @@ class _PlainSession:
         )
         try:
             await self._handle_line(await self._read_typed(prompt))
-        except StaleQuestion:
+        except InputNoLongerNeeded:
             self._writer.end_line()
             if self._is_stopped:
                 self._discard_line()
@@ -264,14 +238,17 @@ class _PlainSession:
             self._writer.write("Notice", "Ctrl+C again leaves")
 
     async def _read_typed(self, prompt: str) -> str | None:
-        """Return a line typed at the prompt. Raises LineInterrupted or StaleQuestion on Ctrl+C."""
+        """Return a line typed at the prompt.
+
+        Raises LineInterrupted or InputNoLongerNeeded on Ctrl+C.
+        """
         editor = self._editor
         try:
             if editor is not None:
                 self._writer.set_typed_line(lambda: prompt + editor.typed)
                 line = await editor.read_line(prompt)
             else:
-                if self._lines.is_terminal:
+                if self._reader.is_terminal:
                     self._writer.write_prompt(prompt)
                     self._writer.set_typed_line(lambda: prompt)
                 line = await self._next_line(
@@ -279,54 +256,54 @@ class _PlainSession:
                 )
         finally:
             self._writer.set_typed_line(None)
-        if line is None and self._lines.is_terminal:
+        if line is None and self._reader.is_terminal:
             self._writer.end_line()  # the terminal has not
         return line
 
-    async def _next_line(self, is_wanted: Callable[[], bool]) -> str | None:
-        """Return the next line; None at the end of the input. Raises StaleQuestion."""
-        with self._lines.reading(self._wake.set):
+    async def _next_line(self, is_current: Callable[[], bool]) -> str | None:
+        """Return the next line; None at the end of the input. Raises InputNoLongerNeeded."""
+        with self._reader.reading(self._wake.set):
             while True:
                 self._wake.clear()
-                if not is_wanted():
-                    raise StaleQuestion
-                if (line := self._lines.next_line()) is not None:
+                if not is_current():
+                    raise InputNoLongerNeeded
+                if (line := self._reader.next_line()) is not None:
                     return line
-                if self._lines.is_exhausted or self._writer.is_closed or self._is_leaving:
+                if self._reader.is_exhausted or self._writer.is_closed or self._is_leaving:
                     return None
                 await self._wake.wait()
 
-    async def _read_answer(self, prompt: str, is_wanted: Callable[[], bool]) -> str | None:
-        """Return a line that was typed after the question. Raises StaleQuestion."""
-        self._lines.discard()
+    async def _read_answer(self, prompt: str, is_current: Callable[[], bool]) -> str | None:
+        """Return a line that was typed after the question. Raises InputNoLongerNeeded."""
+        self._reader.discard()
         self._writer.write_prompt(prompt)
         self._writer.set_typed_line(lambda: prompt)
         line: str | None = None
         try:
-            line = await self._next_line(is_wanted)
+            line = await self._next_line(is_current)
         finally:
             self._writer.set_typed_line(None)
-            if line is None or not self._lines.is_terminal:  # an unfinished line
+            if line is None or not self._reader.is_terminal:  # an unfinished line
                 self._writer.end_line()
         return line
 
     async def _confirm(self, question: str) -> bool:
         try:
-            typed = await self._read_answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
-        except StaleQuestion:
+            typed = await self._read_answer(f"{question} {YES}: ", lambda: not self._is_stopped)
+        except InputNoLongerNeeded:
             typed = None
-        is_meant = (typed or "").strip().lower() == _YES
-        if not is_meant:
+        is_confirmed = (typed or "").strip().lower() == YES
+        if not is_confirmed:
             self._writer.write("Notice", "nothing was done")
-        return is_meant
+        return is_confirmed
 
     async def _handle_line(self, line: str | None) -> None:
         """Run the typed text once it is complete."""
         if line is not None:
             self._interrupt_count, self._is_stopped = 0, False
             text = self._multiline.feed(line)
-        elif self._multiline.is_open and not self._lines.is_terminal:
-            text = self._multiline.end()  # nothing more comes, so it is whole
+        elif self._multiline.is_open and not self._reader.is_terminal:
+            text = self._multiline.end()  # the input has ended, so the text is complete
         else:
             self._is_leaving = True
             return
@@ -369,8 +346,8 @@ class _PlainSession:
     # -- requests -------------------------------------------------------------------------
 
     async def _execute(self, text: str, *, is_typed: bool) -> None:
-        """Run a line; text that was not typed here is a prompt, whatever it starts with."""
-        if not self._lines.is_terminal:
+        """Run a line; text that was not typed here is always a prompt."""
+        if not self._reader.is_terminal:
             self._writer.write("You", text)
         try:
             is_shell = is_typed and text.startswith("!")
@@ -390,23 +367,21 @@ class _PlainSession:
                 await self._send(text)
         except (StenoError, OSError) as exc:
             self._writer.write("Trouble", str(exc))
-        except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
-            kind = type(exc).__name__
-            message = f"a fault in steno: {kind}: {exc}; what is on record is safe"
-            self._writer.write("Trouble", message)
+        except Exception as exc:  # noqa: BLE001 - a bug in steno must not end the session
+            self._writer.write("Trouble", bug_notice(exc))
 
     async def _send(self, text: str) -> None:
         """Send a prompt; a rejected one returns to the line."""
-        steers = self._session.is_running
+        is_steering = self._session.is_running
         try:
             await self._session.send(PromptInput(text))
         except (StenoError, OSError):
             if self._editor is not None:
                 self._editor.prefill(text)
-            elif self._lines.is_terminal:  # a line from a pipe was echoed when it was read
+            elif self._reader.is_terminal:  # a line from a pipe was echoed when it was read
                 self._writer.write("Not said", text)
             raise
-        if steers:
+        if is_steering:
             self._event_writer.note_queued(text)
 
     async def _run_command(self, typed: TypedCommand) -> None:
@@ -444,197 +419,3 @@ class _PlainSession:
         if reply.text.strip():
             text = markdown_to_lines(reply.text) if reply.form is TextForm.MARKDOWN else reply.text
             self._writer.write(reply.title.capitalize() or "Reply", text)
-
-
-@final
-class ListCommands:
-    """Writes lists, and reads the user's choice from them."""
-
-    def __init__(self, session: AgentSession, writer: LineWriter, confirm: Confirm) -> None:
-        """Take the function that asks the user to confirm."""
-        self._session = session
-        self._writer = writer
-        self._confirm = confirm
-        self._models: list[str] = []
-        self._sessions: list[SessionSummary] = []
-
-    # -- models ------------------------------------------------------------------------------
-
-    async def list_models(self) -> None:
-        """Write the list of models."""
-        found = await self._session.list_models()
-        self._models = [one.text for one in found]
-        now = self._session.status.model
-        self._writer.write("Models", f"{len(found)}, {now} answers now")
-        self._write_numbered([_describe(one.text, one.about) for one in found])
-
-    def model_named(self, argument: str) -> str:
-        """Return the model of a name, or of a number in the list."""
-        number = _parse_number(argument, len(self._models))
-        return argument if number is None else self._models[number]
-
-    # -- sessions ----------------------------------------------------------------------------
-
-    async def run_resume(self, argument: str) -> None:
-        """List sessions; resume, rename or delete one."""
-        word, _, rest = argument.partition(" ")
-        if word in ("", "find"):
-            await self._list_sessions(rest.strip())
-        elif word == "rename":
-            name, _, title = rest.strip().partition(" ")
-            await self._session.session_list.rename(self._find_session_id(name), title.strip())
-            self._writer.write("Session", f"it is called {title.strip()}")
-        elif word == "delete":
-            session = self._find_session_id(rest.strip())
-            if await self._confirm(f"delete session {terminal_line(session)} for good?"):
-                await self._session.session_list.delete(session)
-                self._writer.write("Session", "deleted")
-        else:
-            await self._session.session_list.resume(self._find_session_id(argument))
-
-    async def _list_sessions(self, search: str) -> None:
-        self._sessions = list(await self._session.session_list.summaries(search))
-        self._writer.write("Sessions", f"{len(self._sessions)}, the latest first")
-        now = utc_now()
-        self._write_numbered(
-            [
-                _describe(
-                    one.title or "no title",
-                    f"{format_count(one.entries, 'entry', 'entries')}, {format_age(one.changed_at, now)}",
-                    "" if one.is_in_this_folder else one.folder or "",
-                    one.snippet,
-                )
-                for one in self._sessions
-            ]
-        )
-
-    def _find_session_id(self, argument: str) -> str:
-        if not argument:
-            raise InvalidValue(
-                "say which session, by its number in the list or its id",
-                code="session_not_named",
-                place="/resume",
-            )
-        number = _parse_number(argument, len(self._sessions))
-        return argument if number is None else self._sessions[number].id
-
-    # -- the tree ----------------------------------------------------------------------------
-
-    async def run_tree(self, argument: str) -> PromptInput | None:
-        """Write the tree, or move in it; return the prompt to edit, if that is requested."""
-        word, _, rest = argument.partition(" ")
-        name, _, text = rest.strip().partition(" ")
-        branches = self._session.branches
-        match word:
-            case "":
-                await self._write_tree()
-            case "go":
-                branches.switch(rest.strip())
-            case "fork":
-                branches.fork(text.strip(), at=(await self._find_row(name)).entry.id)
-            case "label":
-                branches.label((await self._find_row(name)).entry.id, text.strip())
-                self._writer.write("Notice", "it has this name now")
-            case "edit":
-                row = await self._find_row(name)
-                if not isinstance(row.entry.payload, UserMessage):
-                    raise InvalidValue(
-                        "only what you said can be said otherwise",
-                        code="not_user_message",
-                        place="/tree edit",
-                    )
-                return branches.fork_before(row.entry.id, text.strip())
-            case "compare":
-                await self._compare(name, text.strip())
-            case _:
-                row = await self._find_row(word)
-                self._writer.write(_row_head(row), searchable_text(row.entry).strip() or row.gist)
-        return None
-
-    async def _write_tree(self) -> None:
-        rows = await self._session.branches.rows()
-        shown = [one for one in rows if one.is_notable or one.labels or one.branches]
-        names = self._session.branches.names()
-        self._writer.write(
-            "Tree",
-            f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}; "
-            f"here the {len(shown)} that matter most",
-        )
-        self._writer.write_lines(
-            [
-                truncate_to_width(
-                    f"{one.rails}{_row_head(one)}: {terminal_line(one.gist)}", _MAX_LINE_WIDTH
-                )
-                for one in shown
-            ]
-        )
-
-    async def _find_row(self, number: str) -> BranchTreeRow:
-        rows = await self._session.branches.rows()
-        found = [one for one in rows if str(one.number) == number.removeprefix("#")]
-        if not found:
-            raise Missing(
-                f"there is no entry {terminal_line(number)}; /tree lists them",
-                code="entry_missing",
-                place="/tree",
-            )
-        return found[0]
-
-    async def _compare(self, one: str, other: str) -> None:
-        names = self._session.branches.names()
-        if one not in names or other not in names:
-            raise Missing(
-                f"name two of {', '.join(names)}",
-                code="branches_not_named",
-                place="/tree compare",
-            )
-        rows = {row.entry.id: row for row in await self._session.branches.rows()}
-        compared = compare_branches(self._session.entries(one), self._session.entries(other))
-        self._writer.write("Both", format_count(compared.shared, "entry", "entries"))
-        for name, entries in (
-            (one, [row.left for row in compared.rows if row.left is not None]),
-            (other, [row.right for row in compared.rows if row.right is not None]),
-        ):
-            self._writer.write(f"Only in {name}", format_count(len(entries), "entry", "entries"))
-            self._writer.write_lines(
-                [truncate_to_width(_row_line(rows, entry), _MAX_LINE_WIDTH) for entry in entries]
-            )
-
-    def _write_numbered(self, texts: Sequence[str]) -> None:
-        self._writer.write_lines(
-            [
-                truncate_to_width(f"{place}. {text}", _MAX_LINE_WIDTH)
-                for place, text in enumerate(texts, 1)
-            ]
-        )
-
-
-def _parse_number(argument: str, count: int) -> int | None:
-    """Return the index of a number in a list; ids may be digits, too, but are longer."""
-    is_number = argument.isascii() and argument.isdigit() and not argument.startswith("0")
-    return int(argument) - 1 if is_number and int(argument) <= count else None
-
-
-def _describe(name: str, *facts: str) -> str:
-    return ": ".join(
-        filter(None, [terminal_line(name), ", ".join(map(terminal_line, filter(None, facts)))])
-    )
-
-
-def _row_head(row: BranchTreeRow) -> str:
-    facts = [*([] if row.is_active else ["elsewhere"]), *entry_names(row)]
-    return " ".join(
-        [f"{row.number}.", terminal_line(row.kind), *([f"({', '.join(facts)})"] if facts else [])]
-    )
-
-
-def _row_line(rows: Mapping[str, BranchTreeRow], entry: Entry) -> str:
-    """Return an entry on a line, as the tree numbers it. Raises Missing."""
-    row = rows.get(entry.id)
-    if row is None:
-        raise Missing(
-            "the record has changed meanwhile; try again",
-            code="session_changed",
-            place="/tree compare",
-        )
-    return f"{row.number}. {terminal_line(f'{row.kind}: {row.gist[: 10 * _MAX_LINE_WIDTH]}')}"

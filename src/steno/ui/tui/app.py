@@ -31,32 +31,32 @@ from steno.ui.tui.transcript.view import Transcript
 SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
 """Opens a session (`steno.app.session`), and reports its progress."""
 _PROMPT_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
-_CONVERSATION_ACTIONS: Final = frozenset(
+_MAIN_SCREEN_ACTIONS: Final = frozenset(
     {
-        *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "decide"),
-        *("scroll_page", "select", "help", "walk", "leave_block"),
+        *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "focus_approvals"),
+        *("scroll_page", "select", "help", "select_next", "leave_item"),
     }
 )
 """Actions that need the transcript on top of the screen stack."""
 _PROMPT_ACTIONS: Final = frozenset({"leave_if_blank", "scroll_page"})
-_TRANSCRIPT_ACTIONS: Final = frozenset({"walk", "leave_block"})
+_TRANSCRIPT_ACTIONS: Final = frozenset({"select_next", "leave_item"})
 """Actions that need the focus on the transcript."""
 _ITEM_KEYS: Final = frozenset({"y", "e"})
 """Keys for the selected item, not for the prompt."""
 _ITEM_KEY_HINTS: Final = "Enter folds · y copies · e says it again · Esc back"
 _DOUBLE_PRESS_S: Final = 2.0
-"""Within how many seconds Ctrl+C has to come twice to leave."""
+"""The time within which a second Ctrl+C leaves."""
 
 
 class Controller(Protocol):
     """Handles the keys once a session is open."""
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Run what was typed early, and work until the user leaves."""
+        """Run the early input, and handle events until the user leaves."""
         ...
 
-    def submit(self, sent: Prompt.Submitted) -> None:
-        """Run what was typed."""
+    def submit(self, submitted: Prompt.Submitted) -> None:
+        """Run the submitted text."""
         ...
 
     def open_help(self) -> None:
@@ -68,7 +68,7 @@ class Controller(Protocol):
         ...
 
     def interrupt(self) -> bool:
-        """Interrupt whatever runs; return whether anything did."""
+        """Interrupt the run and the shell command; return whether either was running."""
         ...
 
     def change_mode(self) -> None:
@@ -88,7 +88,7 @@ class Controller(Protocol):
         ...
 
     def leave(self) -> None:
-        """Stop working, in order."""
+        """Stop; a run is interrupted and recorded."""
         ...
 
 
@@ -103,7 +103,7 @@ class TerminalApp(App[int]):
     #transcript { height: 1fr; min-height: 4; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave_block", "back", show=False, priority=True),
+        Binding("escape", "leave_item", "back", show=False, priority=True),
         Binding("escape", "interrupt", "interrupt", show=False),
         Binding("shift+tab", "change_mode", "plan/act", priority=True),
         Binding("ctrl+c", "stop", "stop", priority=True),
@@ -111,13 +111,13 @@ class TerminalApp(App[int]):
         Binding("ctrl+q", "leave", "leave", priority=True),
         Binding("ctrl+o", "fold", "fold", priority=True),
         Binding("ctrl+t", "tree", "tree", priority=True),
-        Binding("ctrl+g", "decide", "decide", priority=True),
+        Binding("ctrl+g", "focus_approvals", "decide", priority=True),
         Binding("pageup", "scroll_page(-1)", "scroll", priority=True),
         Binding("pagedown", "scroll_page(1)", "scroll", priority=True),
         Binding("alt+up", "select(-1)", "select", priority=True),
         Binding("alt+down", "select(1)", "select", priority=True),
-        Binding("up", "walk(-1)", "select", show=False, priority=True),
-        Binding("down", "walk(1)", "select", show=False, priority=True),
+        Binding("up", "select_next(-1)", "select", show=False, priority=True),
+        Binding("down", "select_next(1)", "select", show=False, priority=True),
         Binding("f1", "help", "help"),
     ]
 
@@ -130,17 +130,17 @@ class TerminalApp(App[int]):
         history: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the opener of the session, the loader of the controller, and settings of the screen."""
+        """Take the opener of the session, the loader of the controller, and settings."""
         super().__init__(driver_class=TerminalDriver)
-        # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
-        for own in THEMES:
-            self.register_theme(own)
+        # Set before anything is styled: for a later theme, Textual reads all styles twice.
+        for own_theme in THEMES:
+            self.register_theme(own_theme)
         self.set_reactive(App.theme, theme)
         self.stylesheet.set_variables(self.get_css_variables())
         if self.no_color:
             self._filters = [NoColorFilter()]  # Textual has no other way to set them
         self.clock = clock
-        """Seconds that pass."""
+        """A clock in seconds."""
         self._open_session = open_session
         self._load_controller = load_controller
         self._prompt_history = PromptHistory(history)
@@ -149,11 +149,11 @@ class TerminalApp(App[int]):
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
         """The error that kept the session from opening."""
-        self.status: int = 0
-        """The exit status that is due."""
+        self.exit_status: int = 0
+        """The exit status."""
 
     def compose(self) -> ComposeResult:
-        """Put everything on the screen that is there from the beginning."""
+        """Yield the widgets of the first paint."""
         yield Transcript(id="transcript")
         yield Prompt(history=self._prompt_history, id="prompt")
         yield StatusLine(clock=self.clock, id="status")
@@ -205,18 +205,18 @@ class TerminalApp(App[int]):
                 controller = self._controller = create_controller(self, session)
                 self.status_line.show_activity(None)
                 await controller.run(self._early_input)
-        except Exception as exc:  # noqa: BLE001 - whoever runs the terminal raises it again
-            self.failure, self.status = exc, 1
+        except Exception as exc:  # noqa: BLE001 - `run_terminal` raises it
+            self.failure, self.exit_status = exc, 1
         finally:
             self._controller = None
-        self.exit(self.status)
+        self.exit(self.exit_status)
 
     def _show_activity(self, text: str) -> None:
         """Show what the session waits for; once it is open, that can be interrupted."""
         self.status_line.show_activity(text, is_interruptible=self._controller is not None)
 
     def _stop_on_signal(self, number: signal.Signals) -> None:
-        self.status = 128 + number
+        self.exit_status = 128 + number
         self.action_leave()
 
     # -- input ----------------------------------------------------------------------------
@@ -254,9 +254,9 @@ class TerminalApp(App[int]):
         is_typed = isinstance(event, events.Paste) or (
             isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
         )
-        # Without the focus of the terminal, nothing here has it; it comes back with the key.
-        is_ours = self.app_focus and len(self.screen_stack) == 1
-        if is_typed and is_ours and self.focused in (None, self.transcript):
+        # While the terminal window is not focused, no widget is; the key restores the focus.
+        is_main_screen = self.app_focus and len(self.screen_stack) == 1
+        if is_typed and is_main_screen and self.focused in (None, self.transcript):
             self._leave_item()
         await super().on_event(event)
 
@@ -291,10 +291,10 @@ class TerminalApp(App[int]):
             return False
         if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:
             return False
-        return len(self.screen_stack) == 1 or action not in _CONVERSATION_ACTIONS
+        return len(self.screen_stack) == 1 or action not in _MAIN_SCREEN_ACTIONS
 
     def action_interrupt(self) -> None:
-        """Interrupt whatever runs; if nothing does, clear the prompt."""
+        """Interrupt the run or the shell command; if none runs, clear the prompt."""
         is_stopped = self._controller is not None and self._controller.interrupt()
         if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
             self.prompt.clear()
@@ -318,10 +318,10 @@ class TerminalApp(App[int]):
         if self._controller is not None:
             self._controller.leave()
         else:
-            self.exit(self.status)
+            self.exit(self.exit_status)
 
     def action_leave_if_blank(self) -> None:
-        """Leave, unless something was typed."""
+        """Leave, unless the prompt holds text."""
         if self.prompt.is_blank:
             self.action_leave()
         else:
@@ -337,7 +337,7 @@ class TerminalApp(App[int]):
         if self._controller is not None:
             self._controller.open_tree()
 
-    def action_decide(self) -> None:
+    def action_focus_approvals(self) -> None:
         """Focus the approval panel."""
         if self._controller is not None:
             self._controller.focus_approvals()
@@ -349,9 +349,11 @@ class TerminalApp(App[int]):
 
     def action_fold(self) -> None:
         """Unfold everything, or fold it again."""
-        can_fold: Sequence[TranscriptItem] = [one for one in self.transcript.items if one.can_fold]
-        is_any_folded = any(one.is_folded for one in can_fold)
-        self.transcript.fold_all(None, not is_any_folded)
+        foldable: Sequence[TranscriptItem] = [
+            item for item in self.transcript.items if item.can_fold
+        ]
+        is_any_folded = any(item.is_folded for item in foldable)
+        self.transcript.fold_all(is_folded=not is_any_folded)
 
     def action_scroll_page(self, pages: int) -> None:
         """Scroll the conversation, wherever the cursor is."""
@@ -363,14 +365,14 @@ class TerminalApp(App[int]):
     def action_select(self, step: int) -> None:
         """Select another item."""
         self.transcript.focus()
-        self.action_walk(step)
+        self.action_select_next(step)
 
-    def action_walk(self, step: int) -> None:
+    def action_select_next(self, step: int) -> None:
         """Select another item while one is selected."""
         self.transcript.select(step)
         self._show_keys()
 
-    def action_leave_block(self) -> None:
+    def action_leave_item(self) -> None:
         """Return to the prompt from the selected item."""
         if self.transcript.selected is None:
             raise SkipAction
@@ -381,7 +383,7 @@ class TerminalApp(App[int]):
         if len(self.screen_stack) > 1:
             super().action_focus_next()
         elif self.prompt.has_focus_within:
-            self.action_decide()
+            self.action_focus_approvals()
         else:
             self.prompt.focus()
 

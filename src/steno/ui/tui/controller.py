@@ -41,10 +41,11 @@ from steno.app.session import (
     ShellStarted,
     Suggestion,
 )
-from steno.errors import StenoError
+from steno.errors import InvalidValue, StenoError
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
+from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
@@ -65,7 +66,6 @@ _SLOW_S: Final = 0.3
 """A slower operation is shown as an activity."""
 _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
 """Commands that take long, and that an interruption ends."""
-_UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 
 
 @final
@@ -77,7 +77,7 @@ class SessionController:
         self._app = app
         self._session = session
         self._prompt = app.prompt
-        self._status = app.status_line
+        self._status_line = app.status_line
         app.transcript.set_image_source(session.find_image)
         self._transcript_state = TranscriptState(app.transcript)
         self._panel = ApprovalPanel(
@@ -93,14 +93,14 @@ class SessionController:
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Show the session, run what was typed early, and work until the user leaves."""
+        """Show the session, run the early input, and handle events until the user leaves."""
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._session.subscribe(self._on_event)
         self._reload()
-        for sent in early:
-            self.submit(sent)
+        for submitted in early:
+            self.submit(submitted)
         await self._leaving.wait()
-        self._status.show_activity("leaving")
+        self._status_line.show_activity("leaving")
         await self._session.close()
 
     def leave(self) -> None:
@@ -131,7 +131,7 @@ class SessionController:
             case EntryRecorded():
                 self._show_status()
             case RunEnded() | ShellEnded():
-                self._show_running("working")  # the other of the two, perhaps
+                self._show_running("working")  # the run or the shell command may still be running
                 self._update_idle()
             case ErrorRaised():
                 self._update_idle()
@@ -142,14 +142,14 @@ class SessionController:
             case _:
                 pass
 
-    def _show_running(self, doing: str) -> None:
+    def _show_running(self, activity: str) -> None:
         """Show the activity of a run; Esc interrupts it."""
-        self._status.show_activity(doing, is_interruptible=True)
+        self._status_line.show_activity(activity, is_interruptible=True)
 
     def _update_idle(self) -> None:
         """Show that the session is idle, if it is, and return the prompts that wait."""
         if not self._session.is_running:
-            self._status.show_activity(None)
+            self._status_line.show_activity(None)
             self._return_to_prompt(self._transcript_state.abandon_pending())
         self._show_pending()
         self._show_status()
@@ -159,44 +159,44 @@ class SessionController:
         # A user who moves inside a session knows where it stopped.
         is_opened = self._session.status.session != self._shown_session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
-            self._transcript_state.add_text(ItemKind.NOTICE, _UNFINISHED_NOTICE)
+            self._transcript_state.add_text(ItemKind.NOTICE, UNFINISHED_NOTICE)
         self._show_pending()
         self._show_status()
 
     def _show_status(self) -> None:
         status = self._session.status
         self._shown_session = status.session
-        self._status.show_status(status)
+        self._status_line.show_status(status)
         self._app.transcript.show_greeting(terminal_line(f"{status.folder} · {status.model}"))
 
     def _show_pending(self) -> None:
         pending = self._session.pending_calls
         self._panel.show_pending(pending)
-        if any(one.request is not None for one in pending):
-            self._status.show_activity("asks you")
+        if any(call.request is not None for call in pending):
+            self._status_line.show_activity("asks you")
 
     def _idle_s(self) -> float:
-        """Return for how long the prompt, blank and with the focus, was left alone."""
+        """Return the time since the last key, if the prompt is blank and has the focus; else 0."""
         prompt = self._prompt
-        is_left_alone = prompt.is_blank and prompt.has_focus_within
-        return time.monotonic() - prompt.last_key_at if is_left_alone else 0.0
+        is_idle = prompt.is_blank and prompt.has_focus_within
+        return time.monotonic() - prompt.last_key_at if is_idle else 0.0
 
     # -- input ----------------------------------------------------------------------------
 
-    def submit(self, sent: Prompt.Submitted) -> None:
-        """Run what was typed; pasted text is never a command."""
-        if not sent.text.strip() and not sent.images:
+    def submit(self, submitted: Prompt.Submitted) -> None:
+        """Run the submitted text; pasted text is never a command."""
+        if not submitted.text.strip() and not submitted.images:
             return
-        if sent.text.strip() in QUIT_WORDS and not sent.images:
+        if submitted.text.strip() in QUIT_WORDS and not submitted.images:
             self._transcript_state.add_text(ItemKind.NOTICE, QUIT_HINT)
             return
-        command = parse_slash_command(sent.text) if sent.typed.startswith("/") else None
-        if sent.typed.startswith("!"):
-            self._start(self._run_shell(sent.text))
-        elif command is not None and not sent.images:
-            self._start(self._run_command(sent.text, command))
+        command = parse_slash_command(submitted.text) if submitted.typed.startswith("/") else None
+        if submitted.typed.startswith("!"):
+            self._start(self._run_shell(submitted.text))
+        elif command is not None and not submitted.images:
+            self._start(self._run_command(submitted.text, command))
         else:
-            self._start(self._send(PromptInput(sent.text, sent.images)))
+            self._start(self._send(PromptInput(submitted.text, submitted.images)))
 
     async def _run_shell(self, text: str) -> None:
         with self._reporting_errors(PromptInput(text)):
@@ -204,7 +204,7 @@ class SessionController:
 
     async def _send(self, prompt: PromptInput) -> None:
         pending_input = self._transcript_state.pending_input
-        item = pending_input.add(prompt, steers=self._session.is_running)
+        item = pending_input.add(prompt, is_steering=self._session.is_running)
         with self._reporting_errors(prompt):
             try:
                 with self._showing_activity("reading what you said", is_interruptible=True):
@@ -247,22 +247,22 @@ class SessionController:
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
         """Show an activity, if it takes long and no run is in progress, and remove it."""
-        show = partial(self._status.show_activity, text, is_interruptible=is_interruptible)
-        soon = asyncio.get_running_loop().call_later(_SLOW_S, show)
+        show = partial(self._status_line.show_activity, text, is_interruptible=is_interruptible)
+        timer = asyncio.get_running_loop().call_later(_SLOW_S, show)
         if self._session.is_running:
-            soon.cancel()
+            timer.cancel()
         self._interruptible_count += is_interruptible
         try:
             yield
         finally:
             self._interruptible_count -= is_interruptible
-            soon.cancel()
+            timer.cancel()
             self._update_idle()
 
     async def _change_theme(self, name: str) -> None:
         names = all_theme_names()
         if not name:
-            choices = [Suggestion(one) for one in names]
+            choices = [Suggestion(theme_name) for theme_name in names]
             picked = await self._app.push_screen_wait(
                 PickerScreen("theme", choices, self._app.theme)
             )
@@ -271,14 +271,14 @@ class SessionController:
             return
         theme = theme_named(name)
         if theme is None:
-            raise StenoError(
+            raise InvalidValue(
                 f"there is none of this name; there are {', '.join(names)}",
                 code="unknown_theme",
                 place="theme",
             )
         self._app.theme = theme
-        how_to_keep = await self._session.run_command("theme", theme)
-        self._transcript_state.add_text(ItemKind.NOTICE, f"theme {theme}; {how_to_keep.text}")
+        reply = await self._session.run_command("theme", theme)
+        self._transcript_state.add_text(ItemKind.NOTICE, f"theme {theme}; {reply.text}")
 
     async def _pick_model(self) -> None:
         current = self._session.status.model
@@ -301,7 +301,7 @@ class SessionController:
         self._prompt.show_suggestions(typed, await self._session.complete(typed))
 
     def interrupt(self) -> bool:
-        """Interrupt whatever runs; return whether anything did."""
+        """Interrupt the run and the shell command; return whether either was running."""
         is_interruptible = self._session.is_running or self._interruptible_count > 0
         self._session.interrupt()
         return is_interruptible
@@ -322,7 +322,7 @@ class SessionController:
         self._start(self._run_command("", TypedCommand("tree", "")))
 
     async def _open_tree_screen(self) -> None:
-        prompt = (await self._app.push_screen_wait(TreeScreen(self._session))).prompt
+        prompt = await self._app.push_screen_wait(TreeScreen(self._session))
         if prompt is not None:
             self._load_prompt(prompt)
 
@@ -332,7 +332,7 @@ class SessionController:
         if prompt is not None:
             self._load_prompt(prompt)
         elif item.kind is not ItemKind.USER or item.entry is None:
-            self._status.show_message("only your own words can be edited")
+            self._status_line.show_message("only your own words can be edited")
         else:
             with self._reporting_errors():
                 self._load_prompt(self._session.branches.fork_before(item.entry))
@@ -348,16 +348,15 @@ class SessionController:
 
     # -- errors ---------------------------------------------------------------------------
 
-    def _start(self, job: Coroutine[Any, Any, None]) -> None:
-        self._app.run_worker(self._report_failure(job), exit_on_error=False)
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._app.run_worker(self._report_failure(coroutine), exit_on_error=False)
 
-    async def _report_failure(self, job: Coroutine[Any, Any, None]) -> None:
+    async def _report_failure(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
-            await job
+            await coroutine
         except Exception as exc:
             _logger.exception("a fault in steno")
-            message = f"a fault in steno: {type(exc).__name__}: {exc}; what is on record is safe"
-            self._transcript_state.add_text(ItemKind.ERROR, message)
+            self._transcript_state.add_text(ItemKind.ERROR, bug_notice(exc))
 
     @contextmanager
     def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:
@@ -373,11 +372,11 @@ class SessionController:
 
     def _return_to_prompt(self, prompts: Sequence[PromptInput]) -> None:
         """Load unsent prompts into the prompt; if it holds text, keep them as items."""
-        prompts_left = [one for one in prompts if one.text or one.images]
-        if prompts_left and self._prompt.is_blank:
-            images = [image for one in prompts_left for image in one.images]
-            # An empty line between them: it is seen where one ends, and can be taken apart.
-            self._prompt.load("\n\n".join([one.text for one in prompts_left]), images)
+        unsent = [prompt for prompt in prompts if prompt.text or prompt.images]
+        if unsent and self._prompt.is_blank:
+            images = [image for prompt in unsent for image in prompt.images]
+            # An empty line shows the user where one prompt ends.
+            self._prompt.load("\n\n".join([prompt.text for prompt in unsent]), images)
         else:
-            for one in prompts_left:
-                self._transcript_state.pending_input.keep_returned(one)
+            for prompt in unsent:
+                self._transcript_state.pending_input.show_returned(prompt)

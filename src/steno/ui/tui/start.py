@@ -15,19 +15,20 @@ from steno.ui.tui.app import Controller, SessionOpener, TerminalApp
 
 
 def run_terminal(
-    open_session: SessionOpener, *, theme: str, history: Path | None, first: str = ""
+    open_session: SessionOpener, *, theme: str, history: Path | None, first_prompt: str = ""
 ) -> int:
     """Run the full screen until the user leaves; return the exit status.
 
-    `first` is sent as soon as the session is open. Raises the error that kept it from opening.
+    `first_prompt` is sent as soon as the session is open. Raises the error that kept it from
+    opening.
     """
     app = create_app(open_session, theme=theme, history=history)
-    if first:
-        app.send_first(first)
+    if first_prompt:
+        app.send_first(first_prompt)
     app.run()
     if app.failure is not None:
         raise app.failure
-    return app.status
+    return app.exit_status
 
 
 def create_app(

@@ -18,6 +18,7 @@ from textual.geometry import Size
 from textual.timer import Timer
 from textual.widget import Widget
 
+from steno.records.entry import Mode
 from steno.render.quantities import format_dollars
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 
@@ -31,13 +32,13 @@ _MAX_NAME_LENGTH: Final = 400
 """Longer names are cut before they are sanitized, which takes time."""
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupts"
-_WORK_PARTS: Final = (0, 2, 1, 3, 4)
+_RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
 """The order in which parts stay on a narrow line: the model stays longest."""
-_PLACE_PARTS: Final = (5, 6)
+_SESSION_PART_ORDER: Final = ("title", "folder")
 
 
 class TokenCounts(Protocol):
-    """Token counts; None if unknown."""
+    """Token counts; None if unknown. See `StatusValues`."""
 
     @property
     def input_tokens(self) -> int | None:
@@ -51,7 +52,10 @@ class TokenCounts(Protocol):
 
 
 class StatusValues(Protocol):
-    """The values of the status line; see `steno.app.session.SessionStatus`."""
+    """The values of the status line: the fields of `steno.app.session.SessionStatus`.
+
+    A protocol, because `app.session` is imported after the first paint.
+    """
 
     @property
     def session(self) -> str | None:
@@ -123,29 +127,43 @@ def abbreviate_count(number: int) -> str:
 
 class _StatusPart(NamedTuple):
     forms: tuple[str, ...]
-    """A short and a long one, or just one; none where nothing is known."""
+    """A short and a long form, or one; empty if nothing is known."""
     style: str = ""
 
 
-def _status_parts(status: StatusValues) -> Sequence[_StatusPart]:
-    """Return the parts of the status, in the order in which they are drawn."""
+class _StatusParts(NamedTuple):
+    """The parts of the status, in the order in which they are drawn."""
+
+    model: _StatusPart
+    branch: _StatusPart
+    context: _StatusPart
+    cost: _StatusPart
+    tokens: _StatusPart
+    title: _StatusPart
+    folder: _StatusPart
+
+
+def _status_parts(status: StatusValues) -> _StatusParts:
+    """Return the parts of a status."""
     model, branch = _clean_name(status.model), _clean_name(status.branch)
     title = _clean_name(status.title) if status.session is not None else "not kept"
     folder = _clean_name(status.folder)
-    return [
-        _StatusPart(
+    return _StatusParts(
+        model=_StatusPart(
             (truncate_to_width(model.rpartition("/")[2], 24), truncate_to_width(model, 48)),
             "$text-primary",
         ),
-        _StatusPart((truncate_to_width(f"⎇ {branch}", 18), truncate_to_width(f"⎇ {branch}", 34))),
-        _context_part(status),
-        _StatusPart(() if status.cost is None else (format_dollars(status.cost),)),
-        _token_part(status.usage),
-        _StatusPart((truncate_to_width(title, 16), truncate_to_width(title, 40))),
-        _StatusPart(
+        branch=_StatusPart(
+            (truncate_to_width(f"⎇ {branch}", 18), truncate_to_width(f"⎇ {branch}", 34))
+        ),
+        context=_context_part(status),
+        cost=_StatusPart(() if status.cost is None else (format_dollars(status.cost),)),
+        tokens=_token_part(status.usage),
+        title=_StatusPart((truncate_to_width(title, 16), truncate_to_width(title, 40))),
+        folder=_StatusPart(
             (truncate_to_width(folder.rpartition("/")[2], 20), truncate_to_width(folder, 40))
         ),
-    ]
+    )
 
 
 def _clean_name(text: str) -> str:
@@ -169,38 +187,39 @@ def _context_part(status: StatusValues) -> _StatusPart:
 
 
 def _token_part(usage: TokenCounts) -> _StatusPart:
-    sent, got = usage.input_tokens, usage.output_tokens
-    if sent is None and got is None:
+    sent, received = usage.input_tokens, usage.output_tokens
+    if sent is None and received is None:
         return _StatusPart(())
     return _StatusPart(
         (
-            f"{abbreviate_count((sent or 0) + (got or 0))} tok",
-            f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(got or 0)} tok",
+            f"{abbreviate_count((sent or 0) + (received or 0))} tok",
+            f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(received or 0)} tok",
         )
     )
 
 
-def _fit_parts(
-    parts: Sequence[_StatusPart], order: Iterable[int], width: int
-) -> list[tuple[str, str]]:
+def _fit_parts(parts: _StatusParts, order: Iterable[str], width: int) -> list[tuple[str, str]]:
     """Return the parts that fit with their styles: as many as possible, then long forms.
 
     Each part counts with the gap before it.
     """
-    chosen: dict[int, str] = {}
+    part_by_name: dict[str, _StatusPart] = parts._asdict()
+    chosen: dict[str, str] = {}
 
-    def has_room(at: int, text: str) -> bool:
-        texts = {**chosen, at: text}.values()
-        return sum(display_width(one) + len(_GAP) for one in texts) <= width
+    def has_room(name: str, form: str) -> bool:
+        forms = {**chosen, name: form}.values()
+        return sum(display_width(text) + len(_GAP) for text in forms) <= width
 
-    for at in [at for at in order if parts[at].forms]:
-        if not has_room(at, parts[at].forms[0]):
+    for name in [name for name in order if part_by_name[name].forms]:
+        short_form = part_by_name[name].forms[0]
+        if not has_room(name, short_form):
             break
-        chosen[at] = parts[at].forms[0]
-    for at in chosen:
-        if has_room(at, parts[at].forms[-1]):
-            chosen[at] = parts[at].forms[-1]
-    return [(chosen[at], parts[at].style) for at in sorted(chosen)]
+        chosen[name] = short_form
+    for name in chosen:
+        long_form = part_by_name[name].forms[-1]
+        if has_room(name, long_form):
+            chosen[name] = long_form
+    return [(chosen[name], part.style) for name, part in part_by_name.items() if name in chosen]
 
 
 # -- the line ----------------------------------------------------------------------------------
@@ -227,7 +246,7 @@ class StatusLine(Widget):
         self._clock = clock
         self._session_status: StatusValues | None = None
         self._current_activity: str | None = None
-        self._can_stop = False
+        self._is_interruptible = False
         self._shown_keys: str | None = None
         self._since = 0.0
         self._shown_message: str | None = None
@@ -245,12 +264,12 @@ class StatusLine(Widget):
 
         An interruptible activity names the key, if there is room.
         """
-        if (text, is_interruptible) == (self._current_activity, self._can_stop):
+        if (text, is_interruptible) == (self._current_activity, self._is_interruptible):
             return
         if text != self._current_activity:
             self._current_activity, self._since = text, self._clock()
             self._tick()
-        self._can_stop = is_interruptible
+        self._is_interruptible = is_interruptible
         self.refresh()
 
     def show_keys(self, text: str | None) -> None:
@@ -289,7 +308,7 @@ class StatusLine(Widget):
         self._shown_message = None
         self.refresh()
 
-    # -- drawing
+    # -- drawing ----------------------------------------------------------------------------
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return 1, or 2 where the terminal is narrow."""
@@ -299,23 +318,25 @@ class StatusLine(Widget):
         """Draw it; see Widget."""
         width = self.content_size.width
         if width < _TWO_LINE_WIDTH:
-            first = self._align_parts(self._left_part(width), _PLACE_PARTS, width)
-            return Content("\n").join([first, self._align_parts(Content(), _WORK_PARTS, width)])
+            first = self._align_parts(self._left_part(width), _SESSION_PART_ORDER, width)
+            return Content("\n").join([first, self._align_parts(Content(), _RUN_PART_ORDER, width)])
         return self._align_parts(
-            self._left_part(self._max_left_width(width)), _WORK_PARTS + _PLACE_PARTS, width
+            self._left_part(self._max_left_width(width)),
+            _RUN_PART_ORDER + _SESSION_PART_ORDER,
+            width,
         )
 
     def _max_left_width(self, width: int) -> int:
         """Return the maximal width of the activity: the interrupt hint matters more."""
         if self._shown_keys is not None:
             return width
-        return width * 3 // 4 if self._can_stop and self._shows_activity else width // 2
+        return width * 3 // 4 if self._is_interruptible and self._shows_activity else width // 2
 
-    def _align_parts(self, left: Content, order: Sequence[int], width: int) -> Content:
+    def _align_parts(self, left: Content, order: Sequence[str], width: int) -> Content:
         """Return a line with a left part, and the parts that fit on its right."""
         if self._session_status is None:
             return left
-        # Seconds pass on the left, and nothing on the right should come and go with them.
+        # The activity on the left grows every second; the right part must not move with it.
         taken = max(left.cell_length, width // 3) if left else 0
         fitting = _fit_parts(_status_parts(self._session_status), order, width - taken)
         right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])
@@ -327,12 +348,13 @@ class StatusLine(Widget):
         """Return the mode and the activity, which are never omitted."""
         status = self._session_status
         mode = "" if status is None else f" {status.mode.upper()} "
-        style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
+        is_plan = status is not None and status.mode == Mode.PLAN
+        style = "bold reverse" if is_plan else "bold reverse $text-success"
         below = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
         columns = width - display_width(mode) - 1 - display_width(below)
         activity = truncate_to_width(self._activity_text(), columns)
         if (
-            self._can_stop
+            self._is_interruptible
             and self._shows_activity
             and display_width(activity + _INTERRUPT_HINT) <= columns
         ):
@@ -357,6 +379,6 @@ class StatusLine(Widget):
         if self._current_activity is None:
             return "starting …" if self._session_status is None else "idle"
         seconds = int(self._clock() - self._since)
-        passed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
+        elapsed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
         spinner = _SPINNER[seconds % len(_SPINNER)]
-        return f"{spinner} {truncate_to_width(_clean_name(self._current_activity), 40)}{passed if seconds else ''}"
+        return f"{spinner} {truncate_to_width(_clean_name(self._current_activity), 40)}{elapsed if seconds else ''}"

@@ -34,11 +34,11 @@ _POLL_S: Final = 0.1
 
 @final
 class InputSanitizer:
-    """One stream of characters, in pieces as they come."""
+    """Removes escape sequences from pastes in a stream of terminal input."""
 
     def __init__(self) -> None:
         self._is_pasting = False
-        self._before = ""
+        self._typed_tail = ""
         """The last characters outside of a paste: its start sequence may arrive in parts."""
         self._held = ""
         """Characters that may be the first part of a paste's end sequence."""
@@ -47,32 +47,32 @@ class InputSanitizer:
         """Return the sanitized input."""
         sanitized: list[str] = []
         while data:
-            step = self._pasted if self._is_pasting else self._typed
+            step = self._feed_pasted if self._is_pasting else self._feed_typed
             piece, data = step(data)
             sanitized.append(piece)
         return "".join(sanitized)
 
-    def _typed(self, data: str) -> tuple[str, str]:
-        received = self._before + data
+    def _feed_typed(self, data: str) -> tuple[str, str]:
+        received = self._typed_tail + data
         at = received.find(_PASTE_START)
         if at < 0:
-            self._before = received[1 - len(_PASTE_START) :]
+            self._typed_tail = received[1 - len(_PASTE_START) :]
             return data.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL), ""
-        end = at + len(_PASTE_START) - len(self._before)
-        self._is_pasting, self._before = True, ""
+        end = at + len(_PASTE_START) - len(self._typed_tail)
+        self._is_pasting, self._typed_tail = True, ""
         typed = data[: max(0, end - len(_PASTE_START))]
         return typed.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL) + data[len(typed) : end], data[end:]
 
-    def _pasted(self, data: str) -> tuple[str, str]:
+    def _feed_pasted(self, data: str) -> tuple[str, str]:
         received = self._held + data
         at = received.find(_PASTE_END)
         if at < 0:
-            half = next(
+            partial = next(
                 (n for n in range(len(_PASTE_END) - 1, 0, -1) if received.endswith(_PASTE_END[:n])),
                 0,
             )
-            self._held = received[len(received) - half :]
-            return _visible_text(received[: len(received) - half]), ""
+            self._held = received[len(received) - partial :]
+            return _visible_text(received[: len(received) - partial]), ""
         # Pasted text may contain the end sequence: the last one before another paste counts.
         next_at = received.find(_PASTE_START, at)
         at = received.rfind(_PASTE_END, at, next_at if next_at >= 0 else len(received))
@@ -123,7 +123,8 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         assert sys.__stderr__ is not None
-        self._file = cast("Any", _HangupSafeFile(sys.__stderr__))  # all of it that Textual uses
+        # It has every method of the file that Textual uses.
+        self._file = cast("Any", _HangupSafeFile(sys.__stderr__))
 
     def _sigcont_application(self, *_: object) -> None:
         """Draw everything again after a stop; Textual's own method starts with the next change.

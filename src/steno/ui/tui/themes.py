@@ -64,7 +64,7 @@ STENO_LIGHT: Final = Theme(
     },
 )
 THEMES: Final = (STENO_DARK, STENO_LIGHT)
-"""Ours, for `App.register_theme`."""
+"""The themes of steno."""
 _THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
 _LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
 """Of the sixteen colours of a terminal; 8 is a dark grey."""
@@ -96,15 +96,15 @@ def _without_color(style: Style, background: Color) -> Style:
     )
 
 
-def _brightness_difference(colour: RichColor | None, background: Color) -> float:
+def _brightness_difference(color: RichColor | None, background: Color) -> float:
     """Return how far the brightness of a colour is from that of the screen."""
-    if colour is None or colour.is_default:
+    if color is None or color.is_default:
         return 0.0
-    return abs(Color.from_rich_color(colour).brightness - background.brightness)
+    return abs(Color.from_rich_color(color).brightness - background.brightness)
 
 
 def all_theme_names() -> Sequence[str]:
-    """Return the names of all themes: ours, then those that come with Textual."""
+    """Return the names of all themes: those of steno, then those of Textual."""
     return [*(theme.name for theme in THEMES), *sorted(BUILTIN_THEMES)]
 
 

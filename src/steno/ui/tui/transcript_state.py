@@ -6,9 +6,8 @@ entry leads to the same items, whether it was read back or has just been recorde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, final
+from collections.abc import Iterable, Iterator
+from typing import final
 
 from steno.agent.events import (
     ApprovalRequested,
@@ -55,179 +54,7 @@ from steno.render.items_from_entries import (
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
-
-STEERING_HEAD: Final = "will be heard at the next step"
-_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
-_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
-
-
-class ItemSink(Protocol):
-    """Shows items; see `transcript.view`."""
-
-    def show_items(self, items: list[TranscriptItem]) -> None:
-        """Show these and nothing else."""
-        ...
-
-    def add_item(self, item: TranscriptItem) -> None:
-        """Append an item."""
-        ...
-
-    def update_item(self, item: TranscriptItem) -> None:
-        """Draw a changed item again."""
-        ...
-
-    def remove_item(self, item: TranscriptItem) -> None:
-        """Remove an item."""
-        ...
-
-
-@final
-@dataclass(eq=False, slots=True)
-class _QueuedPrompt:
-    prompt: PromptInput
-    item: TranscriptItem
-    is_accepted: bool = False
-    """Whether the session has accepted it; else it may still be rejected."""
-
-
-class _UnsentPrompt(NamedTuple):
-    """A recorded prompt that was not sent to a model; a retry sends it again."""
-
-    prompt: PromptInput
-    message: UserMessage
-    """As recorded."""
-
-
-@final
-class PendingInput:
-    """Shows prompts until they are recorded, or taken back for editing."""
-
-    def __init__(self, sink: ItemSink) -> None:
-        """Take the sink to show them on."""
-        self._sink = sink
-        self._queued: list[_QueuedPrompt] = []
-        self._returned: dict[TranscriptItem, PromptInput] = {}
-        self._unsent: _UnsentPrompt | None = None
-        """The last prompt that could not be sent, until another one is sent."""
-        self._unsent_items: list[TranscriptItem] = []
-        """Items of that prompt and of those that returned with it, unless they are shown elsewhere."""
-        self._just_returned: list[PromptInput] = []
-        """Unsent prompts that were removed, to be shown elsewhere."""
-
-    @property
-    def items(self) -> list[TranscriptItem]:
-        """All items, for the end of a transcript that is shown again."""
-        return [*self._returned, *(one.item for one in self._queued)]
-
-    # -- queued prompts -------------------------------------------------------------------
-
-    def add(self, prompt: PromptInput, *, steers: bool) -> TranscriptItem:
-        """Show a prompt until it is recorded."""
-        head = STEERING_HEAD if steers else ""
-        item = TranscriptItem(
-            ItemKind.USER, head, prompt.text, state=CallState.WAITING, is_folded=True
-        )
-        self._queued.append(_QueuedPrompt(prompt, item))
-        self._sink.add_item(item)
-        return item
-
-    def accept(self, item: TranscriptItem) -> None:
-        """Mark the prompt of an item as accepted by the session."""
-        for one in self._queued:
-            one.is_accepted = one.is_accepted or one.item is item
-
-    def reject(self, item: TranscriptItem) -> None:
-        """Remove the item of a rejected prompt."""
-        self._remove([one for one in self._queued if one.item is item])
-
-    def match_recorded(self, message: UserMessage) -> PromptInput | None:
-        """Remove a prompt that is recorded now: the retried one, or else the first; return it.
-
-        None if it was not sent from here.
-        """
-        unsent, first = self._unsent, next(iter(self._queued), None)
-        if unsent is not None and (first is None or message == unsent.message):
-            self._take_back_unsent()
-            self._unsent = None
-            if first is None or first.prompt.text != unsent.prompt.text:  # else it was typed again
-                return unsent.prompt
-        self.clear_unsent()
-        if first is None:
-            return None
-        self._remove([first])
-        return first.prompt
-
-    def clear_unsent(self) -> None:
-        """Record that a retry is about something else now: the unsent prompt stays unsent."""
-        for item in self._unsent_items:
-            item.head = _NOT_SENT_HEAD
-            self._sink.update_item(item)
-        self._unsent_items.clear()
-        self._unsent = None
-
-    def return_prompts(self, prompts: Sequence[PromptInput]) -> None:
-        """Remove returned prompts, the last of those with equal text.
-
-        If the first one was recorded already, it is the unsent prompt.
-        """
-        was_waiting = True
-        for prompt in reversed(prompts):
-            taken = [one for one in self._queued if one.is_accepted and one.prompt == prompt]
-            self._remove(taken[-1:])
-            was_waiting = bool(taken)
-        if not was_waiting and self._unsent_items:
-            self._take_back_unsent()
-            self._just_returned = list(prompts)
-
-    def abandon(self) -> list[PromptInput]:
-        """Remove all accepted prompts and return them: no run is left to read them."""
-        taken = [one for one in self._queued if one.is_accepted]
-        self._remove(taken)
-        return [one.prompt for one in taken]
-
-    def _remove(self, those: list[_QueuedPrompt]) -> None:
-        for one in those:
-            self._queued.remove(one)
-            self._sink.remove_item(one.item)
-
-    # -- unsent prompts -------------------------------------------------------------------
-
-    def keep_returned(self, prompt: PromptInput) -> None:
-        """Show a prompt that was not sent, so that it can be edited.
-
-        An unsent prompt that has just returned can also be retried.
-        """
-        is_unsent = self._unsent is not None and prompt in self._just_returned
-        head = _RETRY_HEAD if is_unsent else _NOT_SENT_HEAD
-        item = TranscriptItem(
-            ItemKind.USER, head, prompt.text, state=CallState.STOPPED, is_folded=True
-        )
-        self._returned[item] = prompt
-        if is_unsent:
-            self._just_returned.remove(prompt)
-            self._unsent_items.append(item)
-        else:
-            self._just_returned.clear()
-        self._sink.add_item(item)
-
-    def keep_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
-        """Show a recorded prompt that was not sent: it can be edited, and retried."""
-        self.clear_unsent()
-        self._unsent, self._just_returned = _UnsentPrompt(prompt, message), [prompt]
-        self.keep_returned(prompt)
-
-    def take_back(self, item: TranscriptItem) -> PromptInput | None:
-        """Remove an unsent prompt and return it; None if the item is something else."""
-        prompt = self._returned.pop(item, None)
-        if prompt is not None:
-            if item in self._unsent_items:
-                self._unsent_items.remove(item)
-            self._sink.remove_item(item)
-        return prompt
-
-    def _take_back_unsent(self) -> None:
-        for item in list(self._unsent_items):
-            self.take_back(item)
+from steno.ui.tui.pending_input import ItemSink, PendingInput
 
 
 @final
@@ -239,7 +66,7 @@ class TranscriptState:
         self._sink = sink
         self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
-        self._references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
+        self._messages_with_references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
         """Messages with references and their items, by entry."""
         self._calls: dict[str, TranscriptItem] = {}
         """The item of a call, by its id; a later call may reuse the id of an earlier one."""
@@ -251,24 +78,24 @@ class TranscriptState:
         """The items since that prompt, and its own."""
         self._has_reported_failure = False
         """Whether this run has reported an unresolved reference already."""
-        self._commands: list[TranscriptItem] = []
-        """Shell commands that are not recorded yet; at most the last one runs."""
-        self._command: TranscriptItem | None = None
-        """The one that runs."""
+        self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
+        """Shell commands that are not recorded yet, with their items; at most the last one runs."""
+        self._running_command: TranscriptItem | None = None
+        """The item of the one that runs."""
 
     # -- recorded entries -----------------------------------------------------------------
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Show the recorded entries, and the prompts that are not recorded; nothing else."""
-        for known in (
-            self._references,
+        for collection in (
+            self._messages_with_references,
             self._calls,
             self._drafts,
             self._items_since_prompt,
-            self._commands,
+            self._unrecorded_commands,
         ):
-            known.clear()
-        self._prompt = self._command = None
+            collection.clear()
+        self._prompt = self._running_command = None
         self.pending_input.clear_unsent()
         items = [item for entry in entries for item in self._items_from_entry(entry)]
         self._sink.show_items([*items, *self.pending_input.items])
@@ -301,11 +128,11 @@ class TranscriptState:
             )
             self._items_since_prompt.clear()
             return
-        head = item_from_shell_command(str(command)).head
-        command_item = next((item for item in self._commands if item.head == head), None)
-        if command_item is not None:
-            self._commands.remove(command_item)
-            self._sink.remove_item(command_item)
+        for unrecorded in self._unrecorded_commands:
+            if unrecorded[0] == command:
+                self._unrecorded_commands.remove(unrecorded)
+                self._sink.remove_item(unrecorded[1])
+                return
 
     def _on_rewind(self) -> None:
         """Remove the items of rewound entries: the last prompt, which could not be sent.
@@ -323,7 +150,7 @@ class TranscriptState:
             self._sink.update_item(item)
         self._items_since_prompt.clear()
         if self._prompt is not None:
-            self.pending_input.keep_unsent(*self._prompt)
+            self.pending_input.show_unsent(*self._prompt)
             self._prompt = None
 
     def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
@@ -336,8 +163,8 @@ class TranscriptState:
                 yield from items
             case UserMessage():
                 prompt_item = item_from_prompt(entry, payload)
-                if not all(isinstance(part, Text) for part in payload.content):
-                    self._references[entry.id] = payload, prompt_item
+                if not all(isinstance(block, Text) for block in payload.content):
+                    self._messages_with_references[entry.id] = payload, prompt_item
                 yield prompt_item
             case ToolResultMessage():
                 call_item = self._calls.get(payload.tool_call_id)
@@ -363,10 +190,10 @@ class TranscriptState:
         """Return the name of a resolved reference; its item may have an image to draw now."""
         if not isinstance(payload, Resolution):
             return ""
-        if payload.target not in self._references:
+        if payload.target not in self._messages_with_references:
             return "something"
-        message, block = self._references[payload.target]
-        self._sink.update_item(block)
+        message, item = self._messages_with_references[payload.target]
+        self._sink.update_item(item)
         is_there = payload.block < len(message.content)
         return reference_label(message.content[payload.block]) if is_there else "something"
 
@@ -382,7 +209,7 @@ class TranscriptState:
             case ThinkingDelta(index, text):
                 self._append(self._draft(ItemKind.THINKING, index), text)
             case ToolCallBegin(index, _, name) | ToolCallDelta(index, _, name):
-                self._write_call(index, name or "")
+                self._show_call_name(index, name or "")
             case ToolCallEnd(index, _, call) if call is not None:
                 item = self._draft(ItemKind.CALL, index)
                 item.head = summarize_call(call)
@@ -405,8 +232,8 @@ class TranscriptState:
             case ShellStarted(command):
                 self._start_command(command)
             case ShellOutput(text):
-                if self._command is not None:
-                    self._append(self._command, text)
+                if self._running_command is not None:
+                    self._append(self._running_command, text)
             case ShellEnded():
                 self._end_command(event)
             case TurnStarted():
@@ -419,7 +246,11 @@ class TranscriptState:
 
         Shell commands stay as they ended.
         """
-        self._commands = [item for item in self._commands if item is self._command]
+        self._unrecorded_commands = [
+            (command, item)
+            for command, item in self._unrecorded_commands
+            if item is self._running_command
+        ]
         return self.pending_input.abandon()
 
     def add_text(self, kind: ItemKind, text: str) -> None:
@@ -455,17 +286,17 @@ class TranscriptState:
         self._has_reported_failure = False
 
     def _start_command(self, command: str) -> None:
-        self._command = item = item_from_shell_command(command)
+        self._running_command = item = item_from_shell_command(command)
         item.state, item.is_open = CallState.RUNNING, True
-        self._commands.append(item)
+        self._unrecorded_commands.append((command, item))
         self._sink.add_item(item)
 
     def _end_command(self, ended: ShellEnded) -> None:
-        if self._command is not None:
-            self._command.is_open = False
-            apply_exit_status(self._command, ended.status)
-            self._sink.update_item(self._command)
-            self._command = None
+        if self._running_command is not None:
+            self._running_command.is_open = False
+            apply_exit_status(self._running_command, ended.status)
+            self._sink.update_item(self._running_command)
+            self._running_command = None
 
     # -- streamed text --------------------------------------------------------------------
 
@@ -489,7 +320,7 @@ class TranscriptState:
         item.append(text)
         self._sink.update_item(item)
 
-    def _write_call(self, index: int | None, name: str) -> None:
+    def _show_call_name(self, index: int | None, name: str) -> None:
         item = self._draft(ItemKind.CALL, index)
         if name and not item.head:
             item.head = f"{terminal_line(name)} …"
@@ -500,7 +331,9 @@ class TranscriptState:
         items = items_from_answer(entry, message)
         drafts = list(self._drafts.values())
         for number, item in enumerate(items):
-            draft = next((one for one in drafts if one.kind is item.kind), None)
+            draft = next(
+                (draft_item for draft_item in drafts if draft_item.kind is item.kind), None
+            )
             if draft is None:
                 self._sink.add_item(item)
                 continue

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.commands.table import COMMAND_NAMES, COMMANDS
+from steno.app.commands.table import COMMAND_NAMES, SLASH_COMMANDS
 from steno.render.items import ItemKind
 from tests.ui.tui.app.screen_user import OFFLINE, ScreenUser, opens_real_session, run_with_screen
 
@@ -180,7 +180,7 @@ def test_every_command_is_played_below() -> None:
     assert PLAYS.keys() == COMMAND_NAMES
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+@pytest.mark.parametrize("name", [command.name for command in SLASH_COMMANDS])
 def test_a_command_is_reached_from_the_prompt_and_shows_something(name: str, project: Path) -> None:
     run_with_screen(opens_real_session(project, flags=OFFLINE), PLAYS[name])
 

@@ -41,7 +41,7 @@ def test_a_desk_that_cannot_be_opened_ends_the_terminal_with_its_error() -> None
 
     app = run_with_screen(opened, steps, waits=False)
     assert str(app.failure) == "session x: there is none of this name"
-    assert (app.status, app.return_value) == (1, 1)
+    assert (app.exit_status, app.return_value) == (1, 1)
 
 
 @pytest.mark.parametrize("fault", [Missing("session x: there is none"), ValueError("a fault")])
@@ -75,7 +75,7 @@ def test_a_signal_closes_the_desk_and_is_the_exit_status(number: signal.Signals)
 
     app = run_with_screen(session, steps)
     assert session.is_closed
-    assert app.status == 128 + number
+    assert app.exit_status == 128 + number
 
 
 def test_the_desk_is_closed_behind_who_leaves() -> None:
@@ -87,7 +87,7 @@ def test_the_desk_is_closed_behind_who_leaves() -> None:
 
     app = run_with_screen(session, steps)
     assert session.is_closed
-    assert (app.status, app.failure) == (0, None)
+    assert (app.exit_status, app.failure) == (0, None)
 
 
 # -- keys ----------------------------------------------------------------------------------------

@@ -7,7 +7,12 @@ from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from steno.app.commands.table import COMMANDS, TypedCommand, match_commands, parse_slash_command
+from steno.app.commands.table import (
+    SLASH_COMMANDS,
+    TypedCommand,
+    match_commands,
+    parse_slash_command,
+)
 from steno.app.session import Suggestion
 from steno.ui.completion_state import TypedWord, word_at
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
@@ -205,7 +210,7 @@ def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
         await type_in(pilot, "/")
         await pilot.pause()
         assert len(app.offered) == 8
-        more = f"… {len(COMMANDS) - 8} more"
+        more = f"… {len(SLASH_COMMANDS) - 8} more"
         assert app.below_offers == f"  {more} · Tab/Enter take · Esc close"
         assert app.popup.region.bottom == app.prompt.region.y
         first = app.offered[0]
@@ -247,8 +252,8 @@ def test_what_a_command_is_called_elsewhere_leads_to_it_and_is_not_listed(
 ) -> None:
     assert parse_slash_command(f"/{alias} x") == TypedCommand(name, "x")
     assert [one.name for one in match_commands(alias)] == [name]
-    assert alias not in [one.name for one in COMMANDS]
-    assert len(match_commands("")) == len(COMMANDS)
+    assert alias not in [one.name for one in SLASH_COMMANDS]
+    assert len(match_commands("")) == len(SLASH_COMMANDS)
 
 
 def test_a_click_takes_a_choice() -> None:
@@ -329,4 +334,4 @@ def test_tab_is_for_others_where_there_is_nothing_to_complete() -> None:
 )
 def test_what_is_being_typed_is_found(line: str, word: TypedWord | None) -> None:
     before, _, after = line.partition("|")
-    assert word_at(before + after, len(before), is_all=True) == word
+    assert word_at(before + after, len(before), is_whole_text=True) == word

@@ -193,7 +193,7 @@ def test_a_reply_stands_in_a_frame_with_its_title() -> None:
 
 
 def test_a_mark_is_a_line_across() -> None:
-    assert lines_of(TranscriptItem(ItemKind.MARK, head="mode: act"), width=20) == [
+    assert lines_of(TranscriptItem(ItemKind.MARKER, head="mode: act"), width=20) == [
         "── mode: act ───────",
         "",
     ]

@@ -62,7 +62,7 @@ def test_what_can_be_seen_through_is_left_out() -> None:
 
 
 def test_without_colours_an_image_is_a_line_that_tells_what_it_is() -> None:
-    assert [line.text for line in draw_image(image((3, 4)), 40, has_colours=False)] == [
+    assert [line.text for line in draw_image(image((3, 4)), 40, has_color=False)] == [
         "[image 3×4 png]"
     ]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from textual.strip import Strip
 
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.markdown import MarkdownFlow, render_block, split_blocks
+from steno.ui.tui.transcript.markdown import StreamedMarkdown, render_block, split_blocks
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from tests.ui.tui.transcript.drawn_items import PLAIN_STYLES
 
@@ -45,7 +45,7 @@ PARTS = [
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=25).map("".join)
 
 
-def lines(flow: MarkdownFlow, text: str) -> list[str]:
+def lines(flow: StreamedMarkdown, text: str) -> list[str]:
     return [line.text for line in flow.draw(text)]
 
 
@@ -54,29 +54,29 @@ def test_what_comes_in_pieces_ends_up_as_if_it_had_come_at_once(
     text: str, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    flow = MarkdownFlow(30, PLAIN_STYLES)
+    flow = StreamedMarkdown(30, PLAIN_STYLES)
     for cut in cuts:
         flow.draw(text[:cut])
-    assert lines(flow, text) == lines(MarkdownFlow(30, PLAIN_STYLES), text)
+    assert lines(flow, text) == lines(StreamedMarkdown(30, PLAIN_STYLES), text)
 
 
 @given(TEXTS)
 def test_what_comes_letter_by_letter_ends_up_as_if_it_had_come_at_once(text: str) -> None:
-    flow = MarkdownFlow(30, PLAIN_STYLES)
+    flow = StreamedMarkdown(30, PLAIN_STYLES)
     for end in range(len(text)):
         flow.draw(text[:end])
-    assert lines(flow, text) == lines(MarkdownFlow(30, PLAIN_STYLES), text)
+    assert lines(flow, text) == lines(StreamedMarkdown(30, PLAIN_STYLES), text)
 
 
 @given(TEXTS)
 def test_block_by_block_it_is_what_the_whole_would_be_but_for_empty_lines(text: str) -> None:
     whole = [line.text for line in render_block(terminal_text(text), 30, PLAIN_STYLES)]
-    ours = lines(MarkdownFlow(30, PLAIN_STYLES), text)
+    ours = lines(StreamedMarkdown(30, PLAIN_STYLES), text)
     assert [line for line in ours if line.strip()] == [line for line in whole if line.strip()]
 
 
 def test_a_text_that_is_another_now_is_drawn_from_the_beginning() -> None:
-    flow = MarkdownFlow(30, PLAIN_STYLES)
+    flow = StreamedMarkdown(30, PLAIN_STYLES)
     flow.draw("first\n\nsecond\n\nthird")
     assert [line.rstrip() for line in lines(flow, "other\n\ntext\n")] == ["other", "", "text"]
 
@@ -88,7 +88,7 @@ def test_only_the_last_block_is_drawn_anew() -> None:
         drawn.append(markup)
         return render_block(markup, width, styles)
 
-    flow = MarkdownFlow(40, PLAIN_STYLES, count)
+    flow = StreamedMarkdown(40, PLAIN_STYLES, count)
     text = ""
     for number in range(300):
         text += f"Paragraph {number} has some words.\n\n"

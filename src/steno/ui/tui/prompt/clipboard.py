@@ -92,7 +92,7 @@ def _run_program(command: Sequence[str], limit_s: float) -> bytes | None:
     if path is None:
         return None
     try:
-        process = subprocess.Popen(  # noqa: S603 - a command of ours, without a shell
+        process = subprocess.Popen(  # noqa: S603 - a command of this module, without a shell
             [path, *command[1:]],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -26,14 +26,16 @@ from steno.ui.completion_state import TypedWord, word_at
 PromptImage: TypeAlias = str | bytes
 """The name of a file, or pasted bytes."""
 _MAX_IMAGE_NAME: Final = 40
+# Searched for in a returned prompt, because the user may have edited the text around placeholders.
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 
 class ExpandedPrompt(NamedTuple):
-    """A text with everything that its marks mean."""
+    """A prompt with its placeholders expanded."""
 
     text: str
-    """With pasted texts in place of their marks; the marks of images stay, to be spoken of."""
+    """With pasted texts in place of their placeholders. The placeholders of images stay, so that
+    the text can refer to them."""
     images: tuple[PromptImage, ...]
     """In the order of their placeholders."""
     text_without_images: str
@@ -66,7 +68,7 @@ class PastePlaceholders:
         """Add an image; return its placeholder."""
         number = len(self._images) + 1
         while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
-            number += 1  # a mark that came with a text has a number of its own
+            number += 1  # the loaded text may contain a placeholder with this number
         self._images[placeholder] = image
         self._pattern = None
         return placeholder
@@ -118,8 +120,8 @@ class PastePlaceholders:
 
     def _placeholder_pattern(self) -> re.Pattern[str] | None:
         if self._pattern is None and (self._texts or self._images):
-            marks = [*self._texts, *self._images]
-            self._pattern = re.compile("|".join(map(re.escape, marks)))
+            placeholders = [*self._texts, *self._images]
+            self._pattern = re.compile("|".join(map(re.escape, placeholders)))
         return self._pattern
 
 
@@ -134,19 +136,19 @@ class EditorOwner(Protocol):
     """Handles keys before the editor does; a method that returns a bool returns whether it did."""
 
     def enter(self) -> None:
-        """Enter was pressed."""
+        """Handle Enter."""
         ...
 
     def tab(self) -> bool:
-        """Tab was pressed."""
+        """Handle Tab."""
         ...
 
     def escape(self) -> bool:
-        """Esc was pressed."""
+        """Handle Esc."""
         ...
 
     def move_vertically(self, rows: int) -> bool:
-        """The arrow up (-1) or down (1) was pressed."""
+        """Handle the arrow up (-1) or down (1)."""
         ...
 
     def search(self) -> None:
@@ -154,7 +156,7 @@ class EditorOwner(Protocol):
         ...
 
     def paste(self, text: str) -> None:
-        """Something was pasted."""
+        """Handle a paste."""
         ...
 
     def paste_clipboard(self) -> None:
@@ -162,7 +164,7 @@ class EditorOwner(Protocol):
         ...
 
     def text_changed(self) -> None:
-        """The text is another now."""
+        """Handle a change of the text."""
         ...
 
 
@@ -176,18 +178,18 @@ class Editor(TextArea):
         height: auto;
         padding: 0;
         background: transparent;
-        & .editor--mark { color: $accent; text-style: bold; }
+        & .editor--placeholder { color: $accent; text-style: bold; }
         & .text-area--placeholder { color: $text-muted; }
     }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--mark"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--placeholder"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "enter", "send", show=False),
         Binding("shift+enter,alt+enter,ctrl+j", "break_line", "new line", show=False),
         Binding("tab", "tab", "complete", show=False),
         Binding("escape", "escape", "close", show=False),
         Binding("ctrl+r", "search", "search history", show=False),
-        Binding("ctrl+u", "wipe", "clear", show=False),
+        Binding("ctrl+u", "clear", "clear", show=False),
         Binding("ctrl+v,alt+v", "paste", "paste", show=False),
     ]
 
@@ -232,10 +234,12 @@ class Editor(TextArea):
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line with its marks set off."""
+        """Return a line with its placeholders highlighted."""
         line = super().get_line(line_index)
         for start, end in self._placeholders.spans(line.plain):
-            line.stylize(self.get_component_rich_style("editor--mark", partial=True), start, end)
+            line.stylize(
+                self.get_component_rich_style("editor--placeholder", partial=True), start, end
+            )
         return line
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -248,7 +252,9 @@ class Editor(TextArea):
     def typed_word(self) -> TypedWord | None:
         """Return the word at the cursor."""
         row, column = self.cursor_location
-        return word_at(self.document.get_line(row), column, is_all=self.document.line_count == 1)
+        return word_at(
+            self.document.get_line(row), column, is_whole_text=self.document.line_count == 1
+        )
 
     def is_at_edge(self, rows: int) -> bool:
         """Return whether no line is above the cursor (negative), or below it."""
@@ -259,18 +265,18 @@ class Editor(TextArea):
     def set_text(self, text: str, *, at_first_row: bool = False) -> None:
         """Show another text, with the cursor at its end, or at the end of its first row."""
         self.load_text(text)
-        place = self.document.end
+        location = self.document.end
         if at_first_row:
             breaks = self.wrapped_document.get_offsets(0)
-            place = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
-        self.move_cursor(place)
+            location = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
+        self.move_cursor(location)
 
-    def type_in(self, text: str) -> None:
+    def insert_text(self, text: str) -> None:
         """Insert a text at the cursor, in place of the selection."""
         result = self.replace(text, *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
-    def break_behind_backslash(self) -> bool:
+    def break_after_backslash(self) -> bool:
         """Replace a backslash by a line break; two backslashes stay as they are."""
         row, column = self.cursor_location
         line = self.document.get_line(row)
@@ -280,12 +286,12 @@ class Editor(TextArea):
         return True
 
     def action_enter(self) -> None:
-        """Send, or whatever else Enter is good for now."""
+        """Let the owner handle Enter: send, accept a suggestion or break the line."""
         self._owner.enter()
 
     def action_break_line(self) -> None:
         """Insert a line break."""
-        self.type_in("\n")
+        self.insert_text("\n")
 
     def action_tab(self) -> None:
         """Complete the word, if there is a suggestion."""
@@ -301,7 +307,7 @@ class Editor(TextArea):
         """Search the history."""
         self._owner.search()
 
-    def action_wipe(self) -> None:
+    def action_clear(self) -> None:
         """Delete everything; it can be undone."""
         self.clear()
 
@@ -320,7 +326,7 @@ class Editor(TextArea):
             super().action_cursor_down(select)
 
     def _outside_placeholder(self, location: Location, side: int) -> Location:
-        """Return a place as it is, or the end of the mark that it is in."""
+        """Return a location, moved to an edge of the placeholder that contains it."""
         row, column = location
         if row >= self.document.line_count:
             return location

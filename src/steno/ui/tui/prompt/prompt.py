@@ -45,7 +45,7 @@ from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders
 MAX_POPUP_ROWS: Final = 8
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
 _MAX_CHOICE_LENGTH: Final = 400
-"""How much of a text is measured; no line is longer."""
+"""The number of characters that are measured; no line is longer."""
 _MAX_PASTED_LINES: Final = 8
 _MAX_PASTED_CHARACTERS: Final = 600
 """Longer pasted text is shown as a placeholder."""
@@ -58,7 +58,7 @@ _SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their file
 
 @final
 class Popup(Widget, can_focus=False):
-    """Some choices, one of which is chosen."""
+    """A list of suggestions above the prompt, one of them selected."""
 
     DEFAULT_CSS: ClassVar[str] = """
     Popup {
@@ -81,28 +81,28 @@ class Popup(Widget, can_focus=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"popup--about", "popup--chosen"}
 
     class SuggestionClicked(Message):
-        """A choice was clicked at, and is chosen now."""
+        """The user clicked a suggestion, which is now selected."""
 
     def __init__(self) -> None:
         super().__init__()
         self._choices: Sequence[CompletionChoice] = ()
-        self._at = 0
-        self._top = 0
+        self._index = 0
+        self._first_row = 0
 
     @property
     def chosen(self) -> CompletionChoice | None:
         """The selected suggestion; None if the list is closed."""
-        return self._choices[self._at] if self._choices else None
+        return self._choices[self._index] if self._choices else None
 
     def show(
         self, choices: Sequence[CompletionChoice], *, chosen: CompletionChoice | None = None
     ) -> None:
-        """Show some choices. One may be chosen already, if it is among them; else it is the first."""
+        """Show suggestions; select `chosen` if it is among them, else the first."""
         if not choices:
             self.hide()
             return
         is_another_size = _popup_height(choices) != _popup_height(self._choices)
-        self._at = choices.index(chosen) if chosen in choices else 0
+        self._index = choices.index(chosen) if chosen in choices else 0
         self._choices = choices
         self._scroll()
         self.display = True
@@ -112,13 +112,13 @@ class Popup(Widget, can_focus=False):
         """Show nothing."""
         if self._choices:
             self._choices = ()
-            self._at = self._top = 0
+            self._index = self._first_row = 0
             self.display = False
 
     def move(self, rows: int) -> None:
         """Select another suggestion; wraps around."""
         if self._choices:
-            self._at = (self._at + rows) % len(self._choices)
+            self._index = (self._index + rows) % len(self._choices)
             self._scroll()
             self.refresh()
 
@@ -128,17 +128,17 @@ class Popup(Widget, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         """Draw a suggestion, or the last row with the number of others and the keys."""
-        index, width = self._top + y, self.size.width
+        index, width = self._first_row + y, self.size.width
         if y == _row_count(self._choices):
             hidden = len(self._choices) - y
-            foot = f"  … {hidden} more · {_POPUP_KEYS}" if hidden else f"  {_POPUP_KEYS}"
-            below = Segment(truncate_to_width(foot, width), self._about_style)
+            footer = f"  … {hidden} more · {_POPUP_KEYS}" if hidden else f"  {_POPUP_KEYS}"
+            below = Segment(truncate_to_width(footer, width), self._about_style)
             return Strip([below]).adjust_cell_length(width, self.rich_style)
         if index >= len(self._choices):
             return Strip.blank(width, self.rich_style)
-        is_chosen = index == self._at
+        is_chosen = index == self._index
         style = self.get_component_rich_style("popup--chosen") if is_chosen else self.rich_style
-        beside = style if is_chosen else self._about_style
+        about_style = style if is_chosen else self._about_style
         choice = self._choices[index]
         text = truncate_to_width(_choice_text(choice), width - 2)
         # The sign is for terminals without colours.
@@ -148,14 +148,14 @@ class Popup(Widget, can_focus=False):
             if choice.about
             else ""
         )
-        segments = [Segment(row, style), Segment(about, beside)]
+        segments = [Segment(row, style), Segment(about, about_style)]
         return Strip(segments).adjust_cell_length(width, style)
 
     def on_click(self, event: Click) -> None:
         """Select the clicked suggestion."""
         event.stop()
         if event.y < _row_count(self._choices):
-            self._at = self._top + event.y
+            self._index = self._first_row + event.y
             self.refresh()
             self.post_message(self.SuggestionClicked())
 
@@ -165,12 +165,14 @@ class Popup(Widget, can_focus=False):
 
     def _text_width(self, width: int) -> int:
         """Return the column of the descriptions; a long suggestion moves only its own."""
-        shown = self._choices[self._top : self._top + MAX_POPUP_ROWS]
-        return min(max(display_width(_choice_text(one)) for one in shown), width // 2)
+        shown = self._choices[self._first_row : self._first_row + MAX_POPUP_ROWS]
+        return min(max(display_width(_choice_text(choice)) for choice in shown), width // 2)
 
     def _scroll(self) -> None:
         last_top = max(0, len(self._choices) - MAX_POPUP_ROWS)
-        self._top = min(max(self._top, self._at - MAX_POPUP_ROWS + 1, 0), self._at, last_top)
+        self._first_row = min(
+            max(self._first_row, self._index - MAX_POPUP_ROWS + 1, 0), self._index, last_top
+        )
 
 
 def _row_count(choices: Sequence[CompletionChoice]) -> int:
@@ -199,12 +201,8 @@ class _PromptMode(NamedTuple):
     sign: str
 
 
-_TEXT_MODE: Final = _PromptMode("-words", ">")
-
-
+_TEXT_MODE: Final = _PromptMode("-text", ">")
 _SEARCH_MODE: Final = _PromptMode("-search", "?")
-
-
 _MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
 """The modes by the first character."""
 
@@ -223,7 +221,7 @@ class Prompt(Widget):
         &.-shell > .prompt--sign { color: $warning; }
         &.-command > .prompt--sign { color: $accent; }
         &.-search > .prompt--sign { color: $success; }
-        &.-elsewhere { background: $background; & > .prompt--sign { color: $text-muted; } }
+        &.-unfocused { background: $background; & > .prompt--sign { color: $text-muted; } }
     }
     """
 
@@ -232,7 +230,7 @@ class Prompt(Widget):
 
     @dataclass
     class Submitted(Message):
-        """Something is to be sent, with everything that was pasted."""
+        """The user sends the prompt, with all pasted text and images."""
 
         text: str
         images: tuple[PromptImage, ...]
@@ -241,7 +239,7 @@ class Prompt(Widget):
 
     @dataclass
     class CompletionRequested(Message):
-        """Something is being typed that may be completed; the answer goes to `offer`."""
+        """A word is being typed that may be completed; the answer goes to `show_suggestions`."""
 
         typed: str
 
@@ -266,7 +264,7 @@ class Prompt(Widget):
         self._editor = Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
-        """Put the list above, and the sign before the lines."""
+        """Yield the list, which is drawn above, the sign and the editor."""
         yield self._popup
         yield self._sign
         yield self._editor
@@ -308,9 +306,8 @@ class Prompt(Widget):
         self._clear_state()
         clean_text = sanitize_pasted(text).text
         if clean_text.startswith("!") and _is_long_paste(clean_text):
-            clean_text = self._placeholders.add_text(
-                clean_text
-            )  # perhaps it was pasted: it must not be run
+            # It may have been pasted, so it must not be run.
+            clean_text = self._placeholders.add_text(clean_text)
         self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:
@@ -328,15 +325,18 @@ class Prompt(Widget):
 
     def watch_hint(self) -> None:
         """Show another hint, as it is: it holds no markup."""
-        hint = _UNFOCUSED_HINT if self.has_class("-elsewhere") else self.hint
+        hint = _UNFOCUSED_HINT if self.has_class("-unfocused") else self.hint
         self._editor.placeholder = Content(terminal_line(hint))
 
     @on(DescendantFocus)
     @on(DescendantBlur)
     def _show_focus_hint(self) -> None:
-        """Hide the hint while another widget has the focus; without a focus, the terminal has none."""
+        """Hide the hint while another widget has the focus.
+
+        If no widget has it, the terminal window is not focused, and the hint stays.
+        """
         focused = self.screen.focused
-        self.set_class(focused not in (None, self._editor), "-elsewhere")
+        self.set_class(focused not in (None, self._editor), "-unfocused")
         self.watch_hint()
 
     # -- keys -----------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class Prompt(Widget):
             self._end_search(None if chosen is None else chosen.text)
         elif chosen is not None and word is not None and chosen.text != word.typed:
             self._accept_choice(chosen)
-        elif not self._editor.break_behind_backslash() and not self.is_blank:
+        elif not self._editor.break_after_backslash() and not self.is_blank:
             self._submit()
 
     def tab(self) -> bool:
@@ -388,9 +388,8 @@ class Prompt(Widget):
             if rows > 0:
                 return False
             self._history_cursor = HistoryCursor(self._history.entries())
-        found = (self._history_cursor.older if rows < 0 else self._history_cursor.newer)(
-            self._editor.text
-        )
+        move = self._history_cursor.older if rows < 0 else self._history_cursor.newer
+        found = move(self._editor.text)
         if found is None:
             return False
         # From a text of several lines, the same key continues to the prompt before it.
@@ -412,21 +411,21 @@ class Prompt(Widget):
     def paste(self, text: str) -> None:
         """Insert pasted text; a placeholder for long text and for images."""
         if self._search_draft is not None:
-            self._editor.type_in(terminal_line(text)[:_MAX_PASTED_CHARACTERS])
+            self._editor.insert_text(terminal_line(text)[:_MAX_PASTED_CHARACTERS])
             return
         if files := image_files(text):
-            marks = [self._placeholders.add_image(str(file)) for file in files]
-            self._editor.type_in("".join([f"{placeholder} " for placeholder in marks]))
+            placeholders = [self._placeholders.add_image(str(file)) for file in files]
+            self._editor.insert_text("".join([f"{placeholder} " for placeholder in placeholders]))
             return
-        pasted, left_out = sanitize_pasted(text)
-        if left_out:
-            characters = format_count(left_out, "character", "characters")
+        pasted, removed = sanitize_pasted(text)
+        if removed:
+            characters = format_count(removed, "character", "characters")
             self._post_notice(f"left out of what you pasted: {characters} that cannot be seen")
         if pasted.count("\n") == 1:
             pasted = pasted.removesuffix("\n")  # a line that was copied whole
         if _is_long_paste(pasted):
             pasted = self._placeholders.add_text(pasted)
-        self._editor.type_in(pasted)
+        self._editor.insert_text(pasted)
 
     def paste_clipboard(self) -> None:
         """Read the clipboard in a thread, and paste it."""
@@ -485,12 +484,9 @@ class Prompt(Widget):
         """Close the list when the cursor leaves the word; moving back does not open it again."""
         message.stop()
         word = self._editor.typed_word()
-        now = self._completion.word
-        if (
-            self._search_draft is None
-            and now is not None
-            and (word is None or word.start != now.start)
-        ):
+        current = self._completion.word
+        has_left = current is not None and (word is None or word.start != current.start)
+        if self._search_draft is None and has_left:
             self._completion.set_word(None)
             self._popup.hide()
 
@@ -537,7 +533,7 @@ class Prompt(Widget):
 
     async def _fetch_clipboard(self) -> None:
         if image := await asyncio.to_thread(clipboard.read_image):
-            self._editor.type_in(f"{self._placeholders.add_image(image)} ")
+            self._editor.insert_text(f"{self._placeholders.add_image(image)} ")
         elif text := await asyncio.to_thread(clipboard.read_text) or self.app.clipboard:
             self.paste(text)
         else:

@@ -1,29 +1,23 @@
 """The approval panel between the transcript and the prompt.
 
-`ui.approval_state` decides which keys count and keeps the choice; `ui.call_text` describes a call.
-This module draws them and handles the keys.
+`approval_state` keeps the choice, `key_guard` decides which keys count, and `ui.call_text`
+describes a call. This module draws them and handles the keys.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final, NamedTuple, final
 
-from rich.cells import chop_cells
-from rich.segment import Segment
 from textual import on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click, Key, Paste
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
@@ -32,34 +26,24 @@ from textual.widgets import Static
 from steno.app.session import AgentSession, PendingCall
 from steno.ports import ApprovalDecision, Capability
 from steno.render.describe import summarize_call
-from steno.render.quantities import format_count
-from steno.render.terminal_text import display_width, terminal_line
-from steno.ui.approval_state import (
+from steno.render.terminal_text import terminal_line
+from steno.ui.approval_choices import (
     SCOPE_BY_CHOICE,
     ApprovalChoice,
     ApprovalOffer,
-    ApprovalState,
-    CallPreview,
-    FocusRequest,
-    KeyGuard,
-    KeyRefusal,
     decide_calls,
     decision_from_offer,
     decision_from_text,
-    kept_rule_notice,
     preview_rule,
     rule_obstacle,
+    stored_rule_notice,
 )
-from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
+from steno.ui.call_text import CallLine, describe_call, describe_calls
+from steno.ui.tui.approval_state import ApprovalState, CallPreview
+from steno.ui.tui.key_guard import FocusPolicy, KeyGuard, KeyRefusal
+from steno.ui.tui.screens.call_pane import CallPane
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
-from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
-_QUOTE_BAR: Final = "│ "
-"""Precedes every quoted line."""
-_LINE_COUNTS: Final = re.compile(r"(  [+-]\d+)(?=$|  -\d+$)")
-"""The counts of added and removed lines after the name of a file."""
-_COUNT_TONES: Final = {"+": LineTone.ADDED, "-": LineTone.REMOVED}
-_MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
 APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
@@ -72,8 +56,8 @@ APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("ctrl+p", "move(-1)", "previous call", show=False),
     Binding("ctrl+f", "enlarge", "more room", show=False),
     *[
-        Binding(where.replace("_", ""), f"read('{where}')", "scroll", show=False)
-        for where in ("up", "down", "page_up", "page_down", "home", "end")
+        Binding(direction.replace("_", ""), f"scroll('{direction}')", "scroll", show=False)
+        for direction in ("up", "down", "page_up", "page_down", "home", "end")
     ],
 )
 _MAX_LISTED_CALLS: Final = 3
@@ -104,7 +88,7 @@ _MARGIN_MIN_HEIGHT: Final = 28
 """The height of the screen from which two rows around the choices stay empty."""
 _MARGIN_ROWS: Final = 2
 _FOCUS_CHECK_S: Final = 0.1
-"""How often the panel checks whether it may take the focus."""
+"""The pause between two checks whether the panel may take the focus."""
 
 
 @final
@@ -115,22 +99,22 @@ class AnswerInput(LineInput):
 
     @final
     class Ignored(Message):
-        """Enter came, and nothing was done about it."""
+        """Enter was pressed and ignored."""
 
         def __init__(self, reason: KeyRefusal) -> None:
             """Take the reason."""
             super().__init__()
             self.reason = reason
 
-    def __init__(self, attention: KeyGuard) -> None:
+    def __init__(self, key_guard: KeyGuard) -> None:
         """Take the guard that checks keys."""
         super().__init__(select_on_focus=False)
-        self._key_guard = attention
+        self._key_guard = key_guard
         self.allows_quick_enter = False
         """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
 
     def on_key(self, event: Key) -> None:
-        """Note when keys come."""
+        """Record the key."""
         if event.key != "enter":  # see action_submit
             self._key_guard.check_key()
 
@@ -141,195 +125,6 @@ class AnswerInput(LineInput):
             await super().action_submit()
         else:
             self.post_message(self.Ignored(refusal))
-
-
-class _WrappedRow(NamedTuple):
-    text: str
-    tone: LineTone
-
-
-@final
-class CallTextView(ScrollView, can_focus=False):
-    """Shows lines, as many as there is room for."""
-
-    DEFAULT_CSS: ClassVar[str] = """
-    CallTextView {
-        scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable;
-        overflow-x: hidden;
-        & > .sheet--mark { color: $text-muted; }
-        & > .sheet--ours { color: $text-muted; text-style: bold; }
-        & > .sheet--note { color: $text-muted; }
-        & > .sheet--file { text-style: bold; }
-        & > .sheet--hunk { color: $primary; text-style: bold; }
-        & > .sheet--added { color: $success; }
-        & > .sheet--removed { color: $error; }
-    }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "sheet--mark",
-        *[f"sheet--{tone}" for tone in LineTone],
-    }
-
-    @final
-    class Scrolled(Message):
-        """Other lines are in sight now."""
-
-    def __init__(self) -> None:
-        """Show nothing yet."""
-        super().__init__()
-        self._lines: Sequence[CallLine] = ()
-        self._rows: list[_WrappedRow] = []
-        self._width = 0
-        self._visible_rows = 0
-
-    def show_lines(self, lines: Sequence[CallLine]) -> None:
-        """Show other lines, from their beginning."""
-        self._lines, self._width = lines, 0
-        self.scroll_to(y=0, animate=False)
-
-    @property
-    def rows_below(self) -> int:
-        """The number of rows below the visible ones."""
-        return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
-
-    def wrap_to_width(self, width: int) -> int:
-        """Fit the lines into so many columns, and return how many rows that makes."""
-        if width != self._width:
-            self._width = width
-            columns = max(width - self.styles.scrollbar_size_vertical - len(_QUOTE_BAR), 2)
-            self._rows = [
-                _WrappedRow(piece, line.tone)
-                for line in self._lines
-                for piece in _wrap_line(line.text.expandtabs(TAB_SIZE), columns)
-            ]
-            self.virtual_size = Size(width, len(self._rows))
-            self.refresh(layout=True)
-        return len(self._rows)
-
-    def limit_rows(self, max_rows: int) -> None:
-        """Limit the height; the rest is scrolled."""
-        self._visible_rows = min(len(self._rows), max_rows)
-        self.styles.height = self._visible_rows
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report that other lines are visible."""
-        super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Scrolled())
-
-    def scroll_by_key(self, where: str) -> None:
-        """Scroll to other lines."""
-        scrolls = {
-            "up": self.scroll_up,
-            "down": self.scroll_down,
-            "page_up": self.scroll_page_up,
-            "page_down": self.scroll_page_down,
-            "home": self.scroll_home,
-            "end": self.scroll_end,
-        }
-        scrolls[where](animate=False)
-
-    def render_line(self, y: int) -> Strip:
-        """Draw one visible row."""
-        number = y + self.scroll_offset.y
-        if number >= len(self._rows):
-            return Strip.blank(self.size.width, self.rich_style)
-        row = self._rows[number]
-        parts = [(row.text, f"{row.tone}")]
-        if row.tone is LineTone.FILE:
-            name, *counts = _LINE_COUNTS.split(row.text)
-            parts = [
-                (name, "file"),
-                *[(text, _COUNT_TONES[text.strip()[0]]) for text in counts if text],
-            ]
-        if row.tone is not LineTone.HEADING:
-            parts.insert(0, (_QUOTE_BAR, "mark"))
-        style = self.get_component_rich_style
-        segments = [Segment(text, style(f"sheet--{name}")) for text, name in parts]
-        return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
-
-
-def _wrap_line(line: str, columns: int) -> Iterator[str]:
-    """Yield a line in parts that fit, broken after blanks; no character is omitted.
-
-    A word that fills most of a row is broken all the same, and so is a text after an indent: almost
-    empty rows hide the text that matters.
-    """
-    start = 0
-    while display_width(line[start : start + columns + 1]) > columns:
-        end = start + len(chop_cells(line[start : start + columns], columns)[0])
-        if line[end : end + 1] == " ":
-            end += 1  # it is beyond the edge, and invisible
-        elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
-            end = blank + 1
-        yield line[start:end]
-        start = end
-    if start < len(line) or not line:
-        yield line[start:]
-
-
-@final
-class CallPane(Vertical, can_focus=False):
-    """The lines of a call, as many as fit, and a footer about the rest."""
-
-    DEFAULT_CSS: ClassVar[str] = """
-    CallPane {
-        height: auto;
-        & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-    }
-    """
-
-    def __init__(self) -> None:
-        """Show nothing yet."""
-        super().__init__()
-        self.is_large = False
-        """Whether the panel is enlarged."""
-        self._fits_large = True
-        """Whether all rows fit when it is enlarged."""
-        self._footer_text = ""
-        self._text_view = CallTextView()
-        self._footer = Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        """Stack the lines and the footer."""
-        yield from (self._text_view, self._footer)
-
-    @property
-    def can_enlarge(self) -> bool:
-        """Whether enlarging or shrinking makes a difference."""
-        return self._footer.display
-
-    def show_lines(self, lines: Sequence[CallLine]) -> None:
-        """Show other lines, from their beginning."""
-        self._text_view.show_lines(lines)
-
-    def scroll_by_key(self, where: str) -> None:
-        """Scroll to other lines."""
-        self._text_view.scroll_by_key(where)
-
-    def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
-        """Set the width, and the height: `share` rows, or `max_rows` when enlarged."""
-        share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
-        room = max_rows if self.is_large else min(share, max_rows)
-        rows = self._text_view.wrap_to_width(width)
-        self._fits_large = rows < max_rows
-        self._footer.display = self.is_large or rows > room
-        self._text_view.limit_rows(room - self._footer.display)
-        self._update_footer()
-
-    @on(CallTextView.Scrolled)
-    def _update_footer(self) -> None:
-        """Show how many rows are hidden."""
-        below, parts = self._text_view.rows_below, list[str]()
-        if below:
-            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
-        elif self._text_view.scroll_offset.y > 0:
-            parts += ["↑ scrolls"]
-        more = "v shows all" if self._fits_large else "v shows more"
-        footer = " · ".join([*parts, "v less" if self.is_large else more])
-        if footer != self._footer_text:  # else the layout would change again, without end
-            self._footer_text = footer
-            self._footer.update(footer)
 
 
 @final
@@ -348,13 +143,13 @@ class ChoiceBar(Widget, can_focus=False):
             self.choice = choice
 
     def __init__(self) -> None:
-        """Offer nothing yet."""
+        """Start without choices."""
         super().__init__()
         self._offers: tuple[ApprovalOffer, ...] = ()
         self._highlighted: ApprovalOffer | None = None
 
     def show(self, offers: tuple[ApprovalOffer, ...], highlighted: ApprovalOffer | None) -> None:
-        """Offer these, one of them highlighted or none."""
+        """Show the choices that are possible; at most one is highlighted."""
         offers = tuple([offer for offer in offers if not offer.obstacle])
         if (offers, highlighted) != (self._offers, self._highlighted):
             self._offers, self._highlighted = offers, highlighted
@@ -368,7 +163,7 @@ class ChoiceBar(Widget, can_focus=False):
         """Draw all of them."""
         rows = self._rows(self.size.width)
         return Content("\n").join(
-            [Content(_CHOICE_GAP).join(map(self._drawn, row)) for row in rows]
+            [Content(_CHOICE_GAP).join(map(self._offer_content, row)) for row in rows]
         )
 
     def on_click(self, event: Click) -> None:
@@ -378,15 +173,15 @@ class ChoiceBar(Widget, can_focus=False):
             self.post_message(self.ChoiceClicked(ApprovalChoice(choice)))
 
     def _rows(self, width: int) -> list[tuple[ApprovalOffer, ...]]:
-        widths = [len(self._text(offer)) for offer in self._offers]
+        widths = [len(self._offer_text(offer)) for offer in self._offers]
         return [self._offers[row] for row in balance_rows(widths, width, gap=len(_CHOICE_GAP))]
 
-    def _text(self, offer: ApprovalOffer) -> str:
+    def _offer_text(self, offer: ApprovalOffer) -> str:
         before, after = "▸◂" if offer == self._highlighted else "  "
         return f"{before}{offer.letter} {offer.label}{after}"
 
-    def _drawn(self, offer: ApprovalOffer) -> Content:
-        text = Content(self._text(offer))
+    def _offer_content(self, offer: ApprovalOffer) -> Content:
+        text = Content(self._offer_text(offer))
         text = text.stylize(Style.from_meta({_CHOICE_META: str(offer.choice)}))
         if offer == self._highlighted:
             return text.stylize("bold reverse")
@@ -424,7 +219,8 @@ def panel_calls(state: ApprovalState) -> Content:
     here = pending.index(shown)
     first = max(0, min(here - 1, len(pending) - _MAX_LISTED_CALLS))
     rows = [
-        _call_row(one, is_shown=one == shown) for one in pending[first : first + _MAX_LISTED_CALLS]
+        _call_row(call, is_shown=call == shown)
+        for call in pending[first : first + _MAX_LISTED_CALLS]
     ]
     return Content("\n").join(rows)
 
@@ -457,57 +253,57 @@ def panel_note(state: ApprovalState) -> Content:
     shown = state.shown_call
     if shown is None or state.listed_calls:
         return Content("")
-    if state.answered_choice is not None:
-        return Content(_ANSWER_NOTES[state.answered_choice])
+    if state.edited_choice is not None:
+        return Content(_ANSWER_NOTES[state.edited_choice])
     obstacle = rule_obstacle(shown.request)
     return Content(f"only once or not: {obstacle}" if obstacle else "")
 
 
-def panel_hint(state: ApprovalState, *, typed: str, is_here: bool) -> Content:
-    """Return a message or the next keys; `is_here` states whether the panel has the focus."""
+def panel_hint(state: ApprovalState, *, typed: str, has_focus: bool) -> Content:
+    """Return a message or the next keys; `has_focus` states whether the panel has the focus."""
     if state.message:
         return Content(state.message)
-    if state.answered_choice is ApprovalChoice.EXPLAIN:
+    if state.edited_choice is ApprovalChoice.EXPLAIN:
         return Content(_REASON_HINT if typed.strip() else _REASON_MISSING_HINT)
     if (
-        state.answered_choice is not None
+        state.edited_choice is not None
         and state.shown_call is not None
         and state.shown_call.request is not None
     ):
-        reading = preview_rule(typed, state.shown_call.request)
+        preview = preview_rule(typed, state.shown_call.request)
         return Content(
-            reading.description if reading.rule is None else f"{reading.description} · {_RULE_HINT}"
+            preview.description if preview.rule is None else f"{preview.description} · {_RULE_HINT}"
         )
     if state.highlighted is not None:
         edits = _EDIT_HINT if state.is_rule_offered else ""
         return Content(f"Enter: {state.highlighted.meaning}{edits}")
-    return Content(_CHOICE_HINT if is_here else _UNFOCUSED_HINT)
+    return Content(_CHOICE_HINT if has_focus else _UNFOCUSED_HINT)
 
 
 class PanelRows(NamedTuple):
     """The rows that are left for the call."""
 
     share: int
-    most: int
+    max_rows: int
     """When the panel is enlarged."""
     has_margin: bool
     """Whether empty rows fit around the choices."""
 
 
 def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelRows:
-    """Return the rows that the other parts of the panel leave, where it is so many columns wide."""
+    """Return the rows that the other parts of the panel leave, for a width."""
     screen = panel.app.size
-    taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
+    heights = [part.get_content_height(screen, screen, width) for part in parts if part.display]
     is_roomy = screen.height >= _MARGIN_MIN_HEIGHT
-    taken_up = _TITLE_ROWS + sum(taken) + (_MARGIN_ROWS if is_roomy else 0)
-    share = int(screen.height * _PANEL_SHARE) - taken_up
-    return PanelRows(share, _max_panel_rows(panel) - taken_up, is_roomy)
+    other_rows = _TITLE_ROWS + sum(heights) + (_MARGIN_ROWS if is_roomy else 0)
+    share = int(screen.height * _PANEL_SHARE) - other_rows
+    return PanelRows(share, _max_panel_rows(panel) - other_rows, is_roomy)
 
 
 def _max_panel_rows(panel: Widget) -> int:
     """Return the maximal height of the panel: enough rows of flexible widgets stay visible."""
-    others = [one for one in panel.screen.children if one is not panel and one.display]
-    fixed = [one.outer_size.height for one in others if not _can_shrink(one)]
+    others = [widget for widget in panel.screen.children if widget is not panel and widget.display]
+    fixed = [widget.outer_size.height for widget in others if not _can_shrink(widget)]
     return panel.app.size.height - _MIN_TRANSCRIPT_ROWS - sum(fixed)
 
 
@@ -541,13 +337,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def __init__(
         self,
-        session: AgentSession | None = None,
+        session: AgentSession,
         *,
         idle_s: Callable[[], float] = lambda: 0.0,
         now: Callable[[], float] = time.monotonic,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the session, which may be set later, a clock in seconds, and a function for notices.
+        """Take the session, a clock in seconds, and a function for notices.
 
         `idle_s` returns how long the prompt has been blank, focused and unused; 0 if it is not.
         After a while, a new request takes the focus.
@@ -555,7 +351,7 @@ class ApprovalPanel(Widget, can_focus=True):
         super().__init__()
         self.session = session
         self._add_notice = on_notice
-        self._focus_request = FocusRequest(idle_s)
+        self._focus_policy = FocusPolicy(idle_s)
         self._focus_timer: Timer | None = None
         self._key_guard = KeyGuard(now)
         self._approval_state = ApprovalState(self._key_guard)
@@ -571,7 +367,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._hint = Static(markup=False, classes="hint")
 
     def compose(self) -> ComposeResult:
-        """Put the parts below each other."""
+        """Yield the parts from top to bottom."""
         yield from (
             self._calls,
             self._call_pane,
@@ -593,7 +389,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
         The panel appears with the first request, and stays until every call has a decision.
         """
-        is_here = self.display and self.has_focus_within
+        has_focus = self.display and self.has_focus_within
         self._approval_state.update_pending(pending)
         is_needed = bool(
             self._approval_state.asked_ids or (self.display and self._approval_state.undecided)
@@ -603,7 +399,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self.display = True
         elif not is_needed and self.display:
             self._hide_panel()
-        is_new = self._focus_request.update(self._approval_state.asked_ids, is_here=is_here)
+        is_new = self._focus_policy.update(self._approval_state.asked_ids, has_focus=has_focus)
         if is_new and not self._is_on_top:
             self.app.bell()
         show_approval_banner(self.app, is_asked=bool(self._approval_state.asked_ids))
@@ -613,14 +409,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _take_focus_if_idle(self) -> None:
         """Take the focus if the user is idle; never from another screen."""
-        if self._focus_timer is not None:
-            (
-                self._focus_timer.resume
-                if self._focus_request.is_pending
-                else self._focus_timer.pause
-            )()
+        timer = self._focus_timer
+        if timer is not None and self._focus_policy.is_pending:
+            timer.resume()
+        elif timer is not None:
+            timer.pause()
         is_seen = self._is_on_top and self.display
-        if is_seen and not self.has_focus_within and self._focus_request.is_due:
+        if is_seen and not self.has_focus_within and self._focus_policy.is_due:
             self._key_guard.focus_taken()
             self.focus()
 
@@ -640,15 +435,15 @@ class ApprovalPanel(Widget, can_focus=True):
     def _request_preview(self) -> None:
         """Load the preview of a waiting call."""
         shown = self._approval_state.shown_call
-        if shown is not None and self.session is not None and self._call_preview.select(shown):
-            self._fetch_preview(self.session, shown)
+        if shown is not None and self._call_preview.select(shown):
+            self._fetch_preview(shown)
 
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self, session: AgentSession, shown: PendingCall) -> None:
-        preview = await self._call_preview.load(session, shown.call)
+    async def _fetch_preview(self, shown: PendingCall) -> None:
+        error = await self._call_preview.load(self.session, shown.call)
         if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
-            self._approval_state.highlight(None, preview)
+            self._approval_state.highlight(None, error)
             self._key_guard.content_changed()
             self._draw()
 
@@ -659,9 +454,8 @@ class ApprovalPanel(Widget, can_focus=True):
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
-        if (
-            self._approval_state.answered_choice is not None
-        ):  # it was on its way when the line opened
+        if self._approval_state.edited_choice is not None:
+            # The key was pressed before the input opened.
             self._key_guard.check_key()
             self._answer_input.insert_text_at_cursor(event.character or "")
             return
@@ -689,13 +483,13 @@ class ApprovalPanel(Widget, can_focus=True):
         if self.has_focus:
             event.stop()
             self._key_guard.check_letter(" ")
-            self._approval_state.highlight(None, KeyRefusal.PASTED.text)
+            self._approval_state.highlight(None, KeyRefusal.PASTE.text)
             self._draw()
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice, unless the input is open."""
         refusal = self._key_guard.check_key()
-        if self._approval_state.answered_choice is not None:
+        if self._approval_state.edited_choice is not None:
             return
         if refusal is None:
             self._approval_state.highlight_next(step)
@@ -709,13 +503,13 @@ class ApprovalPanel(Widget, can_focus=True):
             self._key_guard.check_key()
             self._open_answer()
             self._draw()
-        elif self._approval_state.answered_choice is None:
+        elif self._approval_state.edited_choice is None:
             raise SkipAction
 
     def action_confirm(self) -> None:
         """Confirm the highlighted choice; the input submits its own text."""
         refusal = self._key_guard.check_enter()
-        if self._approval_state.answered_choice is not None:
+        if self._approval_state.edited_choice is not None:
             return
         if refusal is None:
             self._confirm()
@@ -725,7 +519,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """Show another call, unless the input or the list is open."""
-        if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
+        if self._approval_state.edited_choice is None and not self._approval_state.listed_calls:
             self._approval_state.show_next(step)
             self._request_preview()
             self._draw()
@@ -735,13 +529,13 @@ class ApprovalPanel(Widget, can_focus=True):
         self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
-    def action_read(self, where: str) -> None:
+    def action_scroll(self, direction: str) -> None:
         """Scroll the call."""
-        self._call_pane.scroll_by_key(where)
+        self._call_pane.scroll_by_key(direction)
 
     def action_back(self) -> None:
         """Go back one step: from the input to the choices, from there to the prompt."""
-        if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
+        if self._approval_state.edited_choice is None and not self._approval_state.listed_calls:
             self.post_message(self.Dismissed())
         self._approval_state.reset()
         self._draw()
@@ -761,8 +555,8 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
-        self._focus_request.mark_focused()
-        if self._approval_state.answered_choice is not None:
+        self._focus_policy.mark_focused()
+        if self._approval_state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
 
@@ -775,25 +569,27 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _confirm(self) -> None:
         """Apply the highlighted choice, if its request is still pending."""
-        if self.session is None:
-            return
         self.show_pending(self.session.pending_calls)
         offer, shown = self._approval_state.highlighted, self._approval_state.shown_call
         yes, no = [
             ApprovalDecision(allowed=allowed, actor=self.session.actor) for allowed in (True, False)
         ]
         if offer is None or shown is None:
-            self._approval_state.message = self._approval_state.message or KeyRefusal.NOTHING.text
+            self._approval_state.message = (
+                self._approval_state.message or KeyRefusal.NOTHING_CHOSEN.text
+            )
         elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
-            self._decide(self.session, [shown], yes if offer.choice is ApprovalChoice.ONCE else no)
+            self._decide([shown], yes if offer.choice is ApprovalChoice.ONCE else no)
         elif offer.choice is ApprovalChoice.ALL:
             self._approval_state.list_all()
         elif offer.choice is ApprovalChoice.THESE:
-            self._decide(self.session, self._approval_state.listed_calls, yes)
+            self._decide(self._approval_state.listed_calls, yes)
         elif offer.choice is ApprovalChoice.BACK:
             self._approval_state.reset()
-        elif rule := decision_from_offer(offer.choice, shown.request, actor=self.session.actor):
-            self._decide(self.session, [shown], rule)
+        elif rule_decision := decision_from_offer(
+            offer.choice, shown.request, actor=self.session.actor
+        ):
+            self._decide([shown], rule_decision)
         else:
             self._open_answer()
 
@@ -825,46 +621,40 @@ class ApprovalPanel(Widget, can_focus=True):
     @on(AnswerInput.Submitted)
     def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
         message.stop()
-        if self.session is None:
-            return
         self.show_pending(self.session.pending_calls)
-        choice, shown, actor = (
-            self._approval_state.answered_choice,
-            self._approval_state.shown_call,
-            self.session.actor,
-        )
+        choice, shown = self._approval_state.edited_choice, self._approval_state.shown_call
         if choice is not None and shown is not None:
-            decision = decision_from_text(choice, message.value, shown.request, actor=actor)
+            decision = decision_from_text(
+                choice, message.value, shown.request, actor=self.session.actor
+            )
             if decision is not None:
-                self._decide(self.session, [shown], decision)
+                self._decide([shown], decision)
         self._draw()
 
-    def _decide(
-        self, session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
-    ) -> None:
+    def _decide(self, calls: Sequence[PendingCall], decision: ApprovalDecision) -> None:
         self._approval_state.reset()
-        refusals = decide_calls(session, calls, decision)
-        if not refusals and (notice := kept_rule_notice(decision)):
+        errors = decide_calls(self.session, calls, decision)
+        if not errors and (notice := stored_rule_notice(decision)):
             self._add_notice(notice)
-        self.show_pending(session.pending_calls)
-        self._approval_state.message = self._approval_state.message or " · ".join(refusals)
+        self.show_pending(self.session.pending_calls)
+        self._approval_state.message = self._approval_state.message or " · ".join(errors)
 
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
         """Draw the state."""
         state = self._approval_state
-        self._show_answer_input(state.answered_choice is not None)
+        self._show_answer_input(state.edited_choice is not None)
         self.border_title = panel_title(state)
         self._set_part(self._calls, Content("") if self._call_pane.is_large else panel_calls(state))
         self._set_part(self._note, panel_note(state))
         self._choices.show(state.offers, state.highlighted)
-        to_read = (state.shown_call, state.listed_calls, self._call_preview.preview)
-        if to_read != self._shown_call_key:
-            self._shown_call_key = to_read
+        key = (state.shown_call, state.listed_calls, self._call_preview.preview)
+        if key != self._shown_call_key:
+            self._shown_call_key = key
             self._call_pane.show_lines(panel_lines(state, self._call_preview.preview))
-        typed, is_here = self._answer_input.value, self.has_focus_within
-        self._set_part(self._hint, panel_hint(state, typed=typed, is_here=is_here))
+        typed, has_focus = self._answer_input.value, self.has_focus_within
+        self._set_part(self._hint, panel_hint(state, typed=typed, has_focus=has_focus))
         self._fit()
 
     def _set_part(self, part: Static, content: Content) -> None:
@@ -887,4 +677,4 @@ class ApprovalPanel(Widget, can_focus=True):
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
         rows = available_rows(self, parts, width)
         self.set_class(rows.has_margin, "-roomy")
-        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.most)
+        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.max_rows)

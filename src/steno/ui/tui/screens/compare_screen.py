@@ -38,7 +38,7 @@ _COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap ·
 
 @final
 class CompareView(Widget, can_focus=True):
-    """The rows of a comparison, the cursor among them, and which side is chosen."""
+    """The rows of a comparison, the cursor, and the selected side."""
 
     DEFAULT_CSS: ClassVar[str] = """
     CompareView {
@@ -65,14 +65,14 @@ class CompareView(Widget, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(1)
-    """The item that keys are about."""
+    """The item under the cursor."""
     chosen: reactive[int] = reactive(1)
     """The side that Enter goes to: 0 or 1."""
 
     def __init__(self, state: CompareState) -> None:
         """Take the comparison."""
         super().__init__()
-        self.comparison = state
+        self.state = state
         self._top = (0, 0)
         """The item at the top, and the line of it."""
         self._drawn: LRUCache[int, list[Strip]] = LRUCache(256)
@@ -98,7 +98,7 @@ class CompareView(Widget, can_focus=True):
 
     def validate_cursor(self, cursor: int) -> int:
         """Stay among the items."""
-        return max(0, min(cursor, len(self.comparison) - 1))
+        return max(0, min(cursor, len(self.state) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
         """Redraw the old and the new item, and scroll to the cursor."""
@@ -113,7 +113,7 @@ class CompareView(Widget, can_focus=True):
     # -- moving ------------------------------------------------------------------------------
 
     @property
-    def _room(self) -> int:
+    def _visible_line_count(self) -> int:
         """The number of lines for items, below the names."""
         return max(1, self.size.height - 1)
 
@@ -122,7 +122,7 @@ class CompareView(Widget, can_focus=True):
 
     def _ending_with(self, item: int) -> tuple[int, int]:
         """Return the top position from which an item ends at the bottom."""
-        available = self._room
+        available = self._visible_line_count
         while (height := self._height(item)) < available:
             if item == 0:
                 return 0, 0
@@ -131,8 +131,8 @@ class CompareView(Widget, can_focus=True):
         return item, height - available
 
     def _show_from(self, top: tuple[int, int]) -> None:
-        """Put something at the top; nothing but the last item is ever at the bottom."""
-        self._top = max((0, 0), min(top, self._ending_with(len(self.comparison) - 1)))
+        """Show an item and line at the top, but do not scroll past the last item."""
+        self._top = max((0, 0), min(top, self._ending_with(len(self.state) - 1)))
         self._window = None
         self.refresh()
 
@@ -148,7 +148,7 @@ class CompareView(Widget, can_focus=True):
         while line < 0 and item > 0:
             item -= 1
             line += self._height(item)
-        while item < len(self.comparison) - 1 and line >= self._height(item):
+        while item < len(self.state) - 1 and line >= self._height(item):
             line -= self._height(item)
             item += 1
         self._show_from((item, max(0, line)))
@@ -164,27 +164,27 @@ class CompareView(Widget, can_focus=True):
     def action_page(self, pages: int) -> None:
         """Move by one screen."""
         before = self._top
-        self._scroll(pages * self._room)
+        self._scroll(pages * self._visible_line_count)
         if before == self._top:
             self.action_edge(pages > 0)
         else:
             top = self._top
-            self.cursor = self._first_in_sight()
+            self.cursor = self._first_visible_item()
             self._show_from(top)
 
-    def _first_in_sight(self) -> int:
+    def _first_visible_item(self) -> int:
         """Return the first item that begins on the screen, else the one that fills it."""
         item, line = self._top
-        begins_next = line > 0 and self._height(item) - line < self._room
-        return min(item + begins_next, len(self.comparison) - 1)
+        begins_next = line > 0 and self._height(item) - line < self._visible_line_count
+        return min(item + begins_next, len(self.state) - 1)
 
     def action_edge(self, is_last: bool) -> None:
         """Go to the first item, or to the last."""
-        self.cursor = len(self.comparison) - 1 if is_last else 0
+        self.cursor = len(self.state) - 1 if is_last else 0
 
     def action_difference(self, step: int) -> None:
         """Go to the next item where the branches differ, or the one before."""
-        item = self.comparison.next_difference(self.cursor, step)
+        item = self.state.next_difference(self.cursor, step)
         if item is not None:
             self.cursor = item
             self._show_from((item, 0))
@@ -208,15 +208,15 @@ class CompareView(Widget, can_focus=True):
         if y == 0:
             return self._names()
         if self._window is None:
-            self._window = self._in_sight()
+            self._window = self._visible_strips()
         if y - 1 < len(self._window):
             return self._window[y - 1]
         return Strip.blank(self.size.width, self.rich_style)
 
-    def _in_sight(self) -> list[Strip]:
+    def _visible_strips(self) -> list[Strip]:
         item, line = self._top
         strips = self._strips(item)[line:]
-        while len(strips) < self._room and item < len(self.comparison) - 1:
+        while len(strips) < self._visible_line_count and item < len(self.state) - 1:
             item += 1
             strips = strips + self._strips(item)
         return strips
@@ -236,7 +236,7 @@ class CompareView(Widget, can_focus=True):
     def _names(self) -> Strip:
         width = (self.size.width + 1) // 2
         segments: list[Segment] = []
-        for side, name in enumerate(self.comparison.names):
+        for side, name in enumerate(self.state.names):
             is_chosen = side == self.chosen
             style = self._style("chosen" if is_chosen else "name")
             # The arrows are for terminals without colours.
@@ -253,25 +253,25 @@ class CompareView(Widget, can_focus=True):
         """Return an item as lines, followed by an empty one."""
         if item not in self._drawn:
             margin = Segment("▌" if item == self.cursor else " ", self._style("cursor"))
-            lines = self._shared() if item == 0 else self._row(self.comparison.row(item))
+            lines = self._shared() if item == 0 else self._row(self.state.row(item))
             strips = [Strip([margin, *line]) for line in lines] + [Strip([])]
             width, plain = self.size.width, self.rich_style
             self._drawn[item] = [strip.crop_extend(0, width, plain) for strip in strips]
         return self._drawn[item]
 
     def _shared(self) -> Iterator[list[Segment]]:
-        yield from self._wrapped(Text(self.comparison.shared_text), "head", self.size.width - 1)
+        yield from self._wrapped(Text(self.state.shared_text), "head", self.size.width - 1)
 
     def _row(self, pair: ComparedRow) -> Iterator[list[Segment]]:
         left = self._side(pair.left, pair.differences.left)
         right = self._side(pair.right, pair.differences.right)
         if self._is_wide:
-            yield from self._beside(left, right, is_same=pair.is_same)
+            yield from self._two_columns(left, right, is_same=pair.is_same)
         elif pair.is_same:
-            yield from self._below("= ", left)
+            yield from self._one_column("= ", left)
         else:
-            yield from self._below(_SIDE_MARKS[0], left)
-            yield from self._below(_SIDE_MARKS[1], right)
+            yield from self._one_column(_SIDE_MARKS[0], left)
+            yield from self._one_column(_SIDE_MARKS[1], right)
 
     def _side(self, side: ComparedEntry | None, spans: Sequence[Span]) -> list[list[Segment]]:
         """Return one side of a row as lines of a column."""
@@ -289,17 +289,19 @@ class CompareView(Widget, can_focus=True):
         lines = text.wrap(console, max(2, width))
         return [list(Segment.apply_style(line.render(console), plain)) for line in lines]
 
-    def _beside(
+    def _two_columns(
         self, left: list[list[Segment]], right: list[list[Segment]], *, is_same: bool
     ) -> Iterator[list[Segment]]:
         rule, plain, column = self._style("rule"), self.rich_style, self._column
         nothing: list[Segment] = []
-        for number, (one, other) in enumerate(zip_longest(left, right, fillvalue=nothing)):
+        for number, (left_line, right_line) in enumerate(
+            zip_longest(left, right, fillvalue=nothing)
+        ):
             between = " │ " if is_same or number else " ≠ "
-            padded = Strip(one).crop_extend(0, column, plain)
-            yield [*padded, Segment(between, rule), *other]
+            padded = Strip(left_line).crop_extend(0, column, plain)
+            yield [*padded, Segment(between, rule), *right_line]
 
-    def _below(self, mark: str, lines: list[list[Segment]]) -> Iterator[list[Segment]]:
+    def _one_column(self, mark: str, lines: list[list[Segment]]) -> Iterator[list[Segment]]:
         for line in lines:
             yield [Segment(mark, self._style("rule")), *line]
 
@@ -324,13 +326,13 @@ class CompareScreen(ModalScreen[bool]):
         """Compare two branches of a tree by their names. Raises Missing where there is none."""
         super().__init__()
         self._session = session
-        self._comparison = CompareState(session, rows, left, right)
+        self._compare_state = CompareState(session, rows, left, right)
 
     def compose(self) -> ComposeResult:
         """Stack a title, both branches, and the messages."""
-        yield Title(f"Compare · {self._comparison.summary}")
-        view = CompareView(self._comparison)
-        view.chosen = int(self._comparison.names[1] == self._session.status.branch)
+        yield Title(f"Compare · {self._compare_state.summary}")
+        view = CompareView(self._compare_state)
+        view.chosen = int(self._compare_state.names[1] == self._session.status.branch)
         yield view
         yield MessageBar()
         yield ApprovalBanner()
@@ -346,10 +348,10 @@ class CompareScreen(ModalScreen[bool]):
     def action_go(self) -> None:
         """Unfold the shared entries, or switch to the selected branch."""
         if self._view.cursor == 0:
-            self._comparison.shows_shared = not self._comparison.shows_shared
+            self._compare_state.shows_shared = not self._compare_state.shows_shared
             self._view.redraw()
             return
-        name = self._comparison.names[self._view.chosen]
+        name = self._compare_state.names[self._view.chosen]
         if name == self._session.status.branch:
             self._show_error("this branch is the active one; ← → chooses the other")
             return
@@ -362,7 +364,7 @@ class CompareScreen(ModalScreen[bool]):
 
     def action_swap(self) -> None:
         """Swap left and right; the selection stays."""
-        self._comparison.swap()
+        self._compare_state.swap()
         self._view.chosen = 1 - self._view.chosen
         self._view.redraw()
 

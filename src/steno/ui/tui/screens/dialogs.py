@@ -6,8 +6,8 @@ they are visible and for the current width, so that thousands cost little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import ClassVar, Final, Protocol, TypeAlias, TypeVar, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
 from textual import on
 from textual.app import ComposeResult, RenderResult
@@ -24,8 +24,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from steno.errors import Conflict, InvalidValue, StenoError
-from steno.log.queries import check_label_text
+from steno.app.session import Suggestion
+from steno.errors import StenoError
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 from steno.ui.tui.screens.widgets import LineInput, Window
 
@@ -37,33 +37,6 @@ _MAX_NAME_LENGTH: Final = 1000
 """Longer names are cut before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
 """The opacity of a detail next to a name."""
-
-
-# -- names ------------------------------------------------------------------------------------
-
-
-def parse_branch_name(typed: str, taken: Collection[str]) -> str:
-    """Return the name of a new branch. Raises InvalidValue, Conflict."""
-    name = _parse_name(typed, "branch")
-    if name in taken:
-        raise Conflict(
-            "there is one of this name; choose another", code="branch_exists", place="branch"
-        )
-    return name
-
-
-def parse_label(typed: str) -> str:
-    """Return a label. Raises InvalidValue."""
-    text = _parse_name(typed, "label")
-    check_label_text(text)
-    return text
-
-
-def _parse_name(typed: str, what: str) -> str:
-    name = terminal_line(typed)
-    if not name:
-        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=what)
-    return name
 
 
 # -- the window --------------------------------------------------------------------------------
@@ -91,7 +64,7 @@ class InputScreen(ModalScreen[T | None]):
         accept: Callable[[str], T],
         *,
         default: str = "",
-        is_offer: bool = True,
+        replaces_default: bool = True,
         keys: str = _INPUT_KEYS,
     ) -> None:
         """Take the question, the function that accepts the line, and a default.
@@ -103,14 +76,14 @@ class InputScreen(ModalScreen[T | None]):
         self._question = question
         self._accept = accept
         self._default = default
-        self._is_offer = is_offer
+        self._replaces_default = replaces_default
         self._keys = keys
 
     def compose(self) -> ComposeResult:
         """Stack the question, the input, and the refusal."""
         with Window():
             yield Static(Content(terminal_line(self._question)), id="question")
-            yield LineInput(self._default, select_on_focus=self._is_offer)
+            yield LineInput(self._default, select_on_focus=self._replaces_default)
             yield Static(id="refusal")
             yield Static(Content(self._keys), id="keys")
 
@@ -127,7 +100,7 @@ class InputScreen(ModalScreen[T | None]):
 
 
 def fit_name(text: str, width: int) -> str:
-    """Return a name from elsewhere on one line, harmless, and cut to a width."""
+    """Return an untrusted name on one line, sanitized, and cut to a width."""
     return truncate_to_width(terminal_line(text[:_MAX_NAME_LENGTH]), width)
 
 
@@ -254,7 +227,7 @@ class FilteredList(Vertical):
         self._list.set_options([Option(row) for row in rows])
         self._list.highlighted = index if self._list.option_count else None
 
-    def action_move(self, how: str) -> None:
+    def action_move(self, direction: str) -> None:
         """Move the cursor in the list while the user types."""
         moves: dict[str, Callable[[], None]] = {
             "cursor_up": self._list.action_cursor_up,
@@ -264,35 +237,21 @@ class FilteredList(Vertical):
             "first": self._list.action_first,
             "last": self._list.action_last,
         }
-        moves[how]()
+        moves[direction]()
 
     @on(Input.Submitted)
-    def _enter(self, event: Input.Submitted) -> None:
+    def _choose_highlighted(self, event: Input.Submitted) -> None:
         event.stop()
         if self.index is not None:
             self.post_message(self.Chosen(self.index))
 
     @on(OptionList.OptionSelected)
-    def _click(self, event: OptionList.OptionSelected) -> None:
+    def _choose_clicked(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.post_message(self.Chosen(event.option_index))
 
 
 # -- one of several ----------------------------------------------------------------------------
-
-
-class PickerChoice(Protocol):
-    """Something to pick."""
-
-    @property
-    def text(self) -> str:
-        """The name, which is also the result."""
-        ...
-
-    @property
-    def about(self) -> str:
-        """A description."""
-        ...
 
 
 @final
@@ -303,22 +262,22 @@ class PickerScreen(ModalScreen[str | None]):
     PickerScreen {
         align: center middle;
         & > Window { width: 80; max-height: 90%; }
-        & .picking--note { height: 1; color: $text-muted; }
+        & .picker--note { height: 1; color: $text-muted; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
 
-    def __init__(self, title: str, candidates: Sequence[PickerChoice], current: str | None = None):
+    def __init__(self, title: str, candidates: Sequence[Suggestion], current: str | None = None):
         super().__init__()
         self._title = title
         self._all = list(candidates)
         self._matching = self._all
         self._current = current
         self._name_width = max(
-            [display_width(fit_name(one.text, 40)) for one in self._all], default=0
+            [display_width(fit_name(choice.text, 40)) for choice in self._all], default=0
         )
         self._list = FilteredList("type to filter")
-        self._note = Static(markup=False, classes="picking--note")
+        self._note = Static(markup=False, classes="picker--note")
 
     def compose(self) -> ComposeResult:
         """Build it; see Widget."""
@@ -336,23 +295,23 @@ class PickerScreen(ModalScreen[str | None]):
     def _filter(self) -> None:
         """Show the choices that contain all words; those that start with them first."""
         words = self._list.typed.lower().split()
-        fitting = [one for one in self._all if _matches_words(one, words)]
+        matching = [choice for choice in self._all if _matches_words(choice, words)]
         if words:
-            fitting.sort(key=lambda one: not one.text.lower().startswith(words[0]))
-        self._matching = fitting
-        names = [one.text for one in fitting]
+            matching.sort(key=lambda choice: not choice.text.lower().startswith(words[0]))
+        self._matching = matching
+        names = [choice.text for choice in matching]
         at = names.index(self._current) if not words and self._current in names else 0
-        self._list.show([ListRow(self._row_drawer(one)) for one in fitting], at)
-        found = f"{len(fitting)} of {len(self._all)}" if fitting else "nothing holds these words"
+        self._list.show([ListRow(self._row_drawer(choice)) for choice in matching], at)
+        found = f"{len(matching)} of {len(self._all)}" if matching else "nothing holds these words"
         self._note.update(f"{found} · Enter picks, Esc leaves things as they are")
 
-    def _row_drawer(self, one: PickerChoice) -> DrawRow:
+    def _row_drawer(self, choice: Suggestion) -> DrawRow:
         def draw(width: int, detail: Style) -> Sequence[Content]:
-            mark = "● " if one.text == self._current else "  "
-            name = fit_name(one.text, min(width - 2, 40 if one.about else width))
+            mark = "● " if choice.text == self._current else "  "
+            name = fit_name(choice.text, min(width - 2, 40 if choice.about else width))
             gap = " " * max(self._name_width - display_width(name), 0)
             about = fit_name(
-                one.about, max(width - 4 - max(self._name_width, display_width(name)), 0)
+                choice.about, max(width - 4 - max(self._name_width, display_width(name)), 0)
             )
             return [Content.assemble(mark, name, gap, "  ", (about, detail))]
 
@@ -363,6 +322,6 @@ class PickerScreen(ModalScreen[str | None]):
         self.dismiss(self._matching[event.index].text)
 
 
-def _matches_words(one: PickerChoice, words: Sequence[str]) -> bool:
-    text = f"{one.text} {one.about}".lower()
+def _matches_words(choice: Suggestion, words: Sequence[str]) -> bool:
+    text = f"{choice.text} {choice.about}".lower()
     return all(word in text for word in words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import ClassVar, Final, Protocol, final
+from typing import ClassVar, Final, final
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -23,10 +23,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from steno.app.session import CommandReply
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
-from steno.ui.tui.transcript.deferred import create_markdown_drawing
+from steno.ui.tui.transcript.lazy_drawing import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strip
 
@@ -34,32 +35,13 @@ _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
 
 
-class PagerContent(Protocol):
-    """Something long to read, such as the reply to a command."""
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """The title; may be empty."""
-        ...
-
-    @property
-    def form(self) -> TextForm:
-        """The form of the text."""
-        ...
-
-
-def _render_text(reply: PagerContent, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return all lines of a text for a width, harmless."""
-    if reply.form is TextForm.DIFF:
-        return diff_lines(reply.text, width, styles)
-    if reply.form is TextForm.MARKDOWN and len(reply.text) <= _MAX_MARKDOWN:
-        return create_markdown_drawing(width, styles).draw(reply.text)
-    return [styled_strip((line, styles.base)) for line in break_lines(reply.text, width)]
+def _render_text(content: CommandReply, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
+    """Return all lines of a text for a width, sanitized."""
+    if content.form is TextForm.DIFF:
+        return diff_lines(content.text, width, styles)
+    if content.form is TextForm.MARKDOWN and len(content.text) <= _MAX_MARKDOWN:
+        return create_markdown_drawing(width, styles).draw(content.text)
+    return [styled_strip((line, styles.base)) for line in break_lines(content.text, width)]
 
 
 @final
@@ -93,9 +75,9 @@ class PagerText(ScrollView, can_focus=True):
     class PositionChanged(Message):
         """The scroll position or the matches have changed."""
 
-    def __init__(self, reply: PagerContent) -> None:
+    def __init__(self, content: CommandReply) -> None:
         super().__init__()
-        self._pager_content = reply
+        self._content = content
         self._lines: Sequence[Strip] = ()
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
@@ -116,7 +98,7 @@ class PagerText(ScrollView, can_focus=True):
             parts.insert(0, "no match")
         return " · ".join(parts)
 
-    # -- drawing
+    # -- drawing ----------------------------------------------------------------------------
 
     def on_mount(self) -> None:
         """Follow the theme."""
@@ -129,17 +111,17 @@ class PagerText(ScrollView, can_focus=True):
     def _lay_out_text(self) -> None:
         """Lay out again, if the width or the theme has changed."""
         width = self.scrollable_content_region.width
-        wanted = (width, self.app.theme)
-        if not width or wanted == self._laid_out_for:
+        layout_key = (width, self.app.theme)
+        if not width or layout_key == self._laid_out_for:
             return
         share = self.scroll_y / len(self._lines) if self._lines else 0.0
-        self._laid_out_for = wanted
-        self._lines = _render_text(self._pager_content, width, self._read_styles())
+        self._laid_out_for = layout_key
+        self._lines = _render_text(self._content, width, self._read_styles())
         self.virtual_size = Size(width, len(self._lines))
         self.scroll_to(y=round(share * len(self._lines)), animate=False)
-        at = self._current_match
+        current = self._current_match
         self._find_matches()
-        self._current_match = min(at, len(self._matches) - 1)
+        self._current_match = min(current, len(self._matches) - 1)
 
     def _read_styles(self) -> TranscriptStyles:
         styles = [self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS]
@@ -159,21 +141,21 @@ class PagerText(ScrollView, can_focus=True):
         ends = [end for found in pattern.finditer(text) for end in found.span()]
         cuts = [0, *(cell_len(text[:end]) for end in ends), line.cell_length]
         style = self.get_component_rich_style("pager--match")
-        pieces = [line.crop(*between) for between in pairwise(cuts)]
-        for at in range(1, len(pieces), 2):
-            pieces[at] = Strip(Segment.apply_style(pieces[at], post_style=style))
-        return Strip.join(pieces)
+        parts = [line.crop(*between) for between in pairwise(cuts)]
+        for at in range(1, len(parts), 2):
+            parts[at] = Strip(Segment.apply_style(parts[at], post_style=style))
+        return Strip.join(parts)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Report the scroll position."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.PositionChanged())
 
-    # -- finding
+    # -- search -----------------------------------------------------------------------------
 
-    def search_for(self, wanted: str) -> None:
+    def search_for(self, text: str) -> None:
         """Search for a text, ignoring case, and mark it; an empty one ends the search."""
-        self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if wanted else None
+        self._pattern = re.compile(re.escape(text), re.IGNORECASE) if text else None
         self._find_matches()
 
     def _find_matches(self) -> None:
@@ -224,11 +206,11 @@ class PagerScreen(ModalScreen[None]):
         Binding("N", "go(-1)", show=False),
     ]
 
-    def __init__(self, reply: PagerContent) -> None:
+    def __init__(self, content: CommandReply) -> None:
         super().__init__()
-        self._title = Title(reply.title)
-        self._title.display = bool(reply.title.strip())
-        self._text = PagerText(reply)
+        self._title = Title(content.title)
+        self._title.display = bool(content.title.strip())
+        self._text = PagerText(content)
         self._input = LineInput(placeholder="words to find", select_on_focus=False)
         self._key_hints = KeyHints()
 

@@ -81,8 +81,8 @@ def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str
     free_width = width - sum(column.width for column, _ in columns)
     title = fit_name(title, free_width)
     ends = [(column.width, _fit_end(cell, column.width - 2)) for column, cell in columns]
-    beside = "".join([" " * (width - display_width(end)) + end for width, end in ends])
-    return title + " " * (free_width - display_width(title)), beside
+    cells_text = "".join([" " * (width - display_width(end)) + end for width, end in ends])
+    return title + " " * (free_width - display_width(title)), cells_text
 
 
 def _fit_end(text: str, width: int) -> str:
@@ -99,9 +99,9 @@ def _draw_session(
         str(summary.branches),
         terminal_line(summary.folder or "-"),
     )
-    title, beside = _fit_columns(width - _ROW_MARGIN, summary.title or "(no title)", cells)
+    title, cells_text = _fit_columns(width - _ROW_MARGIN, summary.title or "(no title)", cells)
     head = _underline_matches(Content(title), search)
-    lines = [Content.assemble(mark, head, (beside, detail))]
+    lines = [Content.assemble(mark, head, (cells_text, detail))]
     if summary.snippet:
         snippet = Content.styled(fit_name(summary.snippet, width - 4), detail)
         lines.append(Content("    ") + _underline_matches(snippet, search))
@@ -116,22 +116,24 @@ def _underline_matches(text: Content, search: str) -> Content:
 
 def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
     """Return the names of the columns."""
-    title, beside = _fit_columns(width - _ROW_MARGIN, "session", [one.name for one in _COLUMNS])
-    return [Content(f"  {title}{beside}")]
+    title, cells_text = _fit_columns(
+        width - _ROW_MARGIN, "session", [column.name for column in _COLUMNS]
+    )
+    return [Content(f"  {title}{cells_text}")]
 
 
 # -- the screen --------------------------------------------------------------------------------
 
 
 @final
-class SessionsScreen(ModalScreen[bool]):
-    """The list of sessions; the result is whether another session is open now."""
+class SessionsScreen(ModalScreen[None]):
+    """The list of sessions."""
 
     DEFAULT_CSS: ClassVar[str] = """
     SessionsScreen {
         background: $background; overflow: hidden;
         & > .sessions--note { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
-        & > .sessions--note.-trouble { color: $text-error; }
+        & > .sessions--note.-error { color: $text-error; }
     }
     """
     # With priority, because the line that is typed into has another use for some of the keys.
@@ -149,7 +151,7 @@ class SessionsScreen(ModalScreen[bool]):
         self._results: Sequence[SessionSummary] = ()
         """The last result, sessions of this folder first."""
         self._shown: Sequence[SessionSummary] = ()
-        self._searched_words: str | None = None
+        self._search: str | None = None
         """The search of that result; None before the first one."""
         self._only_this_folder = False
         self._is_busy = False
@@ -182,37 +184,37 @@ class SessionsScreen(ModalScreen[bool]):
         self._show_note("looking …")
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
-    async def _fetch(self, search: str, keep: str | None = None) -> None:
-        """Read the sessions. A later search cancels this one, so that no outdated result is shown."""
+    async def _fetch(self, search: str, selected_id: str | None = None) -> None:
+        """Read the sessions. A later search cancels this one: no outdated result is shown."""
         try:
             found = await self._session.session_list.summaries(search)
         except StenoError as exc:
             self._show_note(str(exc), is_error=True)
             return
-        self._results = sorted(found, key=lambda one: not one.is_in_this_folder)
-        self._searched_words = search
-        self._show_sessions(keep)
+        self._results = sorted(found, key=lambda summary: not summary.is_in_this_folder)
+        self._search = search
+        self._show_sessions(selected_id)
 
-    def _show_sessions(self, keep: str | None = None, *, index: int = 0) -> None:
+    def _show_sessions(self, selected_id: str | None = None, *, index: int = 0) -> None:
         """Show the result, with the cursor on a session, or on a row."""
-        here = [one for one in self._results if one.is_in_this_folder]
+        here = [summary for summary in self._results if summary.is_in_this_folder]
         self._shown = here if self._only_this_folder else self._results
-        ids = [one.id for one in self._shown]
-        now, current, search = utc_now(), self._session.status.session, self._searched_words or ""
+        ids = [summary.id for summary in self._shown]
+        now, current, search = utc_now(), self._session.status.session, self._search or ""
         rows = [
             ListRow(
                 partial(
                     _draw_session,
-                    summary=one,
+                    summary=summary,
                     now=now,
-                    mark="● " if one.id == current else "  ",
+                    mark="● " if summary.id == current else "  ",
                     search=search,
                 ),
-                2 if one.snippet else 1,
+                2 if summary.snippet else 1,
             )
-            for one in self._shown
+            for summary in self._shown
         ]
-        self._list.show(rows, ids.index(keep) if keep in ids else index)
+        self._list.show(rows, ids.index(selected_id) if selected_id in ids else index)
         where = "this folder" if self._only_this_folder else "all folders, this one first"
         self._title.update(f"Sessions · {where}")
         self._show_note(self._count_text(len(here)))
@@ -222,11 +224,11 @@ class SessionsScreen(ModalScreen[bool]):
             return format_count(len(self._shown), "session", "sessions")
         if self._only_this_folder and self._results:
             return f"none in this folder, {len(self._results) - here:,} elsewhere: Tab shows them"
-        return "nothing holds these words" if self._searched_words else "nothing is kept yet"
+        return "nothing holds these words" if self._search else "nothing is kept yet"
 
     def _show_note(self, text: str, *, is_error: bool = False) -> None:
         self._note.update(("✗ " if is_error else "") + terminal_line(text))
-        self._note.set_class(is_error, "-trouble")
+        self._note.set_class(is_error, "-error")
 
     # -- actions --------------------------------------------------------------------------
 
@@ -236,7 +238,7 @@ class SessionsScreen(ModalScreen[bool]):
 
     def action_close(self) -> None:
         """Close the screen without a change."""
-        self.dismiss(False)
+        self.dismiss(None)
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this folder only, or all."""
@@ -253,11 +255,11 @@ class SessionsScreen(ModalScreen[bool]):
     @on(FilteredList.Chosen)
     def _choose(self, event: FilteredList.Chosen) -> None:
         # The visible list must match the search: no session is resumed by accident.
-        if not self._is_busy and self._searched_words == self._list.typed:
+        if not self._is_busy and self._search == self._list.typed:
             summary = self._shown[event.index]
-            going = partial(self._session.session_list.resume, summary.id)
+            operation = partial(self._session.session_list.resume, summary.id)
             self._start_operation(
-                partial(self._run_and_close, f"opening {fit_name(summary.title, 40)} …", going)
+                partial(self._run_and_close, f"opening {fit_name(summary.title, 40)} …", operation)
             )
 
     def action_rename(self) -> None:
@@ -274,25 +276,27 @@ class SessionsScreen(ModalScreen[bool]):
         index = self._list.index
         return None if index is None else self._shown[index]
 
-    def _start_operation(self, work: _Operation) -> None:
+    def _start_operation(self, operation: _Operation) -> None:
         self._is_busy = True
-        self.run_worker(self._run_operation(work), group="work")
+        self.run_worker(self._run_operation(operation), group="work")
 
-    async def _run_operation(self, work: _Operation) -> None:
+    async def _run_operation(self, operation: _Operation) -> None:
         try:
-            await work()
+            await operation()
         except StenoError as exc:
             self._show_note(str(exc), is_error=True)
         finally:
             self._is_busy = False
 
-    async def _run_and_close(self, doing: str, going: _Operation) -> None:
-        self._show_note(doing)
-        await going()
-        self.dismiss(True)
+    async def _run_and_close(self, activity: str, operation: _Operation) -> None:
+        self._show_note(activity)
+        await operation()
+        self.dismiss(None)
 
     async def _rename(self, summary: SessionSummary) -> None:
-        screen = InputScreen("Another title", str.strip, default=summary.title, is_offer=False)
+        screen = InputScreen(
+            "Another title", str.strip, default=summary.title, replaces_default=False
+        )
         if title := await self.app.push_screen_wait(screen):
             await self._session.session_list.rename(summary.id, title)
             await self._fetch(self._list.typed, summary.id)
@@ -307,5 +311,5 @@ class SessionsScreen(ModalScreen[bool]):
             return
         await self._session.session_list.delete(summary.id)
         index = self._list.index or 0
-        self._results = [one for one in self._results if one.id != summary.id]
+        self._results = [other for other in self._results if other.id != summary.id]
         self._show_sessions(index=index)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final, NamedTuple, final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import ClassVar, Final, final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -26,25 +26,26 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from steno.app.session import AgentSession, BranchTreeRow, PromptInput, Suggestion
-from steno.errors import Missing, StenoError
+from steno.errors import Conflict, InvalidValue, Missing, StenoError
+from steno.log.queries import check_label_text
 from steno.messages.message import UserMessage
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 from steno.ui.tree_state import TreeLine, TreeLines, entry_facts, entry_heading, entry_text
 from steno.ui.tui.screens.compare_screen import CompareScreen
-from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen, parse_branch_name, parse_label
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
 
 _LINE_PARTS: Final = (
-    "rails",
+    "graph",
     "mark",
     "number",
     "kind",
     "active",
     "label",
     "branch",
-    "gist",
+    "summary",
     "found",
 )
 """The parts of a line; each has a style."""
@@ -73,7 +74,7 @@ class TreeView(ScrollView, can_focus=True):
         height: 1fr;
         overflow-x: hidden;
         scrollbar-size-vertical: 1;
-        & > .tree-view--rails, & > .tree-view--number, & > .tree-view--kind {
+        & > .tree-view--graph, & > .tree-view--number, & > .tree-view--kind {
             color: $text-muted;
         }
         & > .tree-view--mark { color: $success; }
@@ -98,21 +99,21 @@ class TreeView(ScrollView, can_focus=True):
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         *CURSOR_KEYS,
-        Binding("left", "hop(-1)", "where branches part before", show=False),
-        Binding("right", "hop(1)", "where branches part next", show=False),
+        Binding("left", "branch_point(-1)", "where branches part before", show=False),
+        Binding("right", "branch_point(1)", "where branches part next", show=False),
     ]
 
     cursor: reactive[int] = reactive(0)
-    """The number of the line that keys are about."""
+    """The number of the line under the cursor."""
 
     class CursorMoved(Message):
-        """The cursor is elsewhere, or something else is under it."""
+        """The cursor has moved, or the line under it has changed."""
 
     def __init__(self) -> None:
         """Start empty; `show` sets the rows."""
         super().__init__()
         self.lines: TreeLines = TreeLines(())
-        self.search_words = ""
+        self.search_text = ""
         """The last search."""
         self.marked_branch: str = ""
         """The branch that another is to be compared with."""
@@ -123,18 +124,20 @@ class TreeView(ScrollView, can_focus=True):
     def show(self, rows: Sequence[BranchTreeRow], active: str, *, entry: str | None = None) -> None:
         """Show a tree, with the cursor at an entry, else at the end of the active branch."""
         self._active_branch = active
-        self.lines = TreeLines(rows, self.lines.unfolded, is_whole=self.lines.shows_all)
-        place = None if entry is None else self.lines.index_of(entry)
-        self._lay_out_tree(self._end_of(active) if place is None else place)
+        self.lines = TreeLines(rows, self.lines.unfolded, shows_all=self.lines.shows_all)
+        index = None if entry is None else self.lines.index_of(entry)
+        self._lay_out_tree(self._end_of(active) if index is None else index)
 
     def _end_of(self, branch: str) -> int:
-        rows, stops = self.lines.rows, self.lines.branch_points
-        return next((stop for stop in stops if branch in rows[stop].branches), len(rows) - 1)
+        rows, branch_points = self.lines.rows, self.lines.branch_points
+        return next(
+            (index for index in branch_points if branch in rows[index].branches), len(rows) - 1
+        )
 
-    def _lay_out_tree(self, place: int) -> None:
+    def _lay_out_tree(self, index: int) -> None:
         """Draw everything again, with the cursor at a row."""
         self.virtual_size = Size(0, len(self.lines))
-        line = self.lines.line_of(place)
+        line = self.lines.line_of(index)
         if line == self.cursor:
             self._reveal()
         self.cursor = line
@@ -164,18 +167,18 @@ class TreeView(ScrollView, can_focus=True):
             self.lines.unfold(line)
             self._lay_out_tree(line.first)
 
-    def fold_or_show_all(self) -> None:
+    def toggle_all(self) -> None:
         """Give every row a line, or fold them again."""
-        place = 0 if self.line is None else self.line.first
-        self.lines = TreeLines(self.lines.rows, is_whole=not self.lines.shows_all)
-        self._lay_out_tree(place)
+        index = 0 if self.line is None else self.line.first
+        self.lines = TreeLines(self.lines.rows, shows_all=not self.lines.shows_all)
+        self._lay_out_tree(index)
 
-    def go_to(self, place: int) -> None:
+    def go_to(self, index: int) -> None:
         """Move the cursor to a row, and unfold it."""
-        line = self.lines[self.lines.line_of(place)]
+        line = self.lines[self.lines.line_of(index)]
         if line.is_run:
             self.lines.unfold(line)
-        self._lay_out_tree(place)
+        self._lay_out_tree(index)
 
     # -- cursor ------------------------------------------------------------------------------
 
@@ -211,13 +214,17 @@ class TreeView(ScrollView, can_focus=True):
         """Go to the first line, or to the last."""
         self.cursor = len(self.lines) - 1 if is_last else 0
 
-    def action_hop(self, step: int) -> None:
+    def action_branch_point(self, step: int) -> None:
         """Go to where branches part or end, the next one or the one before."""
         if self.line is not None:
-            here, stops = self.line.first, self.lines.branch_points
-            nearest = bisect_right(stops, here) if step > 0 else bisect_left(stops, here) - 1
-            if 0 <= nearest < len(stops):
-                self.go_to(stops[nearest])
+            here, branch_points = self.line.first, self.lines.branch_points
+            nearest = (
+                bisect_right(branch_points, here)
+                if step > 0
+                else bisect_left(branch_points, here) - 1
+            )
+            if 0 <= nearest < len(branch_points):
+                self.go_to(branch_points[nearest])
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the clicked line."""
@@ -232,30 +239,28 @@ class TreeView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         is_cursor = number == self.cursor
         line = self.lines[number]
-        pieces = list(self._line_parts(line, width))
+        parts = list(self._line_parts(line, width))
         if not line.is_run:
-            pieces += self._gist_parts(
-                line.first, width - sum([display_width(text) for text, _ in pieces])
+            parts += self._summary_parts(
+                line.first, width - sum([display_width(text) for text, _ in parts])
             )
-        segments = [
-            Segment(text, self._style(piece, is_cursor=is_cursor)) for text, piece in pieces
-        ]
-        return Strip(segments).crop_extend(0, width, self._style("gist", is_cursor=is_cursor))
+        segments = [Segment(text, self._style(part, is_cursor=is_cursor)) for text, part in parts]
+        return Strip(segments).crop_extend(0, width, self._style("summary", is_cursor=is_cursor))
 
-    def _style(self, piece: str, *, is_cursor: bool) -> Style:
+    def _style(self, part: str, *, is_cursor: bool) -> Style:
         # Colours that are made for the background would be hard to read on the cursor.
-        return self.get_component_rich_style(f"tree-view--{'cursor' if is_cursor else piece}")
+        return self.get_component_rich_style(f"tree-view--{'cursor' if is_cursor else part}")
 
     def _line_parts(self, line: TreeLine, width: int) -> Iterator[tuple[str, str]]:
         row = self.lines.rows[line.first]
         yield (
-            _draw_rails(row.rails, self.lines.starts_side_branch(line.first), width // 3),
-            "rails",
+            _draw_graph(row.graph_prefix, self.lines.starts_side_branch(line.first), width // 3),
+            "graph",
         )
         if line.is_run:
-            yield f"⋮ … {line.length:,} entries", "rails"
+            yield f"⋮ … {line.length:,} entries", "graph"
             return
-        yield ("● " if row.is_active else "○ "), "mark" if row.is_active else "rails"
+        yield ("● " if row.is_active else "○ "), "mark" if row.is_active else "graph"
         yield f"#{row.number} ", "number"
         yield terminal_line(row.kind), "active" if row.is_active else "kind"
         for label in row.labels:
@@ -265,43 +270,37 @@ class TreeView(ScrollView, can_focus=True):
             marked = " (compare)" if name == self.marked_branch else ""
             yield f" ← {terminal_line(name)}{here}{marked}", "branch"
 
-    def _gist_parts(self, index: int, columns: int) -> Iterator[tuple[str, str]]:
+    def _summary_parts(self, index: int, columns: int) -> Iterator[tuple[str, str]]:
         if columns > 0:
             row = self.lines.rows[index]
             # Text that does not fit need not be sanitized either.
-            gist = truncate_to_width(f"  {terminal_line(row.gist[: 4 * columns])}", columns)
+            summary = truncate_to_width(f"  {terminal_line(row.summary[: 4 * columns])}", columns)
             yield from _split_matches(
-                gist, self.search_words, "active" if row.is_active else "gist"
+                summary, self.search_text, "active" if row.is_active else "summary"
             )
 
 
-def _draw_rails(rails: str, turns_right: bool, max_width: int) -> str:
-    """Return the rails of a row; only their end if they are too wide."""
-    drawn = rails.replace("|", "│")
-    if turns_right:
+def _draw_graph(graph_prefix: str, starts_branch: bool, max_width: int) -> str:
+    """Return the graph of a row; only its end if it is too wide."""
+    drawn = graph_prefix.replace("|", "│")
+    if starts_branch:
         drawn = f"{drawn[:-2]}├─"
     return drawn if len(drawn) <= max_width else f"…{drawn[1 - max_width :]}"
 
 
-def _split_matches(text: str, wanted: str, piece: str) -> Iterator[tuple[str, str]]:
-    """Return a text in parts, the matches apart."""
-    parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
-    for number, part in enumerate(parts):
-        yield part, "found" if number % 2 else piece
-
-
-class TreeResult(NamedTuple):
-    """The result of the tree screen."""
-
-    prompt: PromptInput | None = None
-    """An earlier prompt to edit."""
-    has_moved: bool = False
-    """Whether another branch is active now."""
+def _split_matches(text: str, wanted: str, part: str) -> Iterator[tuple[str, str]]:
+    """Yield the text in parts: matches and the text between them."""
+    text_parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
+    for number, text_part in enumerate(text_parts):
+        yield text_part, "found" if number % 2 else part
 
 
 @final
-class TreeScreen(ModalScreen[TreeResult]):
-    """The tree of a session, and the entry under the cursor beside it or below."""
+class TreeScreen(ModalScreen[PromptInput | None]):
+    """The tree of a session, and the entry under the cursor beside it or below.
+
+    The result is an earlier prompt to edit, if the user has chosen one.
+    """
 
     DEFAULT_CSS: ClassVar[str] = """
     TreeScreen {
@@ -328,8 +327,8 @@ class TreeScreen(ModalScreen[TreeResult]):
         Binding("c", "compare", "compare", show=False),
         Binding("a", "all", "show all", show=False),
         Binding("slash", "search", "search", show=False),
-        Binding("n", "again(1)", "next", show=False),
-        Binding("N", "again(-1)", "previous", show=False),
+        Binding("n", "next_match(1)", "next", show=False),
+        Binding("N", "next_match(-1)", "previous", show=False),
         Binding("space", "detail", "the entry", show=False),
         Binding("tab", "other_pane", "into the entry", show=False),
         Binding("question_mark", "keys", "keys", show=False),
@@ -384,9 +383,9 @@ class TreeScreen(ModalScreen[TreeResult]):
         self._empty_text = _EMPTY_TEXT
         self._show_message("" if rows else _EMPTY_TEXT)
         self._view.show(rows, status.branch, entry=self._view.entry)
-        how_many = format_count(len(rows), "entry", "entries")
+        entries = format_count(len(rows), "entry", "entries")
         branches = format_count(len(names), "branch", "branches")
-        title = f"Tree of {terminal_line(status.title) or 'this session'} · {how_many} · {branches}"
+        title = f"Tree of {terminal_line(status.title) or 'this session'} · {entries} · {branches}"
         self.query_one(Title).update(title)
 
     def on_tree_view_cursor_moved(self) -> None:
@@ -432,14 +431,14 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def _switch(self, name: str) -> None:
         if name == self._session.status.branch:
-            self.dismiss(TreeResult())
+            self.dismiss(None)
             return
         try:
             self._session.branches.switch(name)
         except StenoError as exc:
             self._show_message(str(exc), is_error=True)
         else:
-            self.dismiss(TreeResult(has_moved=True))
+            self.dismiss(None)
 
     def action_branch(self) -> None:
         """Switch to a branch by name."""
@@ -465,14 +464,17 @@ class TreeScreen(ModalScreen[TreeResult]):
             return
         at, names = row.entry.id, self._session.branches.names()
 
-        def fork(typed: str) -> TreeResult:
-            self._session.branches.fork(parse_branch_name(typed, names), at=at)
-            return TreeResult(has_moved=True)
+        def fork(typed: str) -> bool:
+            self._session.branches.fork(_parse_branch_name(typed, names), at=at)
+            return True
+
+        def done(is_forked: bool | None) -> None:
+            if is_forked:
+                self.dismiss(None)
 
         question = f"A branch from #{row.number} on, called"
-        self._ask_branch_name(
-            InputScreen(question, fork, default=unused_branch_name("fork", names))
-        )
+        default = unused_branch_name("fork", names)
+        self.app.push_screen(InputScreen(question, fork, default=default), done)
 
     def action_edit(self) -> None:
         """Edit a user message in a new branch before it."""
@@ -484,23 +486,16 @@ class TreeScreen(ModalScreen[TreeResult]):
             return
         entry, names = row.entry.id, self._session.branches.names()
 
-        def fork(typed: str) -> TreeResult:
-            prompt = self._session.branches.fork_before(entry, parse_branch_name(typed, names))
-            return TreeResult(prompt, has_moved=True)
+        def fork(typed: str) -> PromptInput:
+            return self._session.branches.fork_before(entry, _parse_branch_name(typed, names))
+
+        def done(prompt: PromptInput | None) -> None:
+            if prompt is not None:
+                self.dismiss(prompt)
 
         question = f"Say #{row.number} otherwise, in a branch called"
-        self._ask_branch_name(
-            InputScreen(question, fork, default=unused_branch_name("edit", names))
-        )
-
-    def _ask_branch_name(self, screen: InputScreen[TreeResult]) -> None:
-        """Ask for the name of a branch, and switch to it."""
-
-        def done(result: TreeResult | None) -> None:
-            if result is not None:
-                self.dismiss(result)
-
-        self.app.push_screen(screen, done)
+        default = unused_branch_name("edit", names)
+        self.app.push_screen(InputScreen(question, fork, default=default), done)
 
     # -- labels and search -------------------------------------------------------------------
 
@@ -512,7 +507,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         entry = row.entry.id
 
         def label(typed: str) -> bool:
-            self._session.branches.label(entry, parse_label(typed))
+            self._session.branches.label(entry, _parse_label(typed))
             return True
 
         def done(is_done: bool | None) -> None:
@@ -529,37 +524,37 @@ class TreeScreen(ModalScreen[TreeResult]):
             return True
 
         self._show_message("")
-        self.app.push_screen(InputScreen("Search for", search, default=self._view.search_words))
+        self.app.push_screen(InputScreen("Search for", search, default=self._view.search_text))
 
-    def action_again(self, step: int) -> None:
+    def action_next_match(self, step: int) -> None:
         """Move to the next match, or to the one before."""
-        if not self._view.search_words:
+        if not self._view.search_text:
             self.action_search()
             return
         try:
-            self._find(self._view.search_words, step)
+            self._find(self._view.search_text, step)
         except StenoError as exc:
             self._show_message(str(exc))
 
     def _find(self, wanted: str, step: int) -> None:
         view, line = self._view, self._view.line
         here = 0 if line is None else line.first
-        place = view.lines.find(wanted, beside=here, step=step) if wanted else None
-        if place is None:
+        index = view.lines.find(wanted, start=here, step=step) if wanted else None
+        if index is None:
             raise Missing(
                 "no entry says that; try other words, or press Esc", code="no_match", place="search"
             )
-        view.search_words = wanted
-        view.go_to(place)
+        view.search_text = wanted
+        view.go_to(index)
 
     # -- view --------------------------------------------------------------------------------
 
     def action_all(self) -> None:
         """Show every entry, or fold them again."""
-        self._view.fold_or_show_all()
+        self._view.toggle_all()
 
     def action_detail(self) -> None:
-        """Show the entry under the cursor, or leave the room to the tree."""
+        """Show or hide the entry under the cursor."""
         self.toggle_class("-toggled")
         self._view.focus()
 
@@ -584,8 +579,8 @@ class TreeScreen(ModalScreen[TreeResult]):
         elif len(names) == 2:
             self._compare(names[0], names[1])
         elif (row := self._row_at_cursor()) is not None:
-            place = self._view.lines.index_of(row.entry.id)
-            through = [] if place is None else self._view.lines.branches_through(place)
+            index = self._view.lines.index_of(row.entry.id)
+            through = [] if index is None else self._view.lines.branches_through(index)
             self._choose("Compare", through or names, self._mark_for_compare)
 
     def _mark_for_compare(self, name: str) -> None:
@@ -606,7 +601,7 @@ class TreeScreen(ModalScreen[TreeResult]):
     def _compare(self, left: str, right: str) -> None:
         def done(has_moved: bool | None) -> None:
             if has_moved:
-                self.dismiss(TreeResult(has_moved=True))
+                self.dismiss(None)
 
         try:
             screen = CompareScreen(self._session, self._view.lines.rows, left, right)
@@ -617,11 +612,11 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.app.push_screen(screen, done)
 
     def action_close(self) -> None:
-        """Leave everything as it is; where all keys are shown, only those go."""
+        """Close the screen; if all keys are shown, hide them instead."""
         if self._shows_keys:
             self.action_keys()
         else:
-            self.dismiss(TreeResult())
+            self.dismiss(None)
 
 
 def _describe_row(row: BranchTreeRow) -> Content:
@@ -630,3 +625,27 @@ def _describe_row(row: BranchTreeRow) -> Content:
     return Content.assemble(
         (entry_heading(row), "bold"), "\n", (facts, "$text-muted"), "\n", entry_text(row)
     )
+
+
+def _parse_branch_name(typed: str, taken: Collection[str]) -> str:
+    """Return the name of a new branch. Raises InvalidValue, Conflict."""
+    name = _parse_name(typed, "branch")
+    if name in taken:
+        raise Conflict(
+            "there is one of this name; choose another", code="branch_exists", place="branch"
+        )
+    return name
+
+
+def _parse_label(typed: str) -> str:
+    """Return a label. Raises InvalidValue."""
+    text = _parse_name(typed, "label")
+    check_label_text(text)
+    return text
+
+
+def _parse_name(typed: str, kind: str) -> str:
+    name = terminal_line(typed)
+    if not name:
+        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=kind)
+    return name

@@ -1,4 +1,4 @@
-"""Widgets that the screens share: title, message bar, key hints, window, input and approval banner."""
+"""Widgets of all screens: title, message bar, key hints, window, input and approval banner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("home", "edge(False)", "first", show=False),
     Binding("end", "edge(True)", "last", show=False),
 )
-"""The keys of whatever has a cursor that goes from one thing to the next."""
+"""The keys of a widget with a cursor: lines, pages, and both ends."""
 _HINT_SEPARATOR: Final = " · "
 _ASKED_CLASS: Final = "-asked"
 _BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
@@ -83,13 +83,13 @@ class MessageBar(Static):
 
     DEFAULT_CSS: ClassVar[str] = """
     MessageBar { height: auto; max-height: 4; padding: 0 1; display: none; }
-    MessageBar.-trouble { color: $error; }
+    MessageBar.-error { color: $error; }
     """
 
     def show_message(self, text: str, *, is_error: bool = False) -> None:
         """Set the message."""
         self.update(Content(terminal_line(text)))
-        self.set_class(is_error, "-trouble")
+        self.set_class(is_error, "-error")
         self.display = bool(text)
 
 

@@ -23,7 +23,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-MAX_PIXELS: Final = 64_000_000
+MAX_DRAWN_PIXELS: Final = 64_000_000
 """As many as the largest cameras have."""
 MAX_SCANS: Final = 100
 """The number of scans of a JPEG; each one takes as long as the first."""
@@ -44,7 +44,7 @@ _DECODER_ERRORS: Final = (
 """Exceptions of decoders for damaged bytes."""
 
 
-def draw_image(data: bytes, width: int, *, has_colours: bool = True) -> Sequence[Strip]:
+def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[Strip]:
     """Return an image that fits, or one line with its type and the reason why it is not shown."""
     known = next((known for first, known in _READERS.items() if data.startswith(first)), None)
     if known is None:
@@ -53,11 +53,11 @@ def draw_image(data: bytes, width: int, *, has_colours: bool = True) -> Sequence
     try:
         with reader(BytesIO(data)) as image:
             caption = f"image {image.width}×{image.height} {kind}"  # noqa: RUF001 - the sign for it
-            if image.width * image.height > MAX_PIXELS:
+            if image.width * image.height > MAX_DRAWN_PIXELS:
                 return _caption_lines(f"[{caption}; too large to show]")
             if kind == "jpeg" and data.count(b"\xff\xda") > MAX_SCANS:
                 return _caption_lines(f"[{caption}; would take too long to show]")
-            if not has_colours:
+            if not has_color:
                 return _caption_lines(f"[{caption}]")
             return [*_caption_lines(f"[{caption}]"), *_half_blocks(image, width)]
     except _DECODER_ERRORS:
@@ -71,15 +71,15 @@ def _caption_lines(text: str) -> Sequence[Strip]:
 def _half_blocks(image: ImageFile, width: int) -> list[Strip]:
     # A cell is about twice as high as wide, so that half of one is about a square.
     scale = min(1.0, width / image.width, 2 * MAX_ROWS / image.height)
-    across = max(1, round(image.width * scale))
-    down = max(2, 2 * round(image.height * scale / 2))
-    image.draft("RGB", (across, down))  # a JPEG is read no finer than that
-    small = image.convert("RGBA").resize((across, down))
+    columns = max(1, round(image.width * scale))
+    pixel_rows = max(2, 2 * round(image.height * scale / 2))
+    image.draft("RGB", (columns, pixel_rows))  # a JPEG is read no finer than that
+    small = image.convert("RGBA").resize((columns, pixel_rows))
     raw = small.tobytes()
     pixels = [raw[at : at + 4] for at in range(0, len(raw), 4)]
-    rows = [pixels[at : at + across] for at in range(0, len(pixels), across)]
+    rows = [pixels[at : at + columns] for at in range(0, len(pixels), columns)]
     return [
-        Strip([_cell(*pair) for pair in zip(upper, lower, strict=True)], across)
+        Strip([_cell(*pair) for pair in zip(upper, lower, strict=True)], columns)
         for upper, lower in zip(rows[::2], rows[1::2], strict=True)
     ]
 
@@ -88,14 +88,14 @@ def _cell(upper: bytes, lower: bytes) -> Segment:
     """Return two pixels; transparent ones show the background."""
     match upper[3] > 127, lower[3] > 127:
         case True, True:
-            return Segment("▀", Style(color=_colour(upper), bgcolor=_colour(lower)))
+            return Segment("▀", Style(color=_color(upper), bgcolor=_color(lower)))
         case True, False:
-            return Segment("▀", Style(color=_colour(upper)))
+            return Segment("▀", Style(color=_color(upper)))
         case False, True:
-            return Segment("▄", Style(color=_colour(lower)))
+            return Segment("▄", Style(color=_color(lower)))
         case _:
             return Segment(" ", Style())
 
 
-def _colour(pixel: bytes) -> Color:
+def _color(pixel: bytes) -> Color:
     return Color.from_rgb(*pixel[:3])

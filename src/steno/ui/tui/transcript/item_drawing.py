@@ -22,7 +22,7 @@ from steno.render.items import (
     TranscriptItem,
 )
 from steno.render.quantities import format_count
-from steno.ui.tui.transcript.deferred import MarkdownDrawing, create_markdown_drawing, draw_code
+from steno.ui.tui.transcript.lazy_drawing import MarkdownDrawing, create_markdown_drawing, draw_code
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
@@ -60,12 +60,12 @@ DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
 def estimate_height(item: TranscriptItem, width: int) -> int:
     """Return an estimate of the number of lines, at almost no cost."""
     body = item.body
-    most = MAX_LINES
+    max_lines = MAX_LINES
     if is_folded(item):
         if item.kind not in (ItemKind.USER, ItemKind.SHELL):
             return 2
-        most = FOLDED_LINES
-    lines = min(body.count("\n") + len(body) // max(width, 20), most)
+        max_lines = FOLDED_LINES
+    lines = min(body.count("\n") + len(body) // max(width, 20), max_lines)
     return lines + 2 + bool(item.head)
 
 
@@ -79,13 +79,13 @@ class ItemDrawing:
     """The lines of one item, of one width. `draw` updates them."""
 
     def __init__(
-        self, item: TranscriptItem, width: int, styles: TranscriptStyles, pictures: DrawImage
+        self, item: TranscriptItem, width: int, styles: TranscriptStyles, draw_image: DrawImage
     ) -> None:
         self._item = item
         self._width = max(width, 10)
         self._styles = styles
-        self._draw_image = pictures
-        self._markdown_flow: MarkdownDrawing | None = None
+        self._draw_image = draw_image
+        self._markdown_drawing: MarkdownDrawing | None = None
         self._word_counter = _WordCounter()
         self.lines: Sequence[Strip] = ()
         self.is_stale: bool = True
@@ -106,10 +106,10 @@ class ItemDrawing:
             case ItemKind.NOTICE:
                 lines = self._message_lines("!", styles.notice)
             case ItemKind.ERROR:
-                lines = self._message_lines("✗", styles.trouble)
+                lines = self._message_lines("✗", styles.error)
             case ItemKind.REPLY:
                 lines = self._reply(body)
-            case ItemKind.MARK:
+            case ItemKind.MARKER:
                 lines = self._marker_lines()
             case _:
                 assert_never(item.kind)
@@ -122,11 +122,11 @@ class ItemDrawing:
         styles, inner = self._styles, self._width - 2
         shown = take_excerpt(body)
         lines = (
-            [styled_strip((line, styles.words)) for line in wrap_lines(shown.text, inner)]
+            [styled_strip((line, styles.user_text)) for line in wrap_lines(shown.text, inner)]
             if body
             else []
         )
-        lines = [line.extend_cell_length(inner, styles.words) for line in lines]
+        lines = [line.extend_cell_length(inner, styles.user_text) for line in lines]
         if is_folded(self._item) and len(lines) > FOLDED_LINES:
             lines = [*lines[:FOLDED_LINES], self._folded_line(len(lines) - FOLDED_LINES)]
             lines += self._images(inner)
@@ -134,11 +134,11 @@ class ItemDrawing:
             lines += [*self._images(inner), *self._omission_line(shown.omission)]
         if self._item.head:
             head = f"{STATE_MARKS[self._item.state]} {self._item.head}"
-            style = styles.words + Style(color=styles.dim.color)
+            style = styles.user_text + Style(color=styles.dim.color)
             lines.append(
                 styled_strip((fit_head(head, inner), style)).extend_cell_length(inner, style)
             )
-        return indent_strips(lines, "▎ ", styles.mark)
+        return indent_strips(lines, "▎ ", styles.user_mark)
 
     def _thinking(self, body: str) -> list[Strip]:
         styles = self._styles
@@ -285,20 +285,20 @@ class ItemDrawing:
 
     def _output_lines(self, body: str, width: int) -> list[Strip]:
         """Return the output of a program: of a long one, the beginning and the end."""
-        beginning, left_out, end = head_and_tail(body)
+        beginning, omission, end = head_and_tail(body)
         first, last = [
             [styled_strip((line, self._styles.output)) for line in break_lines(text, width)]
             if text
             else []
             for text in (beginning, end)
         ]
-        return [*first, *self._omission_line(left_out), *last]
+        return [*first, *self._omission_line(omission), *last]
 
     def _markdown(self, body: str, width: int) -> list[Strip]:
-        if self._markdown_flow is None:
-            self._markdown_flow = create_markdown_drawing(width, self._styles)
+        if self._markdown_drawing is None:
+            self._markdown_drawing = create_markdown_drawing(width, self._styles)
         shown = take_excerpt(body)
-        lines = self._markdown_flow.draw(shown.text)
+        lines = self._markdown_drawing.draw(shown.text)
         if not lines and body.strip():
             # "42." is an empty list item in Markdown; to the user it is the whole answer.
             lines = [

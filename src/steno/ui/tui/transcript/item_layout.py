@@ -18,12 +18,12 @@ from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimat
 from steno.ui.tui.transcript.styles import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
-"""How many items stay drawn; the others are drawn again when the user scrolls there."""
+"""The number of items that stay drawn; others are drawn again when the user scrolls there."""
 DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
 class LinePosition(NamedTuple):
-    """A line of something: which one, and how far below its beginning."""
+    """An item and a line of it."""
 
     item: int
     line: int
@@ -31,11 +31,11 @@ class LinePosition(NamedTuple):
 
 @final
 class HeightIndex:
-    """Heights in lines, all of them one or more."""
+    """The heights of items in lines, as a Fenwick tree: updates and sums take logarithmic time."""
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights = list(heights)
-        # sums[i] is the sum of heights up to i - 1, as many as the lowest bit of i states.
+        # A Fenwick (binary indexed) tree: sums[i] covers the last (i & -i) heights before i.
         self._sums = [0, *self._heights]
         for position in range(1, len(self._sums)):
             above = position + (position & -position)
@@ -64,7 +64,7 @@ class HeightIndex:
         return self.offset(len(self))
 
     def append(self, height: int) -> None:
-        """Put one more below the last."""
+        """Append a height."""
         position = len(self._sums)
         below = self.offset(position - 1) - self.offset(position - (position & -position))
         self._heights.append(height)
@@ -105,8 +105,8 @@ class ScrollAnchor(NamedTuple):
 class ItemLayout:
     """Items, their heights, and the drawings of those that were visible."""
 
-    def __init__(self, pictures_of: DrawImageFor) -> None:
-        self._drawer_for = pictures_of
+    def __init__(self, drawer_for: DrawImageFor) -> None:
+        self._drawer_for = drawer_for
         self._items: list[TranscriptItem] = []
         self._index_by_item: dict[TranscriptItem, int] = {}
         self._heights = HeightIndex()
@@ -116,7 +116,7 @@ class ItemLayout:
         self._measured_widths: list[int] = []
         self._drawings: LRUCache[int, ItemDrawing] = LRUCache(MAX_DRAWN_ITEMS)
         self.draw_count: int = 0
-        """How often an item was drawn so far."""
+        """The number of drawings so far, for tests."""
 
     # -- items ----------------------------------------------------------------------------
 
@@ -143,7 +143,9 @@ class ItemLayout:
         """Remove an item; those below it are drawn again."""
         index = self._index_by_item.pop(item)
         del self._items[index], self._measured_widths[index]
-        self._index_by_item.update({one: at for at, one in enumerate(self._items[index:], index)})
+        self._index_by_item.update(
+            {other: at for at, other in enumerate(self._items[index:], index)}
+        )
         heights = [self._heights[at] for at in range(len(self._items) + 1) if at != index]
         self._heights = HeightIndex(heights)
         for at in [*self._drawings.keys()]:
@@ -155,7 +157,7 @@ class ItemLayout:
         return self._index_by_item.get(item)
 
     def fit(self, width: int, styles: TranscriptStyles) -> None:
-        """Draw from now on as wide as that, and in these styles."""
+        """Set the width and the styles of drawings."""
         if width != self._width or styles != self._styles:
             self._drawings.clear()
         self._width = width

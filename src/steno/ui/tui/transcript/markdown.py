@@ -3,8 +3,8 @@
 Rich draws it. No text is hidden: parts that Rich would omit (HTML, link definitions, the source of
 an image) are shown as written. Pygments colours code.
 
-`MarkdownFlow` draws a growing text. Everything before its last block (paragraph, list, code) cannot
-change any more; it is drawn once and kept.
+`StreamedMarkdown` draws a growing text. Everything before its last block (paragraph, list, code)
+cannot change any more; it is drawn once and kept.
 """
 
 from __future__ import annotations
@@ -37,29 +37,31 @@ from steno.ui.tui.transcript.text_lines import (
 MAX_HIGHLIGHTED: Final = 60_000
 """Longer code has no colours: highlighting would take too long."""
 RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
-"""Draws a text, so and so wide."""
+"""Returns the lines of a block for a width."""
 _MAX_NESTING: Final = 16
 """Deeper text would be invisible on a line."""
 _MAX_PARAGRAPH: Final = 8_000
-"""Some texts take the square of their length to read."""
+"""The limit of a paragraph: parsing some texts takes the square of their length."""
 
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
     """Return code to be drawn; an unknown language has no colours."""
     background = styles.code.bgcolor
-    has_ground = background is not None and not background.is_default
+    has_background = background is not None and not background.is_default
     return Syntax(
         code,
         (language if len(code) <= MAX_HIGHLIGHTED else "") or "text",
         theme="github-dark" if styles.is_dark else "tango",
-        background_color=background.get_truecolor().hex if background and has_ground else "default",
+        background_color=background.get_truecolor().hex
+        if background and has_background
+        else "default",
         word_wrap=True,
         tab_size=TAB_SIZE,
     )
 
 
 def code_lines(text: str, language: str, width: int, styles: TranscriptStyles) -> list[Strip]:
-    """Return code as lines, on a ground of its own."""
+    """Return code as lines, with its own background."""
     console = plain_console()
     options = console.options.update(width=width, height=None)
     syntax = highlight_code(terminal_text(text), language, styles)
@@ -74,8 +76,6 @@ def _create_parser() -> MarkdownIt:
 
 
 _FULL_PARSER: Final = _create_parser()
-
-
 _BLOCK_PARSER: Final = _create_parser().disable("inline")
 """Finds the start of each block, and does not parse its content."""
 
@@ -93,7 +93,7 @@ def split_blocks(markup: str) -> list[str]:
 
 
 def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return one block of sanitized Markdown as lines; as written, if it is too long or too deep."""
+    """Return a block of sanitized Markdown as lines; as written, if it is too long or too deep."""
     if any(
         token.level > _MAX_NESTING
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)
@@ -108,13 +108,13 @@ def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[
 
 
 def _trim_blank_lines(lines: list[Strip]) -> Sequence[Strip]:
-    """Return lines without the empty ones around them: Rich has many opinions on those."""
+    """Return lines without the empty ones around them: Rich adds some to each kind of block."""
     full = [position for position, line in enumerate(lines) if line.text.strip()]
     return lines[full[0] : full[-1] + 1] if full else []
 
 
 @final
-class MarkdownFlow:
+class StreamedMarkdown:
     """A text that grows, as lines. Each call of `draw` gets all of it so far."""
 
     def __init__(
@@ -126,27 +126,27 @@ class MarkdownFlow:
         self._reset()
 
     def _reset(self) -> None:
-        self._settled: list[Strip] = []
+        self._finished_lines: list[Strip] = []
         # The text that was read for good: whole lines, as received.
-        self._read = ""
+        self._read_text = ""
         # Its last block, sanitized.
-        self._last = ""
+        self._last_block = ""
 
     def draw(self, text: str) -> Sequence[Strip]:
         """Return all lines; only the last block is drawn again."""
-        if not text.startswith(self._read):
+        if not text.startswith(self._read_text):
             self._reset()
         # The meaning of a line may change while it grows: `#` is a heading, and `#x` is not.
         end = text.rfind("\n") + 1
-        if end > len(self._read):
-            # Line by line harmless is as harmless as all at once, and so it is done once.
-            *settled, self._last = split_blocks(
-                self._last + terminal_text(text[len(self._read) : end])
+        if end > len(self._read_text):
+            # Sanitizing each line once gives the same result as sanitizing the whole text again.
+            *finished, self._last_block = split_blocks(
+                self._last_block + terminal_text(text[len(self._read_text) : end])
             )
-            self._read = text[:end]
-            self._draw_blocks(self._settled, settled)
-        lines = [*self._settled]
-        self._draw_blocks(lines, split_blocks(self._last + terminal_text(text[end:])))
+            self._read_text = text[:end]
+            self._draw_blocks(self._finished_lines, finished)
+        lines = [*self._finished_lines]
+        self._draw_blocks(lines, split_blocks(self._last_block + terminal_text(text[end:])))
         return lines
 
     def _draw_blocks(self, lines: list[Strip], blocks: Sequence[str]) -> None:

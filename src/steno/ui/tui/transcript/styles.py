@@ -14,9 +14,9 @@ from rich.style import Style
 class TranscriptStyles(NamedTuple):
     """One style for each part of a transcript."""
 
-    words: Style
+    user_text: Style
     """The user's text."""
-    mark: Style
+    user_mark: Style
     """The mark before it."""
     dim: Style
     """Less important text: thinking, hints, rules."""
@@ -33,7 +33,7 @@ class TranscriptStyles(NamedTuple):
     failed: Style
     stopped: Style
     notice: Style
-    trouble: Style
+    error: Style
     added: Style
     removed: Style
     hunk: Style
@@ -59,8 +59,8 @@ Transcript {
     overflow-y: auto;
     scrollbar-gutter: stable;
     scrollbar-size-vertical: 1;
-    & > .transcript--words { background: $panel; color: $foreground; }
-    & > .transcript--mark { background: $panel; color: $primary; text-style: bold; }
+    & > .transcript--user_text { background: $panel; color: $foreground; }
+    & > .transcript--user_mark { background: $panel; color: $primary; text-style: bold; }
     & > .transcript--dim { color: $foreground 60%; }
     & > .transcript--output { color: $foreground 75%; }
     & > .transcript--head { text-style: bold; }
@@ -73,7 +73,7 @@ Transcript {
     & > .transcript--failed { color: $error; text-style: bold; }
     & > .transcript--stopped { color: $warning; }
     & > .transcript--notice { color: $warning; }
-    & > .transcript--trouble { color: $error; }
+    & > .transcript--error { color: $error; }
     & > .transcript--added { color: $success; }
     & > .transcript--removed { color: $error; }
     & > .transcript--hunk { color: $primary; text-style: bold; }

@@ -126,7 +126,7 @@ def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
 
 
 def indent_strips(lines: Sequence[Strip], prefix: str, style: Style) -> list[Strip]:
-    """Return lines with something before each of them."""
+    """Return lines with a prefix."""
     before = Segment(prefix, style)
     return [Strip([before, *line]) for line in lines]
 

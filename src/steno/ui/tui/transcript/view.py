@@ -9,7 +9,7 @@ come from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from time import process_time
 from typing import Any, ClassVar, Final, TypeAlias, final
 
@@ -25,16 +25,16 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from steno.render.items import ImageLocation, ItemKind, TranscriptItem
+from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.deferred import load_image_drawing
 from steno.ui.tui.transcript.item_drawing import DrawImage
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
+from steno.ui.tui.transcript.lazy_drawing import load_image_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
 
 MAX_CACHED_IMAGES: Final = 64
-"""How many images stay drawn."""
+"""The number of images that stay drawn."""
 ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image, in any thread; None if they cannot be read."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
@@ -64,14 +64,14 @@ class ImageCache:
         start: Callable[[Coroutine[Any, Any, None]], object],
         on_change: Callable[[TranscriptItem], None],
         *,
-        has_colours: Callable[[], bool],
+        has_color: Callable[[], bool],
     ) -> None:
-        """Take a function that starts a coroutine, and one that is called when an item has changed."""
+        """Take a function that starts a coroutine, and one to call when an item has changed."""
         self.find_image: FindImage = find_no_image
         """The source of image bytes."""
         self._start = start
         self._on_change = on_change
-        self._has_colours = has_colours
+        self._has_color = has_color
         self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
             MAX_CACHED_IMAGES
         )
@@ -80,7 +80,7 @@ class ImageCache:
     def drawer_for(self, item: TranscriptItem) -> DrawImage:
         """Return the function that draws the images of an item: at once, or a placeholder first."""
 
-        def picture(image: ImageLocation, width: int) -> Sequence[Strip]:
+        def draw(image: ImageLocation, width: int) -> Sequence[Strip]:
             key = (image, width)
             if (found := self._drawn.get(key)) is not None:
                 return found
@@ -93,17 +93,15 @@ class ImageCache:
             self._pending[key].add(item)
             return [Strip([Segment("[image …]", Style(dim=True))])]
 
-        return picture
+        return draw
 
     async def _draw(self, read: ReadImageBytes, key: tuple[ImageLocation, int]) -> None:
-        self._drawn[key] = await asyncio.to_thread(
-            _read_and_draw, read, key[1], self._has_colours()
-        )
+        self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], self._has_color())
         for item in self._pending.pop(key):
             self._on_change(item)
 
 
-def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Sequence[Strip]:
+def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequence[Strip]:
     """Read and draw an image; the first call imports the decoders."""
     data = read()
     if data is None:
@@ -112,7 +110,7 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Seque
         draw = load_image_drawing()
     except ImportError:
         return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
-    return draw(data, width, has_colours=has_colours)
+    return draw(data, width, has_color=has_color)
 
 
 def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
@@ -132,7 +130,7 @@ class Transcript(ScrollView, can_focus=True):
         Binding("down,alt+down", "select(1)", "Next", show=False),
         Binding("enter,space", "fold", "Fold", show=False),
         Binding("y", "copy", "Copy", show=False),
-        Binding("e", "choose", "Edit", show=False),
+        Binding("e", "edit", "Edit", show=False),
         Binding("escape", "leave", "Leave", show=False),
     ]
 
@@ -153,9 +151,9 @@ class Transcript(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._image_cache = ImageCache(
-            lambda job: self.run_worker(job, group="pictures"),
+            lambda coroutine: self.run_worker(coroutine, group="images"),
             self._redraw_item,
-            has_colours=lambda: not self.app.no_color,
+            has_color=lambda: not self.app.no_color,
         )
         self._item_layout = ItemLayout(self._image_cache.drawer_for)
         self._item_styles: TranscriptStyles | None = None
@@ -167,7 +165,7 @@ class Transcript(ScrollView, can_focus=True):
         self._unseen_items: set[TranscriptItem] = set()
         self._unseen_count = 0
         self._follows_end = True
-        self._is_settling = False
+        self._is_laying_out = False
         self._awaits_redraw = False
         self._pause_s = REDRAW_PAUSE_S
 
@@ -180,12 +178,12 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def draw_count(self) -> int:
-        """How often an item was drawn so far."""
+        """The number of drawings so far, for tests."""
         return self._item_layout.draw_count
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the end is visible, so that new items are."""
+        """Whether the end is visible, so that new items are; for tests."""
         return self._follows_end
 
     @property
@@ -193,9 +191,9 @@ class Transcript(ScrollView, can_focus=True):
         """The selected item; None while keys only scroll."""
         return self._selected
 
-    def set_image_source(self, image_of: FindImage) -> None:
+    def set_image_source(self, find_image: FindImage) -> None:
         """Set the source of images; it is used when an image is drawn, and not before."""
-        self._image_cache.find_image = image_of
+        self._image_cache.find_image = find_image
 
     def _redraw_item(self, item: TranscriptItem) -> None:
         if (index := self._item_layout.index_of(item)) is not None:
@@ -240,11 +238,11 @@ class Transcript(ScrollView, can_focus=True):
             self._selected = None if self._selected is item else self._selected
             self._redraw_soon()
 
-    def fold_all(self, kinds: Container[ItemKind] | None, folded: bool) -> None:
-        """Fold or unfold all items of some kinds, or of all."""
+    def fold_all(self, *, is_folded: bool) -> None:
+        """Fold or unfold all items."""
         for item in self.items:
-            if (kinds is None or item.kind in kinds) and item.can_fold:
-                item.is_folded = folded
+            if item.can_fold:
+                item.is_folded = is_folded
         anchor = self._anchor()
         self._item_layout.invalidate_heights()
         self._lay_out_visible(anchor)
@@ -280,12 +278,12 @@ class Transcript(ScrollView, can_focus=True):
             return
         self._fit_styles()
         top = self._item_layout.resolve_top(anchor, rows)
-        self._is_settling = True
+        self._is_laying_out = True
         try:
             self.virtual_size = Size(width, self._item_layout.height)
             self.scroll_target_y = self.scroll_y = top
         finally:
-            self._is_settling = False
+            self._is_laying_out = False
         self._follows_end = top >= self._item_layout.height - rows
         self._report_unseen(top + rows)
         self.refresh()
@@ -317,9 +315,9 @@ class Transcript(ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         """Follow the theme."""
-        self.app.theme_changed_signal.subscribe(self, self._take_theme)
+        self.app.theme_changed_signal.subscribe(self, self._on_theme_changed)
 
-    def _take_theme(self, _: object) -> None:
+    def _on_theme_changed(self, _: object) -> None:
         self._item_styles = None
         self._lay_out_visible(self._anchor())
 
@@ -330,7 +328,7 @@ class Transcript(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw the items that became visible; the others move by the scrolled distance."""
         super().watch_scroll_y(old_value, new_value)
-        if self._is_settling or not self.items:
+        if self._is_laying_out or not self.items:
             return
         old, new = round(old_value), round(new_value)
         if new >= self.max_scroll_y:
@@ -348,8 +346,8 @@ class Transcript(ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
-        # Whatever scrolls ends here. At once: on a gliding way there, guesses become heights, and
-        # then its end is somewhere else.
+        # All scrolling ends here. No animation: while it runs, estimated heights become known, and
+        # its target moves.
         options["animate"] = False
         return super()._scroll_to(x, y, **options)
 
@@ -374,10 +372,9 @@ class Transcript(ScrollView, can_focus=True):
         """Return a row below all items: an empty one, or a line of the greeting."""
         if self.items or not self._has_content:
             return Strip([])
-        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)[
-            row : row + 1
-        ]
-        return Strip.join([Strip([Segment(" " * LEFT_MARGIN)]), *lines]).apply_style(styles.base)
+        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)
+        margin = Strip([Segment(" " * LEFT_MARGIN)])
+        return Strip.join([margin, *lines[row : row + 1]]).apply_style(styles.base)
 
     # -- selection ------------------------------------------------------------------------
 
@@ -394,7 +391,7 @@ class Transcript(ScrollView, can_focus=True):
         self._bring_into_view(index)
 
     def deselect(self) -> bool:
-        """Select nothing; return whether something was."""
+        """Select no item; return whether one was selected."""
         was_selected = self._selected is not None
         self._selected = None
         self.refresh()
@@ -441,7 +438,7 @@ class Transcript(ScrollView, can_focus=True):
         self.app.copy_to_clipboard(terminal_text(item.join_chunks() or item.head))
         self.notify("Copied.", timeout=2)
 
-    def action_choose(self) -> None:
+    def action_edit(self) -> None:
         """Request to edit the selected item."""
         self.post_message(self.EditRequested(self._selected_item()))
 

@@ -36,7 +36,8 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Resolution, ResolutionStatus
 from steno.render.items_from_entries import RETRY_HINT
-from steno.ui.plain.output import EventWriter, LineWriter
+from steno.ui.plain.event_writer import EventWriter
+from steno.ui.plain.line_writer import LineWriter
 from tests.ui.plain.line_user import result
 from tests.ui.tui.screen_app import HOSTILE
 

@@ -26,16 +26,16 @@ class MarkdownDrawing(Protocol):
 class DrawImageData(Protocol):
     """Draws the bytes of an image."""
 
-    def __call__(self, data: bytes, width: int, *, has_colours: bool) -> Sequence[Strip]:
+    def __call__(self, data: bytes, width: int, *, has_color: bool) -> Sequence[Strip]:
         """Return lines that fit a width, or one line that states why the image is not shown."""
         ...
 
 
 def create_markdown_drawing(width: int, styles: TranscriptStyles) -> MarkdownDrawing:
-    """Return a `MarkdownFlow` of a width."""
-    from steno.ui.tui.transcript.markdown import MarkdownFlow  # noqa: PLC0415 - see above
+    """Return a `StreamedMarkdown` of a width."""
+    from steno.ui.tui.transcript.markdown import StreamedMarkdown  # noqa: PLC0415 - see above
 
-    return MarkdownFlow(width, styles)
+    return StreamedMarkdown(width, styles)
 
 
 def draw_code(text: str, language: str, width: int, styles: TranscriptStyles) -> list[Strip]:

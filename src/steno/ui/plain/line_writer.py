@@ -1,0 +1,209 @@
+"""Writes lines: headings, quoted text, and Markdown with its tables as columns.
+
+A line is broken before the terminal does it, so that every part of a quoted line has its bar.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, TextIO, final
+
+from steno.render.terminal_text import display_width, terminal_line, terminal_text
+
+_INDENT: Final = "  "
+_BAR: Final = "│ "
+_BOLD: Final = "\x1b[1m"
+_RESET: Final = "\x1b[0m"
+_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
+_MIN_WIDTH: Final = 20
+_BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
+_RULE: Final = re.compile(r":?-+:?")
+_CODE: Final = re.compile(r"(`+) ?(.+?) ?\1")
+_ESCAPED: Final = re.compile(r"\\([^\w\s])|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
+"""An escaped sign, or code, in which a backslash is a character."""
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
+_GAP: Final = "  "
+
+
+def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal shows bold text and the user has not switched it off."""
+    is_able = environ.get("TERM", "") not in _DUMB_TERMINALS and out.isatty()
+    return is_able and not environ.get("NO_COLOR")
+
+
+@final
+class LineWriter:
+    """Writes lines to a terminal or a pipe, and makes all text printable."""
+
+    def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
+        """Take the stream, and the environment."""
+        self._out = out
+        self._is_styled = supports_styles(out, environ)
+        self._has_width = out.isatty()
+        self._typed_line: Callable[[], str] | None = None
+        self.is_closed: bool = False
+        """Whether the reader has gone away."""
+
+    def write(self, heading: str, text: str = "") -> None:
+        """Write a heading and a text; further lines follow below it."""
+        first, *rest = terminal_text(text).rstrip("\n").split("\n")
+        if rest:
+            first, rest = "", [first, *rest]
+        self._print([*self._with_heading(heading, first), *self._indented(rest)])
+
+    def begin(self, heading: str, line: str) -> None:
+        """Write a heading and the first line; `write_lines` writes the rest."""
+        self._print(self._with_heading(heading, terminal_text(line)))
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Write further lines of a text."""
+        self._print(self._indented([terminal_text(line) for line in lines]))
+
+    def quote(self, lines: Iterable[str]) -> None:
+        """Write untrusted text with a bar before each line, however long a line is."""
+        width = self._width(len(_BAR))
+        self._print(
+            [_BAR + part for line in lines for part in _break_line(terminal_text(line), width)]
+        )
+
+    def write_prompt(self, prompt: str) -> None:
+        """Write a prompt of steno; the user answers on the same line."""
+        self._write("\n".join(_break_line(prompt, self._width(1))))
+
+    def end_line(self) -> None:
+        """End an unfinished line."""
+        self._write("\n")
+
+    def set_typed_line(self, typed: Callable[[], str] | None) -> None:
+        """Set the text of the line that the user types, if there is one.
+
+        Output goes below that line, which is then shown again.
+        """
+        self._typed_line = typed
+
+    def _with_heading(self, heading: str, text: str) -> list[str]:
+        head = f"{terminal_line(heading)}:"
+        first, *rest = _break_line(f"{head} {text}".rstrip(), self._width(len(_INDENT)))
+        if self._is_styled and first.startswith(head):
+            first = f"{_BOLD}{head}{_RESET}{first[len(head) :]}"
+        return [first, *[f"{_INDENT}{line}" for line in rest]]
+
+    def _indented(self, lines: Iterable[str]) -> list[str]:
+        width = self._width(len(_INDENT))
+        return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
+
+    def _width(self, used: int) -> int | None:
+        """Return the columns beside those that are taken; None if the width is unknown."""
+        columns = shutil.get_terminal_size().columns if self._has_width else 0
+        return columns - used if columns >= _MIN_WIDTH else None
+
+    def _print(self, lines: Sequence[str]) -> None:
+        text = "".join([f"{line}\n" for line in lines])
+        self._write(text if self._typed_line is None else f"\n{text}{self._typed_line()}")
+
+    def _write(self, text: str) -> None:
+        if self.is_closed:
+            return
+        encoding = self._out.encoding or "utf-8"
+        try:
+            self._out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            self._out.flush()
+        except (OSError, ValueError):  # the stream is closed, here or at the other end
+            self.is_closed = True
+
+
+def _break_line(line: str, width: int | None) -> Iterator[str]:
+    """Break a line before the terminal does: a line that the terminal breaks has no bar.
+
+    It breaks between words where it can; the text before a word keeps its position.
+    """
+    if width is None or (display_width(line) <= width and "\t" not in line):
+        yield line
+        return
+    used, start = 0, 0
+    line = line.expandtabs()
+    for index, character in enumerate(line):
+        character_width = display_width(character)
+        if used + character_width > width:
+            end = line.rfind(" ", start, index) + 1
+            if not line[start:end].strip():  # one long word
+                end = index
+            yield line[start:end]
+            used, start = display_width(line[end:index]), end
+        used += character_width
+    yield line[start:]
+
+
+def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
+    """Return the first and the last lines, with a line about the number between."""
+    if len(lines) <= max_lines:
+        return list(lines)
+    half = max_lines // 2
+    omitted = len(lines) - 2 * half
+    return [*lines[:half], f"… {omitted:,} lines are not shown …", *lines[-half:]]
+
+
+# -- Markdown --------------------------------------------------------------------------------
+
+
+def markdown_to_lines(text: str) -> str:
+    """Return Markdown with its tables as columns, and nothing escaped any more."""
+    lines: list[str] = []
+    for is_table, group in groupby(text.split("\n"), _is_row):
+        found = list(group)
+        lines += (
+            _align_rows([_split_cells(line) for line in found])
+            if is_table
+            else _unescape_lines(found)
+        )
+    return "\n".join(lines)
+
+
+def _unescape_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines without escapes; in fenced code every backslash is a character."""
+    is_code = False
+    for line in lines:
+        is_fence = _FENCE.match(line) is not None
+        yield line if is_code or is_fence else _unescape_text(line)
+        is_code ^= is_fence
+
+
+def _unescape_text(text: str) -> str:
+    """Return the text of a line without Markdown escapes."""
+    return _ESCAPED.sub(lambda found: found[1] or found[0], text)
+
+
+def _is_row(line: str) -> bool:
+    return line.startswith("| ") and line.endswith(" |")
+
+
+def _split_cells(line: str) -> list[str]:
+    return [_cell_text(cell.strip()) for cell in _BETWEEN_CELLS.split(line[1:-1])]
+
+
+def _cell_text(cell: str) -> str:
+    """Return the text of a cell; its bars are escaped once more."""
+    cell = cell.replace("\\|", "|")
+    code = _CODE.fullmatch(cell)
+    return code[2] if code is not None else _unescape_text(cell)
+
+
+def _align_rows(rows: Sequence[list[str]]) -> list[str]:
+    """Return rows below each other, numbers to the right; the rule below the head is no row."""
+    count = max(map(len, rows))
+    rule = next((row for row in rows if all(map(_RULE.fullmatch, row))), [])
+    shown = [row + [""] * (count - len(row)) for row in rows if row is not rule]
+    widths = [max([display_width(row[at]) for row in shown], default=0) for at in range(count)]
+    are_numbers = [at < len(rule) and rule[at].endswith(":") for at in range(count)]
+    return [_GAP.join(_pad_row(row, widths, are_numbers)).rstrip() for row in shown]
+
+
+def _pad_row(
+    row: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]
+) -> Iterator[str]:
+    for cell, width, is_number in zip(row, widths, are_numbers, strict=True):
+        blanks = " " * (width - display_width(cell))
+        yield f"{blanks}{cell}" if is_number else f"{cell}{blanks}"
