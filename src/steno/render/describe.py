@@ -144,7 +144,7 @@ def summarize_arguments(call: AnyToolCall) -> str:
     """Return the main argument of a call on one line, as much of it as `summarize_call` shows."""
     name_width = display_width(terminal_line(original_tool_name(call)))
     return truncate_to_width(
-        terminal_line(_main_argument(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
+        terminal_line(main_argument(call)), MAX_CALL_SUMMARY - name_width - len(" ")
     )
 
 
