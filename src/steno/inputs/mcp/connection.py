@@ -410,7 +410,9 @@ _CLOSE_TIMEOUT_S: Final = 5
 _PING_TIMEOUT_S: Final = 3
 _MAX_SERVER_REQUESTS: Final = 1_000
 """How many requests a server may send between two responses; only pings are useful."""
-_RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_mcp_responses", default=None)
+_RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar(
+    "steno_mcp_responses", default=None
+)
 
 
 @final
