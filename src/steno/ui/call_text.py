@@ -64,16 +64,16 @@ _MAX_DEPTH: Final = 6
 def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
     """Return everything about a call, its effect first."""
     arguments = _parsed_arguments(pending.call)
-    lines, rest = _split_preview(pending.call, arguments, preview)
+    lines, remaining = _split_preview(pending.call, arguments, preview)
     request = pending.request
     subjects = () if request is None else request.subjects
     shown = terminal_line(preview)
-    unseen = [
+    not_shown = [
         subject for subject in map(terminal_line, subjects) if _find_separate(shown, subject) < 0
     ]
-    if unseen:
-        lines += [CallLine("about", LineTone.HEADING), *map(CallLine, unseen)]
-    return lines + rest
+    if not_shown:
+        lines += [CallLine("about", LineTone.HEADING), *map(CallLine, not_shown)]
+    return lines + remaining
 
 
 def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
@@ -97,14 +97,14 @@ def _split_preview(
     all_arguments = _with_heading("arguments", describe_arguments(call))
     if not preview or arguments is None:
         return quote_text(preview) if preview else [], all_arguments
-    before, found, after = preview.partition(msgspec.json.format(call.arguments, indent=2))
-    if found:  # a preview in JSON; a list of arguments is easier to read
+    before, json_text, after = preview.partition(msgspec.json.format(call.arguments, indent=2))
+    if json_text:  # a preview in JSON; a list of arguments is easier to read
         notes = [text for text in (before.strip(), after.strip()) if text not in ("", call.name)]
         return quote_text("\n".join(notes)) if notes else [], all_arguments
     argument = _leading_argument(arguments, preview)
     lines = _argument_with_note(argument, preview) if argument else quote_text(preview)
-    unseen = _arguments_not_shown(arguments, [preview] if argument else _preview_texts(preview))
-    return lines, _with_heading("arguments", _describe_mapping(unseen))
+    not_shown = _arguments_not_shown(arguments, [preview] if argument else _preview_texts(preview))
+    return lines, _with_heading("arguments", _describe_mapping(not_shown))
 
 
 def _with_heading(heading: str, lines: list[CallLine]) -> list[CallLine]:
@@ -163,8 +163,8 @@ def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
             old -= sign not in ("+", "\\")
             new -= sign not in ("-", "\\")
             yield CallLine(line, _DIFF_TONES.get(sign, LineTone.PLAIN))
-        elif found := _HUNK_HEADER.match(line):
-            old, new = [1 if count is None else int(count) for count in found.groups()]
+        elif header := _HUNK_HEADER.match(line):
+            old, new = [1 if count is None else int(count) for count in header.groups()]
             if old or not is_new_file:
                 yield CallLine(line, LineTone.HUNK)
         elif line.startswith(_OLD_FILE) and next_line.startswith(_NEW_FILE):
@@ -224,28 +224,32 @@ def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:
 
 def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
     """Yield the lines of a value; text is quoted or follows a bar, unlike everything else."""
-    pad = "  " * depth
+    indent = "  " * depth
     if isinstance(value, str):
         if _is_inline(value):
-            yield f'{pad}{name}: "{value}"'
+            yield f'{indent}{name}: "{value}"'
         else:
-            yield f"{pad}{name}:"
-            yield from [f"{pad}  │ {line}" for line in terminal_text(value).split("\n")]
+            yield f"{indent}{name}:"
+            yield from [f"{indent}  │ {line}" for line in terminal_text(value).split("\n")]
     elif isinstance(value, Mapping) and value and depth < _MAX_DEPTH:
-        yield f"{pad}{name}:"
+        yield f"{indent}{name}:"
         for inner, member in value.items():
             yield from _describe_value(terminal_line(inner), member, depth=depth + 1)
     elif isinstance(value, tuple) and value and depth < _MAX_DEPTH:
-        yield f"{pad}{name}:"
+        yield f"{indent}{name}:"
         for number, member in enumerate(value, 1):
             yield from _describe_value(f"{number}.", member, depth=depth + 1)
     else:
-        yield f"{pad}{name}: {terminal_text(_json(value))}"
+        yield f"{indent}{name}: {terminal_text(_json(value))}"
 
 
 def _is_inline(text: str) -> bool:
     is_short = len(text) <= _MAX_INLINE
-    return is_short and not any(sign in text for sign in '"\\\n\t') and terminal_text(text) == text
+    return (
+        is_short
+        and not any(character in text for character in '"\\\n\t')
+        and terminal_text(text) == text
+    )
 
 
 def _json(value: Any) -> str:
@@ -272,9 +276,9 @@ def _arguments_not_shown(arguments: Mapping[str, Any], texts: list[str]) -> dict
     forms = {name: text for name, value in arguments.items() if (text := _preview_form(value))}
     for name in sorted(forms, key=lambda name: len(forms[name]), reverse=True):
         for number, text in enumerate(texts):
-            at = _find_separate(text, forms[name])
-            if at >= 0:
-                texts[number] = text[:at] + _PLACE_TAKEN + text[at + len(forms[name]) :]
+            position = _find_separate(text, forms[name])
+            if position >= 0:
+                texts[number] = text[:position] + _PLACE_TAKEN + text[position + len(forms[name]) :]
                 shown_names.add(name)
                 break
     return {name: value for name, value in arguments.items() if name not in shown_names}
@@ -292,7 +296,7 @@ def _preview_texts(preview: str) -> list[str]:
     lines = preview.split("\n")
     if not _is_diff(lines):
         return [preview]
-    start = next(at for at, line in enumerate(lines) if _HUNK_HEADER.match(line))
+    start = next(index for index, line in enumerate(lines) if _HUNK_HEADER.match(line))
     body = lines[start:]
     old = [line[1:] for line in body if line[:1] in ("-", " ")]
     new = [line[1:] for line in body if line[:1] in ("+", " ")]
@@ -301,10 +305,15 @@ def _preview_texts(preview: str) -> list[str]:
 
 def _find_separate(text: str, part: str) -> int:
     """Return the position of a part that is not inside a longer word; else -1."""
-    at = -1
+    position = -1
     for _ in range(_MAX_MATCHES):
-        at = text.find(part, at + 1)
-        around = text[max(at - 1, 0) : at] + text[at + len(part) : at + len(part) + 1]
-        if at < 0 or not any(sign.isalnum() or sign in _WORD_CHARACTERS for sign in around):
-            return at
+        position = text.find(part, position + 1)
+        neighbors = (
+            text[max(position - 1, 0) : position]
+            + text[position + len(part) : position + len(part) + 1]
+        )
+        if position < 0 or not any(
+            character.isalnum() or character in _WORD_CHARACTERS for character in neighbors
+        ):
+            return position
     return -1

@@ -111,7 +111,7 @@ class _TurnAlignment:
             [_entry_kind(entry) for entry in left],
             [_entry_kind(entry) for entry in right],
         )
-        self._places = _positions_by_kind(self._kinds[0]), _positions_by_kind(self._kinds[1])
+        self._positions = _positions_by_kind(self._kinds[0]), _positions_by_kind(self._kinds[1])
 
     def rows(self) -> Iterator[EntryPair]:
         """Return the entries in rows; where kinds differ, the nearest of the same kind decides."""
@@ -135,16 +135,16 @@ class _TurnAlignment:
 
     def _distance(self, side: int, kind: Hashable, start: int) -> float:
         """Return how far away the next entry of a kind is on a side."""
-        places = self._places[side].get(kind, [])
-        nearest = bisect_left(places, start)
-        return places[nearest] - start if nearest < len(places) else float("inf")
+        positions = self._positions[side].get(kind, [])
+        nearest = bisect_left(positions, start)
+        return positions[nearest] - start if nearest < len(positions) else float("inf")
 
 
 def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
-    places: dict[Hashable, list[int]] = defaultdict(list)
-    for place, kind in enumerate(kinds):
-        places[kind].append(place)
-    return places
+    positions: dict[Hashable, list[int]] = defaultdict(list)
+    for position, kind in enumerate(kinds):
+        positions[kind].append(position)
+    return positions
 
 
 class TextDifferences(NamedTuple):
@@ -156,23 +156,23 @@ class TextDifferences(NamedTuple):
 
 def find_differences(left: str, right: str) -> TextDifferences:
     """Return where two texts differ."""
-    found = list(_line_differences(left, right))
+    pairs = list(_line_differences(left, right))
     return TextDifferences(
-        tuple([span for span, _ in found if span[0] < span[1]]),
-        tuple([span for _, span in found if span[0] < span[1]]),
+        tuple([span for span, _ in pairs if span[0] < span[1]]),
+        tuple([span for _, span in pairs if span[0] < span[1]]),
     )
 
 
 def _line_differences(left: str, right: str) -> Iterator[tuple[Span, Span]]:
     lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
-    for here, there in _unequal_spans(*lines):
-        words = _WORD.findall(left[slice(*here)]), _WORD.findall(right[slice(*there)])
+    for left_lines, right_lines in _unequal_spans(*lines):
+        words = _WORD.findall(left[slice(*left_lines)]), _WORD.findall(right[slice(*right_lines)])
         for left_span, right_span in _unequal_spans(*words):
-            yield _shift_span(left_span, here[0]), _shift_span(right_span, there[0])
+            yield _shift_span(left_span, left_lines[0]), _shift_span(right_span, right_lines[0])
 
 
-def _shift_span(span: Span, by: int) -> Span:
-    return span[0] + by, span[1] + by
+def _shift_span(span: Span, offset: int) -> Span:
+    return span[0] + offset, span[1] + offset
 
 
 def _unequal_spans(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[Span, Span]]:
@@ -181,10 +181,10 @@ def _unequal_spans(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[
     end = _common_prefix(left[begin:][::-1], right[begin:][::-1])
     middle = left[begin : len(left) - end], right[begin : len(right) - end]
     starts = _part_offsets(left), _part_offsets(right)
-    for here, there in _unequal_parts(*middle):
+    for left_range, right_range in _unequal_parts(*middle):
         yield (
-            (starts[0][begin + here[0]], starts[0][begin + here[1]]),
-            (starts[1][begin + there[0]], starts[1][begin + there[1]]),
+            (starts[0][begin + left_range[0]], starts[0][begin + left_range[1]]),
+            (starts[1][begin + right_range[0]], starts[1][begin + right_range[1]]),
         )
 
 
@@ -193,16 +193,16 @@ def _unequal_parts(left: Sequence[str], right: Sequence[str]) -> list[tuple[Span
     if max(len(left), len(right)) > _MAX_PARTS:
         return [((0, len(left)), (0, len(right)))]
     opcodes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
-    return [((i, j), (k, m)) for what, i, j, k, m in opcodes if what != "equal"]
+    return [((i, j), (k, m)) for operation, i, j, k, m in opcodes if operation != "equal"]
 
 
 def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the number of parts that both start with."""
     pairs = zip(left, right, strict=False)
-    unequal = (
+    differing = (
         number for number, (left_part, right_part) in enumerate(pairs) if left_part != right_part
     )
-    return next(unequal, min(len(left), len(right)))
+    return next(differing, min(len(left), len(right)))
 
 
 def _part_offsets(parts: Sequence[str]) -> list[int]:
@@ -283,10 +283,10 @@ class CompareState:
         else:
             row = self._comparison.rows[item - self._first_row]
         left, right = self._side(row.left), self._side(row.right)
-        unequal = TextDifferences((), ())
+        differences = TextDifferences((), ())
         if left is not None and right is not None:
-            unequal = find_differences(left.text, right.text)
-        return ComparedRow(left, right, unequal, row.is_same)
+            differences = find_differences(left.text, right.text)
+        return ComparedRow(left, right, differences, row.is_same)
 
     def _side(self, entry: Entry | None) -> ComparedEntry | None:
         if entry is None:
@@ -296,10 +296,12 @@ class CompareState:
 
     def next_difference(self, item: int, step: int) -> int | None:
         """Return the next item where the branches differ, or the one before."""
-        here = item - self._first_row
-        unequal = self._different_rows
-        nearest = bisect_right(unequal, here) if step > 0 else bisect_left(unequal, here) - 1
-        return self._first_row + unequal[nearest] if 0 <= nearest < len(unequal) else None
+        current = item - self._first_row
+        different = self._different_rows
+        nearest = (
+            bisect_right(different, current) if step > 0 else bisect_left(different, current) - 1
+        )
+        return self._first_row + different[nearest] if 0 <= nearest < len(different) else None
 
     def swap(self) -> None:
         """Exchange left and right."""

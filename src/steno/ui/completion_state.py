@@ -77,10 +77,10 @@ def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
     before = line[:column]
     rest = _REST.match(line, column)
     end = rest.end() if rest else column
-    if found := _MENTION.search(line, max(0, column - _MAX_WORD_LENGTH), column):
-        typed = found[0]
+    if mention := _MENTION.search(line, max(0, column - _MAX_WORD_LENGTH), column):
+        typed = mention[0]
         is_closed = typed[1:2] in _QUOTES and line[end : end + 1] == typed[1]
-        return TypedWord(typed, found.start(), end + is_closed)
+        return TypedWord(typed, mention.start(), end + is_closed)
     if not is_whole_text or not before.startswith("/"):
         return None
     if " " not in before:
@@ -114,8 +114,8 @@ class CompletionState:
         typed = self.word.typed
         commands = _command_choices(typed) if typed.startswith("/") else []
         known = {choice.text for choice in commands}
-        found = commands + [choice for choice in self._suggestions if choice.text not in known]
-        return sorted(found, key=lambda choice: choice.text != typed)
+        choices = commands + [choice for choice in self._suggestions if choice.text not in known]
+        return sorted(choices, key=lambda choice: choice.text != typed)
 
     def set_word(self, word: TypedWord | None) -> bool:
         """Set the word under the cursor; return whether suggestions should be requested."""
@@ -162,7 +162,7 @@ def _command_choices(typed: str) -> list[CompletionChoice]:
             for command in match_commands(name)
         ]
     choices = next((command.choices for command in SLASH_COMMANDS if command.name == name), ())
-    wanted = argument.lower()
+    beginning = argument.lower()
     return [
-        CompletionChoice(f"/{name} {choice}") for choice in choices if choice.startswith(wanted)
+        CompletionChoice(f"/{name} {choice}") for choice in choices if choice.startswith(beginning)
     ]

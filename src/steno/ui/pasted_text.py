@@ -42,10 +42,10 @@ def sanitize_pasted(text: str) -> PastedText:
     clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
     if terminal_text(clean) == clean:
         return PastedText(clean, 0)
-    unseen = {
+    invisible = {
         ord(character): None for character in set(clean) if terminal_text(character) != character
     }
-    visible = clean.translate(unseen)
+    visible = clean.translate(invisible)
     return PastedText(visible, len(clean) - len(visible))
 
 

@@ -67,8 +67,8 @@ class PromptHistory:
 
     def search(self, search: str) -> list[str]:
         """Return the prompts that contain a text, ignoring case; the latest first, each once."""
-        wanted = search.casefold()
-        found = [entry for entry in reversed(self.entries()) if wanted in entry.casefold()]
+        folded = search.casefold()
+        found = [entry for entry in reversed(self.entries()) if folded in entry.casefold()]
         return [*dict.fromkeys(found)]
 
 
@@ -101,10 +101,10 @@ def _read_history(file: Path) -> list[str]:
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return []  # a pipe would keep us waiting
-        with file.open("rb") as opened:
-            size = opened.seek(0, os.SEEK_END)
-            opened.seek(max(0, size - _TAIL_BYTES))
-            lines = opened.read(_TAIL_BYTES).split(b"\n")
+        with file.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - _TAIL_BYTES))
+            lines = stream.read(_TAIL_BYTES).split(b"\n")
     except OSError:
         return []
     if size > _TAIL_BYTES:
@@ -125,13 +125,13 @@ def _append_line(file: Path, text: str) -> None:
     line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-    opened = os.open(file, flags, 0o600)
+    descriptor = os.open(file, flags, 0o600)
     try:
         # A line that another process is writing looks like one that was cut off.
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        size = os.fstat(opened).st_size
-        if size and os.pread(opened, 1, size - 1) != b"\n":
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
             line = b"\n" + line  # the cut-off text stays on a line of its own
-        os.write(opened, line)
+        os.write(descriptor, line)
     finally:
-        os.close(opened)
+        os.close(descriptor)

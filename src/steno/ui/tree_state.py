@@ -33,9 +33,9 @@ def entry_text(row: BranchTreeRow) -> str:
     text = searchable_text(row.entry)
     if not text.strip():
         return terminal_line(row.summary)
-    rest = len(text) - _MAX_ENTRY_CHARACTERS
+    omitted = len(text) - _MAX_ENTRY_CHARACTERS
     shown = terminal_text(text[:_MAX_ENTRY_CHARACTERS]).rstrip()
-    return shown if rest <= 0 else f"{shown}\n… {rest:,} more characters"
+    return shown if omitted <= 0 else f"{shown}\n… {omitted:,} more characters"
 
 
 def entry_facts(row: BranchTreeRow) -> list[str]:
@@ -56,8 +56,8 @@ def _decision_text(row: BranchTreeRow) -> str:
     decision = entry_decision(row.entry)
     if decision is None:
         return ""
-    by = describe_decider(row.entry.payload)
-    return terminal_line(decision) + (f" by {by}" if by else "")
+    decider = describe_decider(row.entry.payload)
+    return terminal_line(decision) + (f" by {decider}" if decider else "")
 
 
 class TreeLine(NamedTuple):
@@ -146,11 +146,11 @@ class TreeLines:
 
     def find(self, search: str, *, start: int, step: int = 1) -> int | None:
         """Return the next row that contains the text, or the one before; wraps around."""
-        wanted, count = search.casefold(), len(self.rows)
+        folded, count = search.casefold(), len(self.rows)
         for distance in range(1, count + 1):
             index = (start + step * distance) % count
             row = self.rows[index]
-            if wanted in "\n".join([row.summary, *row.labels, *row.branches]).casefold():
+            if folded in "\n".join([row.summary, *row.labels, *row.branches]).casefold():
                 return index
         return None
 
@@ -158,10 +158,10 @@ class TreeLines:
         """Return the branches that lead through a row; those that end there first."""
         names = list(self.rows[index].branches)
         # The successors of an entry are drawn below it.
-        below = {self.rows[index].entry.id}
+        successors = {self.rows[index].entry.id}
         for later in range(index + 1, len(self.rows)):
             row = self.rows[later]
-            if row.entry.parent in below:
-                below.add(row.entry.id)
+            if row.entry.parent in successors:
+                successors.add(row.entry.id)
                 names += row.branches
         return names

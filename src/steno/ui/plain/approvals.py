@@ -96,9 +96,9 @@ class LineApprovals:
             number = self._current_number()
             offers = ", ".join(self._offered_words(self._questions[number]))
             name = terminal_line(self._questions[number].call.name)
-            which = name if len(self._questions) == 1 else f"question {number}, {name}"
+            subject = name if len(self._questions) == 1 else f"question {number}, {name}"
             try:
-                typed = await self._read_answer(f"{which}: {offers}? ", self._is_current)
+                typed = await self._read_answer(f"{subject}: {offers}? ", self._is_current)
                 if typed is None:
                     return True
                 await self._apply_answer(_parse_answer(typed), number)

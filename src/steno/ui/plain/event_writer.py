@@ -136,8 +136,8 @@ class StreamedOutput:
     def end(self) -> None:
         """Write the number of omitted lines, and the last lines."""
         self._add_lines(self._chunk_lines.rest())
-        held = self._count - self._first
-        omitted = held - len(self._last)
+        pending = self._count - self._first
+        omitted = pending - len(self._last)
         if omitted > 0:
             self._writer.write_lines([f"… {omitted:,} lines are not shown …"])
         self._writer.write_lines(self._last)

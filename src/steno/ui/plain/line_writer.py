@@ -153,11 +153,11 @@ def markdown_to_lines(text: str) -> str:
     """Return Markdown with its tables as columns, and nothing escaped any more."""
     lines: list[str] = []
     for is_table, group in groupby(text.split("\n"), _is_row):
-        found = list(group)
+        block = list(group)
         lines += (
-            _align_rows([_split_cells(line) for line in found])
+            _align_rows([_split_cells(line) for line in block])
             if is_table
-            else _unescape_lines(found)
+            else _unescape_lines(block)
         )
     return "\n".join(lines)
 
@@ -173,7 +173,7 @@ def _unescape_lines(lines: Iterable[str]) -> Iterator[str]:
 
 def _unescape_text(text: str) -> str:
     """Return the text of a line without Markdown escapes."""
-    return _ESCAPED.sub(lambda found: found[1] or found[0], text)
+    return _ESCAPED.sub(lambda match: match[1] or match[0], text)
 
 
 def _is_row(line: str) -> bool:
@@ -196,8 +196,10 @@ def _align_rows(rows: Sequence[list[str]]) -> list[str]:
     count = max(map(len, rows))
     rule = next((row for row in rows if all(map(_RULE.fullmatch, row))), [])
     shown = [row + [""] * (count - len(row)) for row in rows if row is not rule]
-    widths = [max([display_width(row[at]) for row in shown], default=0) for at in range(count)]
-    are_numbers = [at < len(rule) and rule[at].endswith(":") for at in range(count)]
+    widths = [
+        max([display_width(row[column]) for row in shown], default=0) for column in range(count)
+    ]
+    are_numbers = [column < len(rule) and rule[column].endswith(":") for column in range(count)]
     return [_GAP.join(_pad_row(row, widths, are_numbers)).rstrip() for row in shown]
 
 

@@ -172,8 +172,8 @@ class _PlainSession:
         """Write the status, and a recap unless the user knows the last entries."""
         status, entries = self._session.status, self._session.entries()
         title = status.title or "a new session"
-        where = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
-        self._writer.write("Session", f"{title}, {where}")
+        context = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
+        self._writer.write("Session", f"{title}, {context}")
         recent_ids = [entry.id for entry in entries[-_RECENT_ENTRIES:]]
         if self._last_entry is None or self._last_entry not in recent_ids:
             write_recap(self._writer, entries)

@@ -101,8 +101,8 @@ class ApprovalState:
         """Show the next call, or the one before."""
         undecided = self.undecided
         if self.shown_call is not None and len(undecided) > 1:
-            here = undecided.index(self.shown_call)
-            self.show_call(undecided[(here + step) % len(undecided)])
+            index = undecided.index(self.shown_call)
+            self.show_call(undecided[(index + step) % len(undecided)])
 
     def list_all(self) -> None:
         """Show all undecided calls, to allow them together."""
@@ -145,9 +145,9 @@ class ApprovalState:
             self.highlight(possible[0 if step > 0 else -1])
 
 
-def _find_same_call(pending: PendingCall, among: Sequence[PendingCall]) -> PendingCall | None:
+def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> PendingCall | None:
     """Return the equal call among others; calls with the same id may differ."""
-    return next((other for other in among if other.call == pending.call), None)
+    return next((candidate for candidate in candidates if candidate.call == pending.call), None)
 
 
 @final

@@ -126,20 +126,20 @@ class PendingInput:
         """
         was_waiting = True
         for prompt in reversed(prompts):
-            taken = [
+            matching = [
                 queued for queued in self._queued if queued.is_accepted and queued.prompt == prompt
             ]
-            self._remove(taken[-1:])
-            was_waiting = bool(taken)
+            self._remove(matching[-1:])
+            was_waiting = bool(matching)
         if not was_waiting and self._unsent_items:
             self._take_back_unsent()
             self._just_returned = list(prompts)
 
     def abandon(self) -> list[PromptInput]:
         """Remove all accepted prompts and return them: no run is left to read them."""
-        taken = [queued for queued in self._queued if queued.is_accepted]
-        self._remove(taken)
-        return [queued.prompt for queued in taken]
+        accepted = [queued for queued in self._queued if queued.is_accepted]
+        self._remove(accepted)
+        return [queued.prompt for queued in accepted]
 
     def _remove(self, queued: list[_QueuedPrompt]) -> None:
         for prompt in queued:

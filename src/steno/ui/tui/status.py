@@ -337,8 +337,8 @@ class StatusLine(Widget):
         if self._session_status is None:
             return left
         # The activity on the left grows every second; the right part must not move with it.
-        taken = max(left.cell_length, width // 3) if left else 0
-        fitting = _fit_parts(_status_parts(self._session_status), order, width - taken)
+        left_width = max(left.cell_length, width // 3) if left else 0
+        fitting = _fit_parts(_status_parts(self._session_status), order, width - left_width)
         right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])
         return (
             left + " " * (width - left.cell_length - right.cell_length) + right if left else right
@@ -350,8 +350,8 @@ class StatusLine(Widget):
         mode = "" if status is None else f" {status.mode.upper()} "
         is_plan = status is not None and status.mode == Mode.PLAN
         style = "bold reverse" if is_plan else "bold reverse $text-success"
-        below = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
-        columns = width - display_width(mode) - 1 - display_width(below)
+        unseen = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
+        columns = width - display_width(mode) - 1 - display_width(unseen)
         activity = truncate_to_width(self._activity_text(), columns)
         if (
             self._is_interruptible
@@ -360,7 +360,7 @@ class StatusLine(Widget):
         ):
             activity += _INTERRUPT_HINT
         return Content.assemble(
-            (mode, style), " " if mode else "", (activity, "$text"), (below, "bold $text-primary")
+            (mode, style), " " if mode else "", (activity, "$text"), (unseen, "bold $text-primary")
         )
 
     @property

@@ -48,25 +48,25 @@ class InputSanitizer:
         sanitized: list[str] = []
         while data:
             step = self._feed_pasted if self._is_pasting else self._feed_typed
-            piece, data = step(data)
-            sanitized.append(piece)
+            part, data = step(data)
+            sanitized.append(part)
         return "".join(sanitized)
 
     def _feed_typed(self, data: str) -> tuple[str, str]:
         received = self._typed_tail + data
-        at = received.find(_PASTE_START)
-        if at < 0:
+        start = received.find(_PASTE_START)
+        if start < 0:
             self._typed_tail = received[1 - len(_PASTE_START) :]
             return data.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL), ""
-        end = at + len(_PASTE_START) - len(self._typed_tail)
+        end = start + len(_PASTE_START) - len(self._typed_tail)
         self._is_pasting, self._typed_tail = True, ""
         typed = data[: max(0, end - len(_PASTE_START))]
         return typed.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL) + data[len(typed) : end], data[end:]
 
     def _feed_pasted(self, data: str) -> tuple[str, str]:
         received = self._held + data
-        at = received.find(_PASTE_END)
-        if at < 0:
+        end = received.find(_PASTE_END)
+        if end < 0:
             partial = next(
                 (n for n in range(len(_PASTE_END) - 1, 0, -1) if received.endswith(_PASTE_END[:n])),
                 0,
@@ -74,10 +74,10 @@ class InputSanitizer:
             self._held = received[len(received) - partial :]
             return _visible_text(received[: len(received) - partial]), ""
         # Pasted text may contain the end sequence: the last one before another paste counts.
-        next_at = received.find(_PASTE_START, at)
-        at = received.rfind(_PASTE_END, at, next_at if next_at >= 0 else len(received))
+        next_start = received.find(_PASTE_START, end)
+        end = received.rfind(_PASTE_END, end, next_start if next_start >= 0 else len(received))
         self._is_pasting, self._held = False, ""
-        return _visible_text(received[:at]) + _PASTE_END, received[at + len(_PASTE_END) :]
+        return _visible_text(received[:end]) + _PASTE_END, received[end + len(_PASTE_END) :]
 
 
 def _visible_text(text: str) -> str:

@@ -49,18 +49,18 @@ _PROGRAMS: Final = (
 def read_image(*, limit_s: float = _TIMEOUT_S) -> bytes | None:
     """Return the image in the clipboard as PNG; None if there is none. May block for a while."""
     for program in _available_programs(os.environ):
-        found = _run_program([program.name, *program.image], limit_s)
-        if found is not None and found.startswith(_PNG):
-            return found
+        output = _run_program([program.name, *program.image], limit_s)
+        if output is not None and output.startswith(_PNG):
+            return output
     return None
 
 
 def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
     """Return the text in the clipboard; None if there is none. May block for a while."""
     for program in _available_programs(os.environ):
-        found = _run_program(program.text, limit_s)
-        if found:
-            return found.decode(errors="replace")
+        output = _run_program(program.text, limit_s)
+        if output:
+            return output.decode(errors="replace")
     return None
 
 

@@ -75,17 +75,21 @@ class PastePlaceholders:
 
     def load(self, text: str, images: Iterable[PromptImage]) -> str:
         """Load a text with its images; return it with a placeholder for each image."""
-        free = {found[0]: found[1] for found in _IMAGE_PLACEHOLDER.finditer(text)}
+        unassigned = {match[0]: match[1] for match in _IMAGE_PLACEHOLDER.finditer(text)}
         added: list[str] = []
         for image in images:
             placeholder = next(
-                (placeholder for placeholder, name in free.items() if name == _image_label(image)),
+                (
+                    placeholder
+                    for placeholder, name in unassigned.items()
+                    if name == _image_label(image)
+                ),
                 None,
             )
             if placeholder is None:
                 added.append(self.add_image(image))
             else:
-                del free[placeholder]
+                del unassigned[placeholder]
                 self._images[placeholder] = image
         self._pattern = None
         return " ".join([*([text] if text else []), *added])
@@ -99,7 +103,7 @@ class PastePlaceholders:
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
         """Yield the spans of the placeholders in a line."""
         if pattern := self._placeholder_pattern():
-            yield from (found.span() for found in pattern.finditer(line))
+            yield from (match.span() for match in pattern.finditer(line))
 
     def expand(self, text: str) -> ExpandedPrompt:
         """Return a text with its placeholders expanded."""
@@ -107,14 +111,14 @@ class PastePlaceholders:
         if pattern is None:
             return ExpandedPrompt(text, (), text, text)
         images = {
-            found[0]: self._images[found[0]]
-            for found in pattern.finditer(text)
-            if found[0] in self._images
+            match[0]: self._images[match[0]]
+            for match in pattern.finditer(text)
+            if match[0] in self._images
         }
         return ExpandedPrompt(
-            pattern.sub(lambda found: self._texts.get(found[0], found[0]), text),
+            pattern.sub(lambda match: self._texts.get(match[0], match[0]), text),
             (*images.values(),),
-            pattern.sub(lambda found: self._texts.get(found[0], ""), text),
+            pattern.sub(lambda match: self._texts.get(match[0], ""), text),
             text,
         )
 

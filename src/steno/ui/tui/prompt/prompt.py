@@ -132,8 +132,8 @@ class Popup(Widget, can_focus=False):
         if y == _row_count(self._choices):
             hidden = len(self._choices) - y
             footer = f"  … {hidden} more · {_POPUP_KEYS}" if hidden else f"  {_POPUP_KEYS}"
-            below = Segment(truncate_to_width(footer, width), self._about_style)
-            return Strip([below]).adjust_cell_length(width, self.rich_style)
+            segment = Segment(truncate_to_width(footer, width), self._about_style)
+            return Strip([segment]).adjust_cell_length(width, self.rich_style)
         if index >= len(self._choices):
             return Strip.blank(width, self.rich_style)
         is_chosen = index == self._index
@@ -389,11 +389,11 @@ class Prompt(Widget):
                 return False
             self._history_cursor = HistoryCursor(self._history.entries())
         move = self._history_cursor.older if rows < 0 else self._history_cursor.newer
-        found = move(self._editor.text)
-        if found is None:
+        entry = move(self._editor.text)
+        if entry is None:
             return False
         # From a text of several lines, the same key continues to the prompt before it.
-        self._put_text(sanitize_pasted(found).text, at_first_row=rows < 0)
+        self._put_text(sanitize_pasted(entry).text, at_first_row=rows < 0)
         return True
 
     def search(self) -> None:
@@ -471,8 +471,8 @@ class Prompt(Widget):
         """Show suggestions for the typed word, and request more from the owner."""
         self._show_mode()
         if self._search_draft is not None:
-            found = self._history.search(self._editor.text)[:_MAX_FOUND]
-            self._popup.show([CompletionChoice(sanitize_pasted(entry).text) for entry in found])
+            entries = self._history.search(self._editor.text)[:_MAX_FOUND]
+            self._popup.show([CompletionChoice(sanitize_pasted(entry).text) for entry in entries])
             return
         word = self._editor.typed_word()
         if self._completion.set_word(word) and word is not None:

@@ -195,12 +195,16 @@ def panel_title(state: ApprovalState) -> Content:
     shown = state.shown_call
     if shown is None:
         return Content("")
-    called = shown.call.original_name
-    name = shown.call.name if called is None else f"{shown.call.name} ({terminal_line(called)})"
+    original_name = shown.call.original_name
+    name = (
+        shown.call.name
+        if original_name is None
+        else f"{shown.call.name} ({terminal_line(original_name)})"
+    )
     number, count = state.pending.index(shown) + 1, len(state.pending)
-    which = f"· {number} of {count} " if count > 1 else ""
-    more = "· Ctrl+N next " if len(state.undecided) > 1 else ""
-    return Content(f" permission · {name}{_call_purpose(shown)} {which}{more}")
+    position = f"· {number} of {count} " if count > 1 else ""
+    next_hint = "· Ctrl+N next " if len(state.undecided) > 1 else ""
+    return Content(f" permission · {name}{_call_purpose(shown)} {position}{next_hint}")
 
 
 def _call_purpose(pending: PendingCall) -> str:
@@ -216,8 +220,8 @@ def panel_calls(state: ApprovalState) -> Content:
     pending, shown = state.pending, state.shown_call
     if shown is None or len(pending) < 2 or state.listed_calls:
         return Content("")
-    here = pending.index(shown)
-    first = max(0, min(here - 1, len(pending) - _MAX_LISTED_CALLS))
+    index = pending.index(shown)
+    first = max(0, min(index - 1, len(pending) - _MAX_LISTED_CALLS))
     rows = [
         _call_row(call, is_shown=call == shown)
         for call in pending[first : first + _MAX_LISTED_CALLS]
@@ -275,8 +279,8 @@ def panel_hint(state: ApprovalState, *, typed: str, has_focus: bool) -> Content:
             preview.description if preview.rule is None else f"{preview.description} · {_RULE_HINT}"
         )
     if state.highlighted is not None:
-        edits = _EDIT_HINT if state.is_rule_offered else ""
-        return Content(f"Enter: {state.highlighted.meaning}{edits}")
+        edit_hint = _EDIT_HINT if state.is_rule_offered else ""
+        return Content(f"Enter: {state.highlighted.meaning}{edit_hint}")
     return Content(_CHOICE_HINT if has_focus else _UNFOCUSED_HINT)
 
 
@@ -462,15 +466,15 @@ class ApprovalPanel(Widget, can_focus=True):
         letter = (event.character or "").lower()
         offer = self._approval_state.offer_for_letter(letter)
         enlarges = letter == "v" and self._call_pane.can_enlarge
-        edits = letter == "e" and self._approval_state.is_rule_offered
-        is_choice = offer is not None or enlarges or edits
+        edits_rule = letter == "e" and self._approval_state.is_rule_offered
+        is_choice = offer is not None or enlarges or edits_rule
         refusal = self._key_guard.check_letter(letter, is_choice=is_choice)
         if refusal is not None:
             self._approval_state.highlight(None, refusal.text)
         elif enlarges:
             self._approval_state.highlight(None)
             self.action_enlarge()
-        elif edits:
+        elif edits_rule:
             self._open_answer()
         else:
             self._approval_state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE.text)
@@ -571,7 +575,7 @@ class ApprovalPanel(Widget, can_focus=True):
         """Apply the highlighted choice, if its request is still pending."""
         self.show_pending(self.session.pending_calls)
         offer, shown = self._approval_state.highlighted, self._approval_state.shown_call
-        yes, no = [
+        allow, deny = [
             ApprovalDecision(allowed=allowed, actor=self.session.actor) for allowed in (True, False)
         ]
         if offer is None or shown is None:
@@ -579,11 +583,11 @@ class ApprovalPanel(Widget, can_focus=True):
                 self._approval_state.message or KeyRefusal.NOTHING_CHOSEN.text
             )
         elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
-            self._decide([shown], yes if offer.choice is ApprovalChoice.ONCE else no)
+            self._decide([shown], allow if offer.choice is ApprovalChoice.ONCE else deny)
         elif offer.choice is ApprovalChoice.ALL:
             self._approval_state.list_all()
         elif offer.choice is ApprovalChoice.THESE:
-            self._decide(self._approval_state.listed_calls, yes)
+            self._decide(self._approval_state.listed_calls, allow)
         elif offer.choice is ApprovalChoice.BACK:
             self._approval_state.reset()
         elif rule_decision := decision_from_offer(
@@ -653,8 +657,8 @@ class ApprovalPanel(Widget, can_focus=True):
         if key != self._shown_call_key:
             self._shown_call_key = key
             self._call_pane.show_lines(panel_lines(state, self._call_preview.preview))
-        typed, has_focus = self._answer_input.value, self.has_focus_within
-        self._set_part(self._hint, panel_hint(state, typed=typed, has_focus=has_focus))
+        text, has_focus = self._answer_input.value, self.has_focus_within
+        self._set_part(self._hint, panel_hint(state, typed=text, has_focus=has_focus))
         self._fit()
 
     def _set_part(self, part: Static, content: Content) -> None:

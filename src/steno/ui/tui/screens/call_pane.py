@@ -216,11 +216,14 @@ class CallPane(Vertical, can_focus=False):
         """Show how many rows are hidden."""
         below, parts = self._text_view.rows_below, list[str]()
         if below:
-            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
+            parts += [
+                f"… {format_count(below, 'more line', 'more lines')}",
+                "↓ scrolls",
+            ]
         elif self._text_view.scroll_offset.y > 0:
             parts += ["↑ scrolls"]
-        more = "v shows all" if self._fits_large else "v shows more"
-        footer = " · ".join([*parts, "v less" if self.is_large else more])
+        enlarge_hint = "v shows all" if self._fits_large else "v shows more"
+        footer = " · ".join([*parts, "v less" if self.is_large else enlarge_hint])
         if footer != self._footer_text:  # else the layout would change again, without end
             self._footer_text = footer
             self._footer.update(footer)

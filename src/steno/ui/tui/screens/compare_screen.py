@@ -155,8 +155,8 @@ class CompareView(Widget, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """Go to the next item or the one before; through one that is too long line by line."""
-        begins, ends = (self.cursor, 0), self._ending_with(self.cursor)
-        if (step > 0 and self._top < ends) or (step < 0 and self._top > begins):
+        start, end = (self.cursor, 0), self._ending_with(self.cursor)
+        if (step > 0 and self._top < end) or (step < 0 and self._top > start):
             self._scroll(step)
         else:
             self.cursor += step

@@ -300,10 +300,10 @@ class PickerScreen(ModalScreen[str | None]):
             matching.sort(key=lambda choice: not choice.text.lower().startswith(words[0]))
         self._matching = matching
         names = [choice.text for choice in matching]
-        at = names.index(self._current) if not words and self._current in names else 0
-        self._list.show([ListRow(self._row_drawer(choice)) for choice in matching], at)
-        found = f"{len(matching)} of {len(self._all)}" if matching else "nothing holds these words"
-        self._note.update(f"{found} · Enter picks, Esc leaves things as they are")
+        index = names.index(self._current) if not words and self._current in names else 0
+        self._list.show([ListRow(self._row_drawer(choice)) for choice in matching], index)
+        count = f"{len(matching)} of {len(self._all)}" if matching else "nothing holds these words"
+        self._note.update(f"{count} · Enter picks, Esc leaves things as they are")
 
     def _row_drawer(self, choice: Suggestion) -> DrawRow:
         def draw(width: int, detail: Style) -> Sequence[Content]:

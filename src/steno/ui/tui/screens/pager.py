@@ -138,12 +138,12 @@ class PagerText(ScrollView, can_focus=True):
 
     def _with_matches(self, line: Strip, pattern: re.Pattern[str]) -> Strip:
         text = line.text
-        ends = [end for found in pattern.finditer(text) for end in found.span()]
-        cuts = [0, *(cell_len(text[:end]) for end in ends), line.cell_length]
+        bounds = [bound for match in pattern.finditer(text) for bound in match.span()]
+        cuts = [0, *(cell_len(text[:bound]) for bound in bounds), line.cell_length]
         style = self.get_component_rich_style("pager--match")
         parts = [line.crop(*between) for between in pairwise(cuts)]
-        for at in range(1, len(parts), 2):
-            parts[at] = Strip(Segment.apply_style(parts[at], post_style=style))
+        for index in range(1, len(parts), 2):
+            parts[index] = Strip(Segment.apply_style(parts[index], post_style=style))
         return Strip.join(parts)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -175,7 +175,7 @@ class PagerText(ScrollView, can_focus=True):
             return
         if self._current_match < 0:
             top = round(self.scroll_y)
-            below = [at for at, number in enumerate(self._matches) if number >= top]
+            below = [index for index, number in enumerate(self._matches) if number >= top]
             self._current_match = (below[0] if below else 0) if step > 0 else (below or [0])[0] - 1
         else:
             self._current_match += step

@@ -80,8 +80,10 @@ def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str
     ]
     free_width = width - sum(column.width for column, _ in columns)
     title = fit_name(title, free_width)
-    ends = [(column.width, _fit_end(cell, column.width - 2)) for column, cell in columns]
-    cells_text = "".join([" " * (width - display_width(end)) + end for width, end in ends])
+    fitted_cells = [(column.width, _fit_end(cell, column.width - 2)) for column, cell in columns]
+    cells_text = "".join(
+        [" " * (width - display_width(cell)) + cell for width, cell in fitted_cells]
+    )
     return title + " " * (free_width - display_width(title)), cells_text
 
 
@@ -187,18 +189,18 @@ class SessionsScreen(ModalScreen[None]):
     async def _fetch(self, search: str, selected_id: str | None = None) -> None:
         """Read the sessions. A later search cancels this one: no outdated result is shown."""
         try:
-            found = await self._session.session_list.summaries(search)
+            summaries = await self._session.session_list.summaries(search)
         except StenoError as exc:
             self._show_note(str(exc), is_error=True)
             return
-        self._results = sorted(found, key=lambda summary: not summary.is_in_this_folder)
+        self._results = sorted(summaries, key=lambda summary: not summary.is_in_this_folder)
         self._search = search
         self._show_sessions(selected_id)
 
     def _show_sessions(self, selected_id: str | None = None, *, index: int = 0) -> None:
         """Show the result, with the cursor on a session, or on a row."""
-        here = [summary for summary in self._results if summary.is_in_this_folder]
-        self._shown = here if self._only_this_folder else self._results
+        in_this_folder = [summary for summary in self._results if summary.is_in_this_folder]
+        self._shown = in_this_folder if self._only_this_folder else self._results
         ids = [summary.id for summary in self._shown]
         now, current, search = utc_now(), self._session.status.session, self._search or ""
         rows = [
@@ -215,15 +217,15 @@ class SessionsScreen(ModalScreen[None]):
             for summary in self._shown
         ]
         self._list.show(rows, ids.index(selected_id) if selected_id in ids else index)
-        where = "this folder" if self._only_this_folder else "all folders, this one first"
-        self._title.update(f"Sessions · {where}")
-        self._show_note(self._count_text(len(here)))
+        scope = "this folder" if self._only_this_folder else "all folders, this one first"
+        self._title.update(f"Sessions · {scope}")
+        self._show_note(self._count_text(len(in_this_folder)))
 
-    def _count_text(self, here: int) -> str:
+    def _count_text(self, count_in_this_folder: int) -> str:
         if self._shown:
             return format_count(len(self._shown), "session", "sessions")
         if self._only_this_folder and self._results:
-            return f"none in this folder, {len(self._results) - here:,} elsewhere: Tab shows them"
+            return f"none in this folder, {len(self._results) - count_in_this_folder:,} elsewhere: Tab shows them"
         return "nothing holds these words" if self._search else "nothing is kept yet"
 
     def _show_note(self, text: str, *, is_error: bool = False) -> None:

@@ -217,11 +217,11 @@ class TreeView(ScrollView, can_focus=True):
     def action_branch_point(self, step: int) -> None:
         """Go to where branches part or end, the next one or the one before."""
         if self.line is not None:
-            here, branch_points = self.line.first, self.lines.branch_points
+            current, branch_points = self.line.first, self.lines.branch_points
             nearest = (
-                bisect_right(branch_points, here)
+                bisect_right(branch_points, current)
                 if step > 0
-                else bisect_left(branch_points, here) - 1
+                else bisect_left(branch_points, current) - 1
             )
             if 0 <= nearest < len(branch_points):
                 self.go_to(branch_points[nearest])
@@ -266,9 +266,9 @@ class TreeView(ScrollView, can_focus=True):
         for label in row.labels:
             yield f" [{terminal_line(label)}]", "label"
         for name in row.branches:
-            here = " (active)" if name == self._active_branch else ""
-            marked = " (compare)" if name == self.marked_branch else ""
-            yield f" ← {terminal_line(name)}{here}{marked}", "branch"
+            active_mark = " (active)" if name == self._active_branch else ""
+            compare_mark = " (compare)" if name == self.marked_branch else ""
+            yield f" ← {terminal_line(name)}{active_mark}{compare_mark}", "branch"
 
     def _summary_parts(self, index: int, columns: int) -> Iterator[tuple[str, str]]:
         if columns > 0:
@@ -288,9 +288,13 @@ def _draw_graph(graph_prefix: str, starts_branch: bool, max_width: int) -> str:
     return drawn if len(drawn) <= max_width else f"…{drawn[1 - max_width :]}"
 
 
-def _split_matches(text: str, wanted: str, part: str) -> Iterator[tuple[str, str]]:
+def _split_matches(text: str, search_text: str, part: str) -> Iterator[tuple[str, str]]:
     """Yield the text in parts: matches and the text between them."""
-    text_parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
+    text_parts = (
+        re.split(f"({re.escape(search_text)})", text, flags=re.IGNORECASE)
+        if search_text
+        else [text]
+    )
     for number, text_part in enumerate(text_parts):
         yield text_part, "found" if number % 2 else part
 
@@ -444,15 +448,17 @@ class TreeScreen(ModalScreen[PromptInput | None]):
         """Switch to a branch by name."""
         self._choose("Go over to", self._session.branches.names(), self._switch)
 
-    def _choose(self, question: str, names: Sequence[str], then: Callable[[str], None]) -> None:
+    def _choose(
+        self, question: str, names: Sequence[str], on_choice: Callable[[str], None]
+    ) -> None:
         """Call a function with one of several branches; with a single one, without a question."""
         if len(names) == 1:
-            then(names[0])
+            on_choice(names[0])
             return
 
         def done(name: str | None) -> None:
             if name is not None:
-                then(name)
+                on_choice(name)
 
         candidates = [Suggestion(name) for name in names]
         self.app.push_screen(PickerScreen(question, candidates, self._session.status.branch), done)
@@ -462,10 +468,10 @@ class TreeScreen(ModalScreen[PromptInput | None]):
         row = self._row_at_cursor()
         if row is None:
             return
-        at, names = row.entry.id, self._session.branches.names()
+        entry_id, names = row.entry.id, self._session.branches.names()
 
         def fork(typed: str) -> bool:
-            self._session.branches.fork(_parse_branch_name(typed, names), at=at)
+            self._session.branches.fork(_parse_branch_name(typed, names), at=entry_id)
             return True
 
         def done(is_forked: bool | None) -> None:
@@ -536,15 +542,15 @@ class TreeScreen(ModalScreen[PromptInput | None]):
         except StenoError as exc:
             self._show_message(str(exc))
 
-    def _find(self, wanted: str, step: int) -> None:
+    def _find(self, search_text: str, step: int) -> None:
         view, line = self._view, self._view.line
-        here = 0 if line is None else line.first
-        index = view.lines.find(wanted, start=here, step=step) if wanted else None
+        current = 0 if line is None else line.first
+        index = view.lines.find(search_text, start=current, step=step) if search_text else None
         if index is None:
             raise Missing(
                 "no entry says that; try other words, or press Esc", code="no_match", place="search"
             )
-        view.search_text = wanted
+        view.search_text = search_text
         view.go_to(index)
 
     # -- view --------------------------------------------------------------------------------

@@ -41,14 +41,14 @@ def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[sli
 def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
     """Return rows of which each takes as many widths as fit, and at least one."""
     rows: list[slice] = []
-    left = 0
-    for at, width in enumerate(widths):
-        if not rows or gap + width > left:
-            rows.append(slice(at, at + 1))
-            left = total - width
+    remaining = 0
+    for index, width in enumerate(widths):
+        if not rows or gap + width > remaining:
+            rows.append(slice(index, index + 1))
+            remaining = total - width
         else:
-            rows[-1] = slice(rows[-1].start, at + 1)
-            left -= gap + width
+            rows[-1] = slice(rows[-1].start, index + 1)
+            remaining -= gap + width
     return rows
 
 

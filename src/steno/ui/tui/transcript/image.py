@@ -46,10 +46,12 @@ _DECODER_ERRORS: Final = (
 
 def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[Strip]:
     """Return an image that fits, or one line with its type and the reason why it is not shown."""
-    known = next((known for first, known in _READERS.items() if data.startswith(first)), None)
-    if known is None:
+    reader_entry = next(
+        (reader_entry for first, reader_entry in _READERS.items() if data.startswith(first)), None
+    )
+    if reader_entry is None:
         return _caption_lines("[image]")
-    kind, reader = known
+    kind, reader = reader_entry
     try:
         with reader(BytesIO(data)) as image:
             caption = f"image {image.width}×{image.height} {kind}"  # noqa: RUF001 - the sign for it
@@ -74,10 +76,10 @@ def _half_blocks(image: ImageFile, width: int) -> list[Strip]:
     columns = max(1, round(image.width * scale))
     pixel_rows = max(2, 2 * round(image.height * scale / 2))
     image.draft("RGB", (columns, pixel_rows))  # a JPEG is read no finer than that
-    small = image.convert("RGBA").resize((columns, pixel_rows))
-    raw = small.tobytes()
-    pixels = [raw[at : at + 4] for at in range(0, len(raw), 4)]
-    rows = [pixels[at : at + columns] for at in range(0, len(pixels), columns)]
+    scaled = image.convert("RGBA").resize((columns, pixel_rows))
+    raw = scaled.tobytes()
+    pixels = [raw[offset : offset + 4] for offset in range(0, len(raw), 4)]
+    rows = [pixels[offset : offset + columns] for offset in range(0, len(pixels), columns)]
     return [
         Strip([_cell(*pair) for pair in zip(upper, lower, strict=True)], columns)
         for upper, lower in zip(rows[::2], rows[1::2], strict=True)

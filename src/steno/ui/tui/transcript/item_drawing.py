@@ -187,8 +187,8 @@ class ItemDrawing:
 
     def _folded_line(self, count: int) -> Strip:
         """Return a line with the number of hidden lines, and the key that shows them."""
-        left = format_count(count, "more line", "more lines")
-        return styled_strip((f"… {left} ({_UNFOLD_HINT})", self._styles.dim))
+        hidden = format_count(count, "more line", "more lines")
+        return styled_strip((f"… {hidden} ({_UNFOLD_HINT})", self._styles.dim))
 
     def _live_output(self, body: str, count: int) -> list[Strip]:
         """Return the end of the output of a running command."""
@@ -245,8 +245,8 @@ class ItemDrawing:
     def _marker_lines(self) -> list[Strip]:
         styles = self._styles
         text = fit_head(self._item.head or self._item.body, self._width - 6)
-        rest = "─" * (self._width - 4 - cell_len(text))
-        lines = [styled_strip((f"── {text} {rest}", styles.dim))]
+        rule = "─" * (self._width - 4 - cell_len(text))
+        lines = [styled_strip((f"── {text} {rule}", styles.dim))]
         if self._item.head and self._item.body and not is_folded(self._item):
             lines += self._body(self._item.body, self._width)
         return lines

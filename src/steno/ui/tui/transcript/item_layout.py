@@ -38,9 +38,9 @@ class HeightIndex:
         # A Fenwick (binary indexed) tree: sums[i] covers the last (i & -i) heights before i.
         self._sums = [0, *self._heights]
         for position in range(1, len(self._sums)):
-            above = position + (position & -position)
-            if above < len(self._sums):
-                self._sums[above] += self._sums[position]
+            parent = position + (position & -position)
+            if parent < len(self._sums):
+                self._sums[parent] += self._sums[position]
 
     def __len__(self) -> int:
         return len(self._heights)
@@ -66,9 +66,9 @@ class HeightIndex:
     def append(self, height: int) -> None:
         """Append a height."""
         position = len(self._sums)
-        below = self.offset(position - 1) - self.offset(position - (position & -position))
+        covered = self.offset(position - 1) - self.offset(position - (position & -position))
         self._heights.append(height)
-        self._sums.append(below + height)
+        self._sums.append(covered + height)
 
     def offset(self, index: int) -> int:
         """Return the line in which an item begins."""
@@ -144,13 +144,15 @@ class ItemLayout:
         index = self._index_by_item.pop(item)
         del self._items[index], self._measured_widths[index]
         self._index_by_item.update(
-            {other: at for at, other in enumerate(self._items[index:], index)}
+            {other: position for position, other in enumerate(self._items[index:], index)}
         )
-        heights = [self._heights[at] for at in range(len(self._items) + 1) if at != index]
+        heights = [
+            self._heights[position] for position in range(len(self._items) + 1) if position != index
+        ]
         self._heights = HeightIndex(heights)
-        for at in [*self._drawings.keys()]:
-            if at >= index:
-                self._drawings.discard(at)
+        for position in [*self._drawings.keys()]:
+            if position >= index:
+                self._drawings.discard(position)
 
     def index_of(self, item: TranscriptItem) -> int | None:
         """Return the index of an item; None if it is not here."""
@@ -213,8 +215,8 @@ class ItemLayout:
             top = limit
             if anchor is not None:
                 line = min(anchor.line, self._heights[anchor.item] - 1)
-                wanted = self._heights.offset(anchor.item) + line - anchor.row
-                top = max(0, min(wanted, limit))
+                anchored = self._heights.offset(anchor.item) + line - anchor.row
+                top = max(0, min(anchored, limit))
             guessed = [
                 index
                 for index in self._items_within(top, rows)
@@ -234,10 +236,10 @@ class ItemLayout:
 
     def line_at(self, line: int) -> tuple[LinePosition, Strip]:
         """Return the item at a line, and its strip. A changed item may still show its old lines."""
-        place = self.position_at(line)
-        drawing = self._drawings.get(place.item)
-        lines = (drawing or self._drawing(place.item)).lines
-        return place, lines[place.line] if place.line < len(lines) else Strip([])
+        position = self.position_at(line)
+        drawing = self._drawings.get(position.item)
+        lines = (drawing or self._drawing(position.item)).lines
+        return position, lines[position.line] if position.line < len(lines) else Strip([])
 
     def _drawing(self, index: int) -> ItemDrawing:
         drawing = self._drawings.get(index)

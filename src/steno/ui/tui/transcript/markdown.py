@@ -82,14 +82,14 @@ _BLOCK_PARSER: Final = _create_parser().disable("inline")
 
 def split_blocks(markup: str) -> list[str]:
     """Return the blocks of a text: paragraphs, lists, tables, code."""
-    begins = [
+    starts = [
         token.map[0]
         for token in _BLOCK_PARSER.parse(markup)
         if token.level == 0 and token.nesting >= 0 and token.map is not None
     ]
     lines = markup.split("\n")
-    bounds = [0, *begins[1:], len(lines)]
-    return ["\n".join(lines[begin:end]) for begin, end in pairwise(bounds)]
+    bounds = [0, *starts[1:], len(lines)]
+    return ["\n".join(lines[start:end]) for start, end in pairwise(bounds)]
 
 
 def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
@@ -109,8 +109,8 @@ def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[
 
 def _trim_blank_lines(lines: list[Strip]) -> Sequence[Strip]:
     """Return lines without the empty ones around them: Rich adds some to each kind of block."""
-    full = [position for position, line in enumerate(lines) if line.text.strip()]
-    return lines[full[0] : full[-1] + 1] if full else []
+    nonblank = [position for position, line in enumerate(lines) if line.text.strip()]
+    return lines[nonblank[0] : nonblank[-1] + 1] if nonblank else []
 
 
 @final

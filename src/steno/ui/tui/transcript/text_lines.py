@@ -82,11 +82,11 @@ def break_lines(text: str, width: int) -> list[str]:
     """Return a text as lines that fit, broken anywhere: for the output of programs."""
     lines: list[str] = []
     for line in terminal_text(text).split("\n"):
-        flat = line.expandtabs(TAB_SIZE)
-        if len(flat) <= width and flat.isascii():
-            lines.append(flat)
+        expanded = line.expandtabs(TAB_SIZE)
+        if len(expanded) <= width and expanded.isascii():
+            lines.append(expanded)
         else:
-            lines.extend(chop_cells(flat, max(width, 2)) or [""])
+            lines.extend(chop_cells(expanded, max(width, 2)) or [""])
     return lines
 
 
@@ -94,12 +94,12 @@ def wrap_lines(text: str, width: int) -> list[str]:
     """Return a text as lines that fit, broken between words: for text of users and models."""
     lines: list[str] = []
     for line in terminal_text(text).split("\n"):
-        flat = line.expandtabs(TAB_SIZE)
-        if len(flat) <= width and flat.isascii():
-            lines.append(flat)
+        expanded = line.expandtabs(TAB_SIZE)
+        if len(expanded) <= width and expanded.isascii():
+            lines.append(expanded)
         else:
-            found = Text(flat).wrap(plain_console(), max(width, 2), overflow="fold")
-            lines.extend(part.plain for part in found)
+            wrapped = Text(expanded).wrap(plain_console(), max(width, 2), overflow="fold")
+            lines.extend(part.plain for part in wrapped)
     return lines
 
 
@@ -127,8 +127,8 @@ def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
 
 def indent_strips(lines: Sequence[Strip], prefix: str, style: Style) -> list[Strip]:
     """Return lines with a prefix."""
-    before = Segment(prefix, style)
-    return [Strip([before, *line]) for line in lines]
+    segment = Segment(prefix, style)
+    return [Strip([segment, *line]) for line in lines]
 
 
 def _safe_segment(segment: Segment) -> Segment:

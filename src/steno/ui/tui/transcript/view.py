@@ -82,8 +82,8 @@ class ImageCache:
 
         def draw(image: ImageLocation, width: int) -> Sequence[Strip]:
             key = (image, width)
-            if (found := self._drawn.get(key)) is not None:
-                return found
+            if (drawn := self._drawn.get(key)) is not None:
+                return drawn
             if key not in self._pending:
                 read = self.find_image(*image)
                 if read is None:
@@ -360,8 +360,8 @@ class Transcript(ScrollView, can_focus=True):
         base = self._item_styles.base
         if line >= self._item_layout.height:
             return self._row_below_items(y, self._item_styles).crop_extend(0, width, base)
-        place, drawn = self._item_layout.line_at(line)
-        is_marked = bool(drawn) and self.items[place.item] is self._selected
+        position, drawn = self._item_layout.line_at(line)
+        is_marked = bool(drawn) and self.items[position.item] is self._selected
         mark = Segment("▌ " if is_marked else "  ", self._item_styles.selected)
         strip = Strip([mark, *drawn]).apply_style(base)
         if (selection := self.text_selection) is not None:
@@ -420,9 +420,9 @@ class Transcript(ScrollView, can_focus=True):
         if offset is None or not self.items or self.text_selection is not None:
             return
         line = self.scroll_offset.y + offset.y
-        place = self._item_layout.position_at(line)
-        if line < self._item_layout.height and place.line == 0:
-            self.fold(self.items[place.item])
+        position = self._item_layout.position_at(line)
+        if line < self._item_layout.height and position.line == 0:
+            self.fold(self.items[position.item])
 
     def action_select(self, delta: int) -> None:
         """Select the next item, or the one before."""
