@@ -205,7 +205,7 @@ class TerminalApp(App[int]):
                 controller = self._controller = create_controller(self, session)
                 self.status_line.show_activity(None)
                 await controller.run(self._early_input)
-        except Exception as exc:  # noqa: BLE001 - `run_terminal` raises it
+        except Exception as exc:  # noqa: BLE001 - run_terminal raises it
             self.failure, self.exit_status = exc, 1
         finally:
             self._controller = None
