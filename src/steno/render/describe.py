@@ -53,7 +53,7 @@ AUDIT_ORIGIN_FIELDS: Final = (("by", "actor"), ("from", "origin"))
 """The words for the origin of an entry, and the members of its audit that hold it."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
-MAX_CALL_SUMMARY: Final = 160
+_MAX_CALL_SUMMARY: Final = 160
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
 """The most important arguments of a call; the first that is present counts."""
 
@@ -136,7 +136,7 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 def summarize_call(call: AnyToolCall) -> str:
     """Return a call on one line: its tool and its main argument."""
     return truncate_to_width(
-        terminal_line(f"{original_tool_name(call)} {main_argument(call)}"), MAX_CALL_SUMMARY
+        terminal_line(f"{original_tool_name(call)} {_main_argument(call)}"), _MAX_CALL_SUMMARY
     )
 
 
@@ -144,7 +144,7 @@ def summarize_arguments(call: AnyToolCall) -> str:
     """Return the main argument of a call on one line, as much of it as `summarize_call` shows."""
     name_width = display_width(terminal_line(original_tool_name(call)))
     return truncate_to_width(
-        terminal_line(main_argument(call)), MAX_CALL_SUMMARY - name_width - len(" ")
+        terminal_line(_main_argument(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
     )
 
 
@@ -158,13 +158,12 @@ def call_arguments(call: AnyToolCall) -> Mapping[str, Any]:
         return {}
 
 
-def main_argument(call: AnyToolCall) -> str:
-    """Return the argument that identifies a call, such as a path or a command; else all arguments."""
+def _main_argument(call: AnyToolCall) -> str:
     arguments = call_arguments(call)
     for name in _MAIN_ARGUMENTS:
         if isinstance(value := arguments.get(name), str) and value:
             return value
-    return "" if call.arguments == "{}" else call.arguments[: 4 * MAX_CALL_SUMMARY]
+    return "" if call.arguments == "{}" else call.arguments[: 4 * _MAX_CALL_SUMMARY]
 
 
 # -- entries ----------------------------------------------------------------------------------

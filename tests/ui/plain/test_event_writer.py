@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from steno import ChatMessage, Conversation
@@ -95,6 +96,11 @@ def test_a_call_says_what_it_is_about_and_what_came_of_it() -> None:
         "  b",
         "Result: ok, 2 lines",
     ]
+
+
+def test_a_tool_of_a_server_keeps_the_blanks_of_its_name() -> None:
+    call = msgspec.structs.replace(CALL, original_name="list all files")
+    assert told(CallStarted(call)) == ["Tool list all files: pytest -q"]
 
 
 def test_of_much_output_the_first_and_the_last_lines_are_said() -> None:

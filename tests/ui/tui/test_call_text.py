@@ -109,6 +109,11 @@ def test_a_diff_names_each_file_and_counts_its_lines() -> None:
     assert "@@ -0,0 +1,2 @@" not in texts(quote_text(diff))
 
 
+def test_a_file_whose_name_ends_like_a_count_has_no_count() -> None:
+    line = quote_text("--- a  +1\n+++ a  +1\n@@ -1 +1 @@\n same\n")[0]
+    assert (line, line.counts) == (CallLine("a  +1", LineTone.FILE), [])
+
+
 def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
     diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
     assert quote_text(diff)[0] == CallLine("x", LineTone.FILE, added=2, removed=2)

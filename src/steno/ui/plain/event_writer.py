@@ -37,7 +37,7 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry, Resolution
-from steno.render.describe import MAX_CALL_SUMMARY, main_argument
+from steno.render.describe import summarize_arguments
 from steno.render.items import ItemKind, TextForm
 from steno.render.items_from_entries import (
     INTERRUPTED_NOTICE,
@@ -49,7 +49,7 @@ from steno.render.items_from_entries import (
     reference_label,
 )
 from steno.render.quantities import format_count, format_dollars
-from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
+from steno.render.terminal_text import terminal_line
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
 _FIRST_LINES: Final = 10
@@ -151,10 +151,8 @@ class StreamedOutput:
 
 def write_call(writer: LineWriter, call: AnyToolCall) -> None:
     """Write the tool and the main argument of a call."""
-    name = truncate_to_width(terminal_line(original_tool_name(call)), MAX_CALL_SUMMARY)
-    argument = terminal_line(main_argument(call))
-    available_width = MAX_CALL_SUMMARY - display_width(name) - 1
-    writer.write(f"Tool {name}", truncate_to_width(argument, max(available_width, 0)))
+    name = terminal_line(original_tool_name(call))
+    writer.write(f"Tool {name}", summarize_arguments(call))
 
 
 def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
