@@ -27,15 +27,13 @@ from steno.agent.results import ResultCode
 from steno.app.folders import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
 from steno.log.queries import result_code
-from steno.messages.call import ToolCall
+from steno.messages.call import MCP_TOOL_PREFIX, ToolCall
 from steno.ports import GrantScope, Tool
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
 from steno.suggest import suggest_name
 from steno.tools.toolbox import BUILTIN_TOOL_NAMES
 from steno.values import is_utf8_text
 
-MCP_TOOL_PREFIX: Final = "mcp__"
-"""The prefix of the names of tools that MCP servers bring."""
 GRANTS_FILE_NAME: Final = "grants.toml"
 KEY_FILE_NAME: Final = "seal.key"
 SCOPE_NAMES: Final = {GrantScope.PROJECT: "this project", GrantScope.USER: "the user"}
