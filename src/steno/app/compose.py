@@ -27,7 +27,7 @@ from steno.app.input_setup import (
 )
 from steno.app.model_limits import build_target, unknown_model
 from steno.app.optional_parts import build_telemetry
-from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.app.permissions import GrantsFile
 from steno.app.prompt_input import PreparedPrompt
 from steno.app.select_model import choose_model
 from steno.app.session_lookup import (
@@ -40,6 +40,7 @@ from steno.app.session_lookup import (
 )
 from steno.app.settings import Settings
 from steno.app.settings_loader import LoadedSettings
+from steno.app.signing_key import KeyFileSigner
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import estimate_tokens, token_counter_for
 from steno.errors import InvalidValue, StenoError, Unavailable
