@@ -25,11 +25,10 @@ from steno.app.input_setup import (
     build_input_setup,
     set_up_servers,
 )
-from steno.app.model_limits import build_target, unknown_model
+from steno.app.models import build_target, choose_model, unknown_model
 from steno.app.optional_parts import build_telemetry
 from steno.app.permissions import GrantsFile
 from steno.app.prompt_input import PreparedPrompt
-from steno.app.select_model import choose_model
 from steno.app.session_lookup import (
     SessionStart,
     apply_start,

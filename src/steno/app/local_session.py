@@ -16,11 +16,11 @@ from steno.agent.permissions.gate import last_decision
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import LocalBranchTree
 from steno.app.commands.dispatch import CommandDispatcher
+from steno.app.commands.model import change_mode, change_model, run_interruptible
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
-from steno.app.models import change_mode, change_model, list_models, run_interruptible
-from steno.app.select_model import choose_model
+from steno.app.models import choose_model, list_models
 from steno.app.session import (
     AgentSession,
     BranchTree,

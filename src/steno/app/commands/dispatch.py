@@ -15,10 +15,10 @@ from steno.app.commands.audit import run_audit
 from steno.app.commands.diff import run_diff
 from steno.app.commands.export import run_export
 from steno.app.commands.mcp import run_mcp
+from steno.app.commands.model import change_mode, change_model
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import SLASH_COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.models import change_mode, change_model
 from steno.app.session import CommandReply
 from steno.app.session_list import LocalSessionList
 from steno.app.session_state import CommandContext, SessionState, explain_conflicts
