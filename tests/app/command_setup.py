@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from steno import Conversation
 from steno.app.compose import open_environment
-from steno.app.select_model import choose_model
+from steno.app.models import choose_model
 from steno.app.session_state import CommandContext
 from steno.app.settings_loader import load_settings
 from steno.store import Store, open_store

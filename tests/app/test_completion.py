@@ -207,7 +207,7 @@ def test_prompts_of_servers_are_offered_with_what_they_need(project: Path, home:
     write_servers(project / ".mcp.json", everything_spec())
     found = answered(project, "/everything:")
     assert found["/everything:args-prompt"].expects_more
-    assert found["/everything:args-prompt"].about.startswith("city=… [state=…] · ")
+    assert found["/everything:args-prompt"].description.startswith("city=… [state=…] · ")
     assert not found["/everything:simple-prompt"].expects_more
     assert [*answered(project, "/simple")] == ["/everything:simple-prompt"]
     assert texts(project, "/everything:simple-prompt x") == []

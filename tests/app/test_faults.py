@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice
-from steno.app.active_run import MAX_SHOWN_CHARACTERS, OutputLimiter
 from steno.app.session import AgentSession, ErrorRaised, PromptInput, ShellEnded, ShellOutput
+from steno.app.shell_command import MAX_SHOWN_CHARACTERS, OutputLimiter
 from steno.errors import Conflict, Missing, StenoError
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode

@@ -13,7 +13,7 @@ from steno.agent import EntryRecorded
 from steno.agent.recorder import rewind_branch
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.input_setup import McpOptions
-from steno.app.select_model import choose_model
+from steno.app.models import choose_model
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings_loader import load_settings
 from steno.app.usage_totals import UsageTotals

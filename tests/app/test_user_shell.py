@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.app.active_run import MAX_RECORDED_BYTES, ShellResult, run_shell
+from steno.app.shell_command import MAX_RECORDED_BYTES, ShellResult, run_shell_command
 from steno.errors import Unavailable
 
 LIMIT_S = 20
@@ -20,7 +20,7 @@ def ran(command: str, folder: Path) -> tuple[ShellResult, list[str]]:
 
     async def main() -> ShellResult:
         async with asyncio.timeout(LIMIT_S):
-            return await run_shell(command, folder, outputs.append)
+            return await run_shell_command(command, folder, outputs.append)
 
     return asyncio.run(main()), outputs
 
@@ -68,7 +68,7 @@ def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
 
     async def main() -> ShellResult:
         async with asyncio.timeout(LIMIT_S):
-            return await run_shell("echo first; cat 'go on'", tmp_path, collect)
+            return await run_shell_command("echo first; cat 'go on'", tmp_path, collect)
 
     assert asyncio.run(main()) == ShellResult(0, "first\nsecond\n")
 
@@ -111,7 +111,7 @@ def test_when_cancelled_all_of_it_is_ended(tmp_path: Path) -> None:
             started.set()
 
         command = "sleep 600 & (sleep 600 & echo $! $$; wait)"
-        task = asyncio.create_task(run_shell(command, tmp_path, collect))
+        task = asyncio.create_task(run_shell_command(command, tmp_path, collect))
         async with asyncio.timeout(LIMIT_S):
             await started.wait()
             task.cancel()

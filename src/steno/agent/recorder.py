@@ -15,7 +15,7 @@ from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.results import ResultCode, build_cancelled_result
 from steno.errors import LogError, Unavailable
 from steno.log.conversation import Conversation
-from steno.log.queries import SHELL_AUDIT_KEY
+from steno.log.queries import is_shell_output, last_message
 from steno.messages.message import AssistantMessage, ChatMessage, UserMessage
 from steno.records.entry import ApprovalStatus, Entry, Mode, Payload, Resolution, Rewind
 
@@ -134,7 +134,7 @@ def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
     """
     mode = conversation.mode
     rewound = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
-    preserved = [entry for entry in rewound if _is_shell_command(entry)]
+    preserved = [entry for entry in rewound if is_shell_output(entry)]
     entries = [conversation.rewind(to)]
     if conversation.mode is not mode:
         entries.append(_restore_mode(conversation, mode))
@@ -142,11 +142,6 @@ def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
         copy = conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
         entries.append(copy)
     return entries
-
-
-def _is_shell_command(entry: Entry) -> bool:
-    """Return whether an entry is a shell command of the user, with its output."""
-    return isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY in (entry.audit or {})
 
 
 def _restore_mode(conversation: Conversation, mode: Mode) -> Entry:
@@ -202,11 +197,10 @@ def _last_main_entry(conversation: Conversation) -> Entry | None:
 
 def _is_side_entry(entry: Entry) -> bool:
     """Return whether an entry is neither a message of the user to the model nor of the model."""
-    return entry.message is None or _is_shell_command(entry)
+    return entry.message is None or is_shell_output(entry)
 
 
 def is_unanswered(conversation: Conversation) -> bool:
     """Return whether the last message of the branch is the user's, so that a run can continue."""
-    messages = (entry.message for entry in reversed(conversation.entries_view()))
-    last = next((message for message in messages if message is not None), None)
-    return isinstance(last, UserMessage)
+    last = last_message(conversation.entries_view(), with_shell=True)
+    return last is not None and isinstance(last.payload, UserMessage)

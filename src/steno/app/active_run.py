@@ -1,73 +1,30 @@
-"""The run of the agent, and the shell command of the user. Each is a task of its own.
+"""The run of the agent, as a task of its own.
 
-Callers do not wait for the end; the listener receives the results. A shell command runs in the
-user's own shell and environment, without a sandbox, and no permission rule applies. It ends
-together with its children, by itself or when its task is cancelled.
+Callers do not wait for its end; the listener receives the results.
 """
 
 from __future__ import annotations
 
 import asyncio
-import codecs
-import os
-import re
-import shutil
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent import CallEnded, EntryRecorded, LoopEvent, Notice, NoticeCode, RunEnded
+from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, RunEnded
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
-from steno.agent.tool_runner import BoundedText
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
-from steno.app.folders import display_folder
+from steno.app.errors import as_steno_error
 from steno.app.run_control import interrupted_before_start
-from steno.app.session import (
-    ErrorRaised,
-    InputReturned,
-    PromptInput,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
+from steno.app.session import ErrorRaised, InputReturned, PromptInput
 from steno.app.session_state import SessionState, explain_conflicts
-from steno.errors import InvalidValue, Missing, StenoError, ToolFailed, Unavailable
+from steno.app.shell_command import ShellCommandRunner
+from steno.errors import InvalidValue, Missing, StenoError
 from steno.log.conversation import Conversation
-from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
-from steno.messages.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
+from steno.log.queries import last_message
+from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.records.entry import Entry
-from steno.render.quantities import format_count
-from steno.tools.shell.process import (
-    CommandExit,
-    CommandLimits,
-    CommandProcess,
-    ExitCause,
-    append_notes,
-)
-from steno.values import is_utf8_text, replace_lone_surrogates
 
-MAX_RECORDED_BYTES: Final = 100_000
-"""How many bytes of the output are recorded: the beginning and the end."""
-MAX_SHOWN_CHARACTERS: Final = 1_000_000
-"""How many characters are shown while it runs: output without end would fill the memory."""
-_DEFAULT_SHELL: Final = "/bin/sh"
-_SHELL_VARIABLES: Final = {
-    # There is no pager here, and cursor movements are shown as escapes.
-    "TERM": "dumb",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-}
-_SHELL_LIMITS: Final = CommandLimits(
-    max_output_bytes=1 << 40,
-    kept_output_bytes=MAX_RECORDED_BYTES,
-    max_processes=1 << 16,
-    max_file_bytes=1 << 60,
-)
-"""Effectively no limits: the user can interrupt the command."""
-_STOPPED_NOTE: Final = "[stopped]"
-_CD_COMMAND: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0
 """How long a cancelled task may take before it is cancelled again."""
@@ -97,22 +54,15 @@ def _report_start(started: asyncio.Future[StenoError | None], error: StenoError 
         started.set_result(error)
 
 
-def _as_steno_error(exc: Exception) -> StenoError:
-    """Return an error that has a message and a code."""
-    if isinstance(exc, StenoError) and str(exc):
-        return exc
-    return StenoError(str(exc) or type(exc).__name__, code="internal_error")
-
-
 @final
 class ActiveRun:
-    """Runs the agent and the user's shell commands; at most one of each at a time."""
+    """Runs the agent, once at a time, and stops it together with the user's shell command."""
 
     def __init__(self, state: SessionState) -> None:
         """Take the shared state; nothing runs yet."""
         self._state = state
+        self.shell: Final = ShellCommandRunner(state)
         self._run: asyncio.Task[Any] | None = None
-        self._command: asyncio.Task[None] | None = None
         self._started: asyncio.Future[StenoError | None] | None = None
         """Of the last run: None once the run has accepted its prompt, else the reason why not."""
         self._has_events = False
@@ -135,7 +85,7 @@ class ActiveRun:
         state = self._state
         if not state.is_recorded or state.is_agent_running:
             return False
-        last = self._last_message()
+        last = last_message(self._state.conversation.entries_view())
         is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
         return (
             bool(state.conversation.outstanding)
@@ -208,7 +158,7 @@ class ActiveRun:
 
     def _rewind_cut_off_answer(self) -> None:
         """Rewind an answer that was cut off. Raises Missing if there is none."""
-        last = self._last_message()
+        last = last_message(self._state.conversation.entries_view())
         payload = None if last is None else last.payload
         is_cut_off = (
             isinstance(payload, AssistantMessage) and payload.stop_reason in _CUT_OFF_REASONS
@@ -275,7 +225,7 @@ class ActiveRun:
             with explain_conflicts(self._state):
                 await self._state.agent.run(message, on_event=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
-            error = _as_steno_error(exc)
+            error = as_steno_error(exc)
         finally:
             returned: tuple[PromptInput, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has started already
@@ -301,8 +251,8 @@ class ActiveRun:
 
     def _on_event(self, event: LoopEvent) -> None:
         self._has_events = True
-        if self._started is not None and not self._started.done():
-            self._started.set_result(None)
+        if self._started is not None:
+            _report_start(self._started, None)
         if isinstance(event, RunEnded):
             self._finish_run()
         elif isinstance(event, CallEnded):
@@ -328,87 +278,6 @@ class ActiveRun:
     def _unsent_prompt(self) -> UnsentPrompt | None:
         return find_unsent_prompt(self._state.conversation) if self._state.is_recorded else None
 
-    def _last_message(self) -> Entry | None:
-        """Return the last message of the branch, except output of shell commands."""
-        messages = (
-            entry
-            for entry in reversed(self._state.conversation.entries_view())
-            if entry.message is not None and SHELL_AUDIT_KEY not in (entry.audit or {})
-        )
-        return next(messages, None)
-
-    # -- shell commands -------------------------------------------------------------------
-
-    async def run_shell(self, command: str) -> None:
-        """Run a shell command; its output is recorded as a user message."""
-        state = self._state
-        async with state.lock:
-            state.check_open()
-            if not command.strip():
-                raise InvalidValue(
-                    "say which command to run, as in !git status",
-                    code="empty_command",
-                    place="shell",
-                )
-            if state.is_shell_running:
-                raise StenoError(
-                    "your last command still runs; interrupt it, or wait",
-                    code="shell_running",
-                    place="shell",
-                )
-            is_mid_run = state.is_agent_running and not state.agent.is_waiting
-            if state.conversation.outstanding and not is_mid_run:
-                raise StenoError(
-                    "calls of the last turn await their results; /retry first",
-                    code="calls_outstanding",
-                    place="shell",
-                )
-            state.is_shell_running = True
-            state.emit(ShellStarted(command))
-            if _CD_COMMAND.fullmatch(command):
-                folder = display_folder(str(state.config.folder))
-                notice = (
-                    f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
-                )
-                state.emit(Notice(NoticeCode.INPUT, notice))
-            self._command = asyncio.create_task(self._run_command(command))
-            await asyncio.sleep(0)  # the task has started, and can be cancelled
-
-    async def _run_command(self, command: str) -> None:
-        state = self._state
-        recorded_output = BoundedText(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
-        status: int | None = None
-        try:
-            try:
-                result = await run_shell(command, state.config.folder, recorded_output.add)
-            except asyncio.CancelledError:  # by `interrupt`: the output so far is recorded
-                result = ShellResult(
-                    None,
-                    "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_NOTE])),
-                )
-            status = result.status
-            with explain_conflicts(state):
-                self._record_shell(command, result)
-        except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
-            error = _as_steno_error(exc)
-            state.emit(ErrorRaised(str(error), error.code))
-        finally:
-            state.is_shell_running = False
-            state.emit(ShellEnded(status))
-
-    def _record_shell(self, command: str, result: ShellResult) -> None:
-        state = self._state
-        message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{result.output}"))
-        shell_audit = {SHELL_AUDIT_KEY: command} | (
-            {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
-        )
-        if state.is_agent_running and state.agent.is_running:
-            state.agent.steer(message, audit=shell_audit, wants_answer=False)
-            return
-        state.ensure_recorded()
-        audit = {"actor": state.actor, **shell_audit}
-        state.emit(EntryRecorded(state.conversation.append(message, audit=audit)))
-
     # -- the end -----------------------------------------------------------------------------
 
     def interrupt(self) -> None:
@@ -423,8 +292,7 @@ class ActiveRun:
             if not state.agent.is_waiting:  # else they return together with the prompt that waits
                 self._return_pending()
             state.agent.interrupt()
-        if self._command is not None and state.is_shell_running:
-            self._command.cancel()
+        self.shell.interrupt()
 
     def _return_pending(self) -> None:
         if withdrawn := self._withdraw_pending():
@@ -435,97 +303,10 @@ class ActiveRun:
 
         Unread prompts are recorded without an answer.
         """
-        tasks = [task for task in (self._run, self._command) if task is not None]
+        tasks = [task for task in (self._run, self.shell.task) if task is not None]
         for _ in range(_MAX_STOP_ATTEMPTS):
             tasks = [task for task in tasks if not task.done()]
             for task in tasks:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks, timeout=_STOP_TIMEOUT_S)
-
-
-# -- shell commands ---------------------------------------------------------------------------
-
-
-class ShellResult(NamedTuple):
-    """The result of a command."""
-
-    status: int | None
-    """As in shells: 128 plus the number of a signal. None if it was ended from outside."""
-    output: str
-    """Standard output and errors; of a long output, the beginning and the end."""
-
-
-@final
-class OutputLimiter:
-    """Passes on the beginning of an output, and a line about the rest."""
-
-    def __init__(
-        self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
-    ) -> None:
-        """Take the function that receives the text, and the limit."""
-        self._emit = emit
-        self._remaining = max_characters
-
-    def __call__(self, text: str) -> None:
-        """Pass on the next text."""
-        if self._remaining <= 0:
-            return
-        head = text[: self._remaining]
-        self._remaining -= len(text)
-        gap = "\n[... there is more, which is not shown while it runs ...]\n"
-        self._emit(head if self._remaining > 0 else f"{head}{gap}")
-
-
-async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]) -> ShellResult:
-    """Run a command to its end; `on_output` receives its output as it arrives.
-
-    When cancelled, it ends the command first. Raises InvalidValue, Unavailable.
-    """
-    if not command.strip() or not is_utf8_text(command) or "\0" in command:
-        raise InvalidValue(
-            "say which command to run, as in !git status", code="empty_command", place="shell"
-        )
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def on_bytes(data: bytes) -> None:
-        if text := decoder.decode(data):
-            on_output(text)
-
-    try:
-        process = await CommandProcess.start(
-            (_user_shell(), "-c", command),
-            folder=folder,
-            environ={**os.environ, **_SHELL_VARIABLES},
-            limits=_SHELL_LIMITS,
-            is_wrapped=False,
-            on_output=on_bytes,
-        )
-        command_exit = await process.wait()
-    except ToolFailed as exc:
-        raise Unavailable(exc.message, code="shell_unavailable", place="shell") from exc
-    if rest := decoder.decode(b"", final=True):
-        on_output(rest)
-    output = process.capture.take().decode("utf-8", "replace")
-    return ShellResult(
-        _exit_status(command_exit), append_notes(output, _leftover_notes(command_exit))
-    )
-
-
-def _user_shell() -> str:
-    """Return the user's own shell, if it exists."""
-    shell = os.environ.get("SHELL", "")
-    return shell if shell.startswith("/") and shutil.which(shell) else _DEFAULT_SHELL
-
-
-def _exit_status(command_exit: CommandExit) -> int | None:
-    return command_exit.exit_code if command_exit.cause is ExitCause.DONE else None
-
-
-def _leftover_notes(command_exit: CommandExit) -> list[str]:
-    if not command_exit.left:
-        return []
-    count_text = format_count(
-        command_exit.left, "process that it left behind was", "processes that it left were"
-    )
-    return [f"{count_text} ended with it"]

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions, Runner
 from steno.agent.permissions.gate import PermissionGate
@@ -18,17 +18,17 @@ from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.agent.tool_runner import ToolRunner
 from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.input_setup import (
+    DEFAULT_MCP_OPTIONS,
     InputSetup,
     McpOptions,
     ServerSetup,
     build_input_setup,
     set_up_servers,
 )
-from steno.app.model_limits import build_target, unknown_model
+from steno.app.models import build_target, choose_model, unknown_model
 from steno.app.optional_parts import build_telemetry
-from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.app.permissions import GrantsFile
 from steno.app.prompt_input import PreparedPrompt
-from steno.app.select_model import choose_model
 from steno.app.session_lookup import (
     SessionStart,
     apply_start,
@@ -39,6 +39,7 @@ from steno.app.session_lookup import (
 )
 from steno.app.settings import Settings
 from steno.app.settings_loader import LoadedSettings
+from steno.app.signing_key import KeyFileSigner
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import estimate_tokens, token_counter_for
 from steno.errors import InvalidValue, StenoError, Unavailable
@@ -52,7 +53,6 @@ from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
 
 _ReadPrompt: TypeAlias = Callable[[InputSetup, Conversation | None], Awaitable[PreparedPrompt]]
-_DEFAULT_MCP_OPTIONS: Final = McpOptions()
 
 
 class PreparedRun(NamedTuple):
@@ -145,7 +145,7 @@ async def prepare_run(
     mode: str | None = None,
     approver: Approver | None = None,
     read_prompt: _ReadPrompt,
-    mcp_options: McpOptions = _DEFAULT_MCP_OPTIONS,
+    mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
     on_progress: Callable[[str], object] = lambda _: None,
     notify: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[PreparedRun]:
@@ -206,7 +206,7 @@ async def open_environment(
     model: ModelSelection,
     folder: Path,
     approver: Approver | None,
-    mcp_options: McpOptions = _DEFAULT_MCP_OPTIONS,
+    mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
     *,
     on_progress: Callable[[str], object] = lambda _: None,
     notify: Callable[[str], object] = lambda _: None,

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from steno.app.mcp_servers import ConfiguredServers, find_servers
 from steno.app.optional_parts import build_http_transport
-from steno.app.permissions import MCP_TOOL_PREFIX
 from steno.app.settings import OcrEngineSetting, Settings
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, Unrecognised
@@ -21,6 +20,7 @@ from steno.inputs.mcp.tool_definitions import mcp_server_name
 from steno.inputs.mcp.tools import McpTool, McpTools
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.references import InputResolver
+from steno.messages.call import MCP_TOOL_PREFIX
 from steno.ports import Transport
 from steno.providers.model_discovery import ModelSelection
 from steno.render.terminal_text import terminal_line
@@ -39,6 +39,9 @@ class McpOptions(NamedTuple):
     """Paths of files in the form of `.mcp.json`."""
     is_disabled: bool = False
     """Whether no server is used."""
+
+
+DEFAULT_MCP_OPTIONS: Final = McpOptions()
 
 
 class ServerSetup(NamedTuple):

@@ -10,17 +10,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Final, final
+from typing import final
 
 from steno.agent.permissions.gate import last_decision
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import LocalBranchTree
 from steno.app.commands.dispatch import CommandDispatcher
+from steno.app.commands.model import change_mode, change_model, run_interruptible
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
-from steno.app.input_setup import McpOptions
-from steno.app.models import change_mode, change_model, list_models, run_interruptible
-from steno.app.select_model import choose_model
+from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
+from steno.app.models import choose_model, list_models
 from steno.app.session import (
     AgentSession,
     BranchTree,
@@ -47,8 +47,6 @@ from steno.ports import ApprovalDecision, Approver
 from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.store import MemoryStore, Store
 from steno.values import replace_lone_surrogates
-
-_DEFAULT_SERVERS: Final = McpOptions()
 
 
 @final
@@ -110,7 +108,7 @@ async def open_local_session(
     *,
     is_persistent: bool = True,
     mode: str | None = None,
-    mcp_options: McpOptions = _DEFAULT_SERVERS,
+    mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
     approver: Approver | None = None,
     is_verbose: bool = False,
     on_progress: Callable[[str], object] = lambda _: None,
@@ -259,7 +257,7 @@ class LocalSession:
 
     async def run_shell(self, command: str) -> None:
         """Run a shell command of the user; returns once it runs."""
-        await self._active_run.run_shell(command)
+        await self._active_run.shell.run(command)
 
     def interrupt(self) -> None:
         """Interrupt the run and the shell command."""

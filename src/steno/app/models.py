@@ -1,42 +1,173 @@
-"""List the models that can be chosen, and change the model or the mode of a session."""
+"""The models: choose the one of a run, merge its limits and capabilities, and list all of them.
+
+Facts about a model come from settings, its server, the catalog and the price list.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from steno.agent import EntryRecorded
-from steno.app.model_limits import apply_settings_to_models
-from steno.app.reports.explain import list_context_changes
-from steno.app.select_model import name_model_in_errors
-from steno.app.session import CommandReply, Suggestion
-from steno.app.session_log import SessionLog
-from steno.app.session_lookup import set_mode
-from steno.app.session_state import SessionState, explain_conflicts
-from steno.app.settings import Settings
+from msgspec.structs import replace
+
+from steno.app.errors import UsageError
+from steno.app.session import Suggestion
+from steno.app.settings import ModelSettings, Settings, variable_name
 from steno.app.settings_loader import LoadedSettings
-from steno.errors import InvalidRequest
+from steno.context import ModelTarget
+from steno.errors import InvalidValue, NotFound, StenoError
+from steno.json_object import JsonObject
 from steno.providers.model_discovery import (
+    EMBEDDED,
     DiscoveryResult,
     DiscoveryTimeouts,
+    ModelSelection,
     discover_models,
     find_model,
     format_model_name,
 )
 from steno.providers.models import Model
-from steno.providers.prices import find_price
-from steno.records.entry import Mode
-from steno.render.markdown_escape import escape_markdown, inline_code
-from steno.render.quantities import format_count
+from steno.providers.prices import find_context_tokens, find_price
+from steno.providers.vendor import UNKNOWN_CAPABILITIES, Capabilities
 from steno.render.terminal_text import terminal_line
 
 T = TypeVar("T")
-_MAX_DIFFERENCES: Final = 20
+MODEL_FLAG: Final = "--model"
+_ERROR_PLACES: Final = ("model", "embedded")
+"""The places of errors about the name of a model, which is known here."""
+_EMBEDDED_MAX_TOKENS: Final = 512
+"""The default length of a response of an embedded model: small models do not stop by themselves."""
 _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
 """The user waits for the list."""
+
+
+# -- the model of a run -----------------------------------------------------------------------
+
+
+async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> ModelSelection:
+    """Find the model that the options name, else the recorded one, else one of the settings.
+
+    Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
+    """
+    name, origin = loaded.settings.model or "", _model_origin(loaded)
+    is_explicit = origin in (MODEL_FLAG, variable_name("model"))
+    if recorded_model and not is_explicit:
+        return await _find_recorded_model(loaded, recorded_model)
+    with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
+        return await find_model(
+            name if is_explicit else "", configured=name, vendors=loaded.settings.providers
+        )
+
+
+async def _find_recorded_model(loaded: LoadedSettings, recorded: str) -> ModelSelection:
+    try:
+        return await find_model(recorded, vendors=loaded.settings.providers)
+    except StenoError as exc:
+        raise InvalidValue(
+            f"{exc}; or choose by {MODEL_FLAG}",
+            code=exc.code,
+            place=f"{terminal_line(recorded)}, who spoke last",
+        ) from exc
+
+
+@contextmanager
+def name_model_in_errors(name: str, origin: str) -> Generator[None]:
+    """Name the model and where it was named, in errors about a model that does not exist."""
+    try:
+        yield
+    except (InvalidValue, NotFound) as exc:
+        text, place = str(exc), ""
+        if name:
+            # An error about the name, or about the vendor where only a vendor was named.
+            text, place = (
+                exc.text_unless_at(*_ERROR_PLACES, name),
+                f"{origin} {terminal_line(name)}",
+            )
+        if isinstance(exc, NotFound):
+            raise NotFound(text, code=exc.code, place=place) from exc
+        error = UsageError if origin == MODEL_FLAG else InvalidValue
+        raise error(text, code=exc.code, place=place) from exc
+
+
+def _model_origin(loaded: LoadedSettings) -> str:
+    return loaded.origins.get("model", ("",))[-1]
+
+
+# -- limits and capabilities ------------------------------------------------------------------
+
+
+def unknown_model(model: str) -> Model:
+    """Return a model without any known facts."""
+    return Model(id=model, raw=JsonObject({}))
+
+
+def apply_model_settings(name: str, vendor: str, reported: Model, settings: Settings) -> Model:
+    """Return a model with the facts in force, from its full name and the facts of its server.
+
+    The settings of the user count most, then the server, then the row of the vendor; the size of
+    the context may come from the price list. The user cannot raise the length of a response:
+    `max_tokens` asks for less.
+    """
+    user = settings.models.get(name, ModelSettings())
+    row = settings.providers.get(vendor)
+    vendor_context, vendor_output = (
+        (None, None) if row is None else (row.context_tokens, row.max_output_tokens)
+    )
+    context_tokens = _first_known([user.context_tokens, reported.context_tokens, vendor_context])
+    sources = (
+        Capabilities(tools=user.tools, vision=user.vision),
+        reported.capabilities,
+        row.capabilities if row is not None else UNKNOWN_CAPABILITIES,
+    )
+    return replace(
+        reported,
+        context_tokens=find_context_tokens(name) if context_tokens is None else context_tokens,
+        max_output_tokens=_first_known([reported.max_output_tokens, vendor_output]),
+        capabilities=Capabilities(
+            tools=_first_known(source.tools for source in sources),
+            vision=_first_known(source.vision for source in sources),
+            thinking=_first_known(source.thinking for source in sources),
+            strict=_first_known(source.strict for source in sources),
+        ),
+    )
+
+
+def apply_settings_to_models(result: DiscoveryResult, settings: Settings) -> DiscoveryResult:
+    """Return a result with the settings of the user applied to its models."""
+    models = [
+        apply_model_settings(
+            format_model_name(result.where, model.id), result.where, model, settings
+        )
+        for model in result.models
+    ]
+    return replace(result, models=tuple(models))
+
+
+def build_target(name: str, vendor: str, reported: Model, settings: Settings) -> ModelTarget:
+    """Return the target of requests to a model, from its full name and the facts of its server."""
+    model = apply_model_settings(name, vendor, reported, settings)
+    return ModelTarget(
+        model=model.id,
+        context_tokens=model.context_tokens,
+        max_tokens=settings.max_tokens or (_EMBEDDED_MAX_TOKENS if vendor == EMBEDDED else None),
+        max_output_tokens=model.max_output_tokens,
+        vision=model.capabilities.vision,
+        tools=model.capabilities.tools,
+        temperature=settings.temperature,
+        resource_tokens=settings.resource_tokens,
+    )
+
+
+def _first_known(values: Iterable[T | None]) -> T | None:
+    """Return the first value that is not None."""
+    return next((value for value in values if value is not None), None)
+
+
+# -- all models -------------------------------------------------------------------------------
 
 
 async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
@@ -77,57 +208,3 @@ def _model_facts(name: str, model: Model) -> Iterator[str]:
 
 def _format_price(amount: Decimal) -> str:
     return f"{amount:.2f}" if amount >= Decimal("0.1") or not amount else f"{amount.normalize():f}"
-
-
-def change_mode(state: SessionState, mode: Mode) -> None:
-    """Change the mode of a session, from the next decision on."""
-    with explain_conflicts(state):
-        entry = set_mode(state.conversation, mode)
-    if entry is not None and state.is_recorded:
-        state.emit(EntryRecorded(entry))
-
-
-async def run_interruptible(state: SessionState, search: Coroutine[Any, Any, T]) -> T:
-    """Run a search for models that the user can interrupt.
-
-    Raises StenoError if they do: nothing has changed then.
-    """
-    refusal = f"/model: interrupted; {state.environment.model_selection.name} answers as before"
-    return await state.lock.run_cancellable(search, refusal)
-
-
-async def change_model(state: SessionState, name: str) -> CommandReply:
-    """Change the model of a session; return how its context differs from the log.
-
-    The search for the model can be interrupted. The change is recorded with the next request.
-    """
-    async with state.lock:
-        state.check_idle()
-        search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
-        with name_model_in_errors(name, "/model"):
-            model = await run_interruptible(state, search)
-        if model.name == state.environment.model_selection.name:
-            return CommandReply(f"{inline_code(model.name)} answers already.")
-        await state.use_model(model)
-        differences = (
-            await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
-        )
-    items = [f"- {escape_markdown(line)}" for line in differences[:_MAX_DIFFERENCES]]
-    if len(differences) > len(items):
-        items.append(f"- and {format_count(len(differences) - len(items), 'more', 'more')}")
-    text = f"{inline_code(model.name)} answers from here on."
-    if items:
-        text += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(items)
-    return CommandReply(text, "model")
-
-
-def _context_differences(state: SessionState) -> list[str]:
-    store, environment = state.config.store, state.environment
-    log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
-    vendors = environment.settings.providers
-    try:
-        return list_context_changes(
-            store, log, environment.model_selection.name, vendors=vendors, target=environment.target
-        )
-    except InvalidRequest:  # there is no message yet
-        return []

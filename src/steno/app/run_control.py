@@ -24,9 +24,9 @@ T = TypeVar("T")
 _INTERRUPTED: Final = "interrupted before it began; nothing was said or done"
 
 
-def interrupted_before_start() -> StenoError:
+def interrupted_before_start(text: str = _INTERRUPTED) -> StenoError:
     """Return the error for an operation that was interrupted before anything happened."""
-    return StenoError(_INTERRUPTED, code="interrupted")
+    return StenoError(text, code="interrupted")
 
 
 @final
@@ -72,11 +72,11 @@ class OperationLock:
             current = asyncio.current_task()
             if current is None or current.cancelling():
                 raise  # the caller was cancelled, too
-            raise StenoError(refusal, code="interrupted") from None
+            raise interrupted_before_start(refusal) from None
         finally:
             self._jobs.discard(task)
         if cancel_count != self._cancel_count:  # cancelled just when it was done
-            raise StenoError(refusal, code="interrupted")
+            raise interrupted_before_start(refusal)
         return result
 
     def cancel_all(self) -> None:

@@ -65,7 +65,7 @@ class Suggestion(NamedTuple):
 
     text: str
     """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
-    about: str = ""
+    description: str = ""
     expects_more: bool = False
     """Whether more follows: a folder, a command with an argument."""
 

@@ -262,16 +262,11 @@ def session_folder(header: Header) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
-def header_title(header: Header) -> str:
-    """Return the title of a session; empty if it has none."""
-    return header.title or ""
-
-
 def find_by_title(headers: list[Header], text: str) -> list[Header]:
     """Return the sessions whose titles contain all words of a text, the newest first."""
     words = frozenset(split_words(text))
     found = [
-        header for header in headers if words and words.issubset(split_words(header_title(header)))
+        header for header in headers if words and words.issubset(split_words(header.title or ""))
     ]
     found.sort(key=lambda header: (header.created_at is not None, header.created_at), reverse=True)
     return found

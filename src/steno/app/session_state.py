@@ -28,8 +28,8 @@ from steno.app.compose import (
 from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
 from steno.app.mcp_startup import McpStartup
+from steno.app.models import choose_model
 from steno.app.run_control import DeferredAgent, OperationLock
-from steno.app.select_model import choose_model
 from steno.app.session import (
     BranchChanged,
     ErrorRaised,

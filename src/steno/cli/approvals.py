@@ -9,8 +9,8 @@ import msgspec
 
 from steno.agent.permissions.gate import decide_later
 from steno.app.folders import user_name
-from steno.app.permissions import KeyFileSigner
 from steno.app.session_lookup import LAST_SESSION, explain_damage, find_session, pick_one
+from steno.app.signing_key import KeyFileSigner
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store
 from steno.log.conversation import Conversation

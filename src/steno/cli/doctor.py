@@ -18,8 +18,8 @@ import msgspec
 from steno import __version__
 from steno.app.folders import config_folder, working_folder
 from steno.app.mcp_servers import MCP_FILE_NAME, find_servers, server_status
+from steno.app.models import choose_model
 from steno.app.permissions import GrantsFile
-from steno.app.select_model import choose_model
 from steno.app.session_lookup import open_store_at
 from steno.app.settings import OcrEngineSetting
 from steno.app.settings_loader import LoadedSettings, load_settings

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from steno.app.errors import UsageError
-from steno.app.model_limits import apply_settings_to_models
+from steno.app.models import apply_settings_to_models
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import ExitStatus, Subparsers
 from steno.providers.model_discovery import (

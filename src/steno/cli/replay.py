@@ -22,7 +22,7 @@ from steno.agent.replay.comparison import (
 from steno.agent.replay.verify import ReplayDifference, ReplayResult, replay
 from steno.app.compose import open_environment
 from steno.app.folders import working_folder
-from steno.app.select_model import choose_model
+from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_lookup import explain_damage, find_session
 from steno.app.settings_loader import LoadedSettings, load_settings

@@ -38,7 +38,6 @@ from steno.app.session_lookup import (
     UnreadableSessions,
     find_by_title,
     find_session,
-    header_title,
     last_changed,
     open_store_at,
     readable_headers,
@@ -246,7 +245,7 @@ def _title_row(header: Header, length: int) -> list[str]:
         "-",
         _TITLE_TYPE,
         when,
-        terminal_line(header_title(header)),
+        terminal_line(header.title or ""),
     ]
 
 
@@ -257,7 +256,7 @@ def _title_as_json(header: Header) -> dict[str, object]:
         "entry": None,
         "time": header.created_at,
         "type": _TITLE_TYPE,
-        "snippet": header_title(header),
+        "snippet": header.title or "",
     }
 
 

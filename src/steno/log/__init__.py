@@ -1,10 +1,12 @@
 """The log of a conversation: entries in a tree, their hash chain, branches, queries and blobs.
 
-from steno import ChatMessage
+    from steno import ChatMessage
 
-conversation = Conversation()
-conversation.append(ChatMessage.user("Hello"))
-total_usage(conversation.entries())
+    conversation = Conversation()
+    conversation.append(ChatMessage.user("Hello"))
+    total_usage(conversation.entries())
+
+A store (`steno.store`) opens conversations whose entries are durable.
 """
 
 import typing as _typing

@@ -75,6 +75,21 @@ def check_label_text(text: str) -> None:
         raise InvalidValue(rule, code="label_is_number", place="label")
 
 
+def is_shell_output(entry: Entry) -> bool:
+    """Return whether an entry is a shell command of the user, with its output."""
+    return isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY in (entry.audit or {})
+
+
+def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
+    """Return the last message; output of a shell command counts only `with_shell`."""
+    messages = (
+        entry
+        for entry in reversed(entries)
+        if entry.message is not None and (with_shell or not is_shell_output(entry))
+    )
+    return next(messages, None)
+
+
 def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
     """Return the latest decision about each call, by the id of the call.
 

@@ -41,12 +41,13 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 MAX_TOOL_NAME_LENGTH = 64
+MCP_TOOL_PREFIX: Final = "mcp__"
+"""The beginning of the names of tools that MCP servers bring."""
 NO_ARGUMENTS: Final = "{}"
 TOOL_NAME_RULE: Final = f"name must be 1 to {MAX_TOOL_NAME_LENGTH} letters, digits and underscores"
 _TOOL_NAME = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_TOOL_NAME_LENGTH}}}")
 _EXTERNAL_TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_]")
-
 
 _known_names: set[str] = set()
 """A cache: a session has a few dozen names and uses them thousands of times."""

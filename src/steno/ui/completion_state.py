@@ -42,7 +42,7 @@ class SuggestionLike(Protocol):
         ...
 
     @property
-    def about(self) -> str:
+    def description(self) -> str:
         """A short description."""
         ...
 
@@ -56,7 +56,7 @@ class CompletionChoice(NamedTuple):
     """A suggestion that can be shown and inserted."""
 
     text: str
-    about: str = ""
+    description: str = ""
     expects_more: bool = False
     argument: str = ""
     """The argument, which is shown and not inserted."""
@@ -137,7 +137,7 @@ class CompletionState:
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [
-            CompletionChoice(text, terminal_line(suggestion.about), suggestion.expects_more)
+            CompletionChoice(text, terminal_line(suggestion.description), suggestion.expects_more)
             for suggestion in suggestions
             if (text := sanitize_pasted(suggestion.text).text) and "\n" not in text
         ]
@@ -157,7 +157,7 @@ def _command_choices(typed: str) -> list[CompletionChoice]:
     if not blank:
         return [
             CompletionChoice(
-                f"/{command.name}", command.about, bool(command.argument), command.argument
+                f"/{command.name}", command.description, bool(command.argument), command.argument
             )
             for command in match_commands(name)
         ]

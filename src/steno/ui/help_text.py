@@ -35,7 +35,7 @@ PROMPT_SIGNS: Final = (
 def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
     """Return the help as Markdown; an interface without keys passes none."""
     commands = [
-        (f"/{command.name} {command.argument}".rstrip(), command.about)
+        (f"/{command.name} {command.argument}".rstrip(), command.description)
         for command in SLASH_COMMANDS
     ]
     parts = [

@@ -12,8 +12,9 @@ from steno import ChatMessage, Conversation, InvalidValue, Missing, ToolCall
 from steno.agent.permissions.grants import GrantSigner, build_grant_audit
 from steno.agent.permissions.rules import PermissionRule
 from steno.app.commands.permissions import run_permissions
-from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.app.permissions import GrantsFile
 from steno.app.session_state import CommandContext
+from steno.app.signing_key import KeyFileSigner
 from steno.ports import GrantScope
 from steno.records.entry import ApprovalStatus, Mode
 from steno.store import Store

@@ -187,7 +187,7 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
 def test_help_names_every_command_and_every_key() -> None:
     text = build_help(TERMINAL_KEYS)
     assert [one.name for one in SLASH_COMMANDS if f"- `/{one.name}" not in text] == []
-    assert [one.about for one in SLASH_COMMANDS if one.about not in text] == []
+    assert [one.description for one in SLASH_COMMANDS if one.description not in text] == []
     assert [key for key, about in TERMINAL_KEYS if f"- `{key}`: {about}" not in text] == []
 
 

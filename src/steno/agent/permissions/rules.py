@@ -20,7 +20,7 @@ from typing import ClassVar, Final, final
 
 from steno.agent.results import ResultCode
 from steno.errors import InvalidTool, InvalidValue
-from steno.messages.call import MAX_TOOL_NAME_LENGTH, ToolCall, map_tool_name
+from steno.messages.call import MAX_TOOL_NAME_LENGTH, MCP_TOOL_PREFIX, ToolCall, map_tool_name
 from steno.ports import UNKNOWN_SUBJECT_PREFIX, ApprovalDecision, Capability, Tool
 from steno.records.entry import Mode
 from steno.values import RedactedRepr
@@ -29,8 +29,6 @@ DENIED_PREFIX: Final = "permission denied"
 """The beginning of every denial that the model reads."""
 _RULE_TEXT: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
 _TOOL_NAME: Final = re.compile(rf"[A-Za-z0-9_*]{{1,{MAX_TOOL_NAME_LENGTH}}}")
-_MCP_PREFIX: Final = "mcp__"
-"""The beginning of the names of MCP tools."""
 _INVALID_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_*]")
 _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
 _SPECIAL: Final = re.compile(r"[\\()*]")
@@ -244,7 +242,7 @@ def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
 
 def _normalise_tool_name(tool: str) -> str:
     """Return the name that an MCP tool has here, for the name that its server uses."""
-    if not tool.startswith(_MCP_PREFIX):
+    if not tool.startswith(MCP_TOOL_PREFIX):
         return tool
     if "*" in tool:
         return _INVALID_IN_NAME.sub("_", tool)

@@ -15,19 +15,20 @@ from steno.app.commands.audit import run_audit
 from steno.app.commands.diff import run_diff
 from steno.app.commands.export import run_export
 from steno.app.commands.mcp import run_mcp
+from steno.app.commands.model import change_mode, change_model
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import SLASH_COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.models import change_mode, change_model
 from steno.app.session import CommandReply
 from steno.app.session_list import LocalSessionList
 from steno.app.session_state import CommandContext, SessionState, explain_conflicts
 from steno.app.settings import variable_name
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, Missing, StenoError
+from steno.log.queries import last_message
 from steno.messages.message import ToolResultMessage
 from steno.providers.model_discovery import OFFLINE
-from steno.records.entry import Compaction, Entry, Mode
+from steno.records.entry import Compaction, Mode
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.terminal_text import terminal_line
@@ -45,7 +46,7 @@ SESSION_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[C
     )
 )
 """Commands that only read the context. They take the argument, and raise StenoError."""
-TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
+TERMINAL_COMMANDS: Final = ("help", "quit", "tree")
 
 
 def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
@@ -148,18 +149,16 @@ class CommandDispatcher:
         return CommandReply(f"Goes on in the branch {inline_code(self._branches.fork(name))}.")
 
     async def _label(self, text: str) -> CommandReply:
-        last = self._last_message()
+        last = last_message(self._state.conversation.entries_view(), with_shell=True)
         if last is None:
             raise Missing("nothing has been said yet", code="empty_session", place="/label")
         self._branches.label(last.id, text)
         return CommandReply(f"The last message is called {escape_markdown(text)}.")
 
-    def _last_message(self) -> Entry | None:
-        messages = reversed(self._state.conversation.entries_view())
-        return next((entry for entry in messages if entry.message is not None), None)
-
     async def _retry(self, _: str) -> CommandReply:
-        last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
+        conversation = self._state.conversation
+        last = last_message(conversation.entries_view(), with_shell=True)
+        is_open = bool(conversation.outstanding)
         await self._active_run.retry()
         # After a call nothing is sent again: the turn continues.
         continues = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))

@@ -10,7 +10,7 @@ class SlashCommand(NamedTuple):
     """A command as help and completion show it."""
 
     name: str
-    about: str
+    description: str
     argument: str = ""
     """The argument: `[NAME]`."""
     choices: tuple[str, ...] = ()

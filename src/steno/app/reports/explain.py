@@ -13,8 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.app.errors import UsageError
-from steno.app.model_limits import build_target, unknown_model
-from steno.app.select_model import MODEL_FLAG, name_model_in_errors
+from steno.app.models import MODEL_FLAG, build_target, name_model_in_errors, unknown_model
 from steno.app.session_log import SessionLog
 from steno.app.settings import Settings
 from steno.codec import encode_message

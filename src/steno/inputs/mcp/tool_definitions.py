@@ -22,7 +22,7 @@ from steno.errors import InvalidTool, InvalidValue
 from steno.inputs.mcp.protocol import ListedTool
 from steno.inputs.mcp.untrusted_data import clean_text, is_hidden_character
 from steno.json_object import encode_json, parse_object
-from steno.messages.call import MAX_TOOL_NAME_LENGTH, map_tool_name
+from steno.messages.call import MAX_TOOL_NAME_LENGTH, MCP_TOOL_PREFIX, map_tool_name
 from steno.messages.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
 from steno.schema.json_types import resolve_reference
 
@@ -57,7 +57,6 @@ def refusal_note(exc: InvalidValue) -> str:
 
 # -- names ----------------------------------------------------------------------------------------
 
-_PREFIX: Final = "mcp__"
 _SEPARATOR: Final = "__"
 _MAX_SERVER_CHARACTERS: Final = 32
 """Leaves room for something of the tool, and for a hash."""
@@ -74,7 +73,7 @@ def mcp_server_name(server: str) -> str:
     `web-search` and `web_search` have the same one; who uses both at once has to tell them apart.
     """
     part = _NOT_ALPHANUMERIC.sub("_", server).strip("_")[:_MAX_SERVER_CHARACTERS].strip("_")
-    return f"{_PREFIX}{part or 'server'}"
+    return f"{MCP_TOOL_PREFIX}{part or 'server'}"
 
 
 def mcp_tool_name(server: str, tool: str) -> str:

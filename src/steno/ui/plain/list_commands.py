@@ -56,7 +56,7 @@ class ListCommands:
         self._models = [model.text for model in models]
         current_model = self._session.status.model
         self._writer.write("Models", f"{len(models)}, {current_model} answers now")
-        self._write_numbered([_describe(model.text, model.about) for model in models])
+        self._write_numbered([_describe(model.text, model.description) for model in models])
 
     def model_named(self, argument: str) -> str:
         """Return the model of a name, or of a number in the list."""

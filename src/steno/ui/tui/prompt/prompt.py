@@ -144,8 +144,8 @@ class Popup(Widget, can_focus=False):
         # The sign is for terminals without colours.
         row = f"{'▸' if is_chosen else ' '} {_pad_text(text, self._text_width(width))}"
         about = (
-            truncate_to_width(f"  {choice.about}", max(0, width - display_width(row)))
-            if choice.about
+            truncate_to_width(f"  {choice.description}", max(0, width - display_width(row)))
+            if choice.description
             else ""
         )
         segments = [Segment(row, style), Segment(about, about_style)]

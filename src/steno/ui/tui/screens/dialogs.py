@@ -308,10 +308,10 @@ class PickerScreen(ModalScreen[str | None]):
     def _row_drawer(self, choice: Suggestion) -> DrawRow:
         def draw(width: int, detail: Style) -> Sequence[Content]:
             mark = "● " if choice.text == self._current else "  "
-            name = fit_name(choice.text, min(width - 2, 40 if choice.about else width))
+            name = fit_name(choice.text, min(width - 2, 40 if choice.description else width))
             gap = " " * max(self._name_width - display_width(name), 0)
             about = fit_name(
-                choice.about, max(width - 4 - max(self._name_width, display_width(name)), 0)
+                choice.description, max(width - 4 - max(self._name_width, display_width(name)), 0)
             )
             return [Content.assemble(mark, name, gap, "  ", (about, detail))]
 
@@ -323,5 +323,5 @@ class PickerScreen(ModalScreen[str | None]):
 
 
 def _matches_words(choice: Suggestion, words: Sequence[str]) -> bool:
-    text = f"{choice.text} {choice.about}".lower()
+    text = f"{choice.text} {choice.description}".lower()
     return all(word in text for word in words)

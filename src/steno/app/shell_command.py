@@ -1,0 +1,228 @@
+"""The shell commands of the user, each as a task of its own.
+
+A command runs in the user's own shell and environment, without a sandbox, and no permission rule
+applies. It ends together with its children, by itself or when its task is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from steno.agent import EntryRecorded, Notice, NoticeCode
+from steno.agent.tool_runner import BoundedText
+from steno.app.errors import as_steno_error
+from steno.app.folders import display_folder
+from steno.app.session import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
+from steno.app.session_state import SessionState, explain_conflicts
+from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
+from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
+from steno.messages.message import ChatMessage
+from steno.render.quantities import format_count
+from steno.tools.shell.process import (
+    CommandExit,
+    CommandLimits,
+    CommandProcess,
+    ExitCause,
+    append_notes,
+)
+from steno.values import is_utf8_text, replace_lone_surrogates
+
+MAX_RECORDED_BYTES: Final = 100_000
+"""How many bytes of the output are recorded: the beginning and the end."""
+MAX_SHOWN_CHARACTERS: Final = 1_000_000
+"""How many characters are shown while it runs: output without end would fill the memory."""
+_DEFAULT_SHELL: Final = "/bin/sh"
+_SHELL_VARIABLES: Final = {
+    # There is no pager here, and cursor movements are shown as escapes.
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+_SHELL_LIMITS: Final = CommandLimits(
+    max_output_bytes=1 << 40,
+    kept_output_bytes=MAX_RECORDED_BYTES,
+    max_processes=1 << 16,
+    max_file_bytes=1 << 60,
+)
+"""Effectively no limits: the user can interrupt the command."""
+_STOPPED_NOTE: Final = "[stopped]"
+_CD_COMMAND: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
+
+
+class ShellResult(NamedTuple):
+    """The result of a command."""
+
+    status: int | None
+    """As in shells: 128 plus the number of a signal. None if it was ended from outside."""
+    output: str
+    """Standard output and errors; of a long output, the beginning and the end."""
+
+
+@final
+class OutputLimiter:
+    """Passes on the beginning of an output, and a line about the rest."""
+
+    def __init__(
+        self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
+    ) -> None:
+        """Take the function that receives the text, and the limit."""
+        self._emit = emit
+        self._remaining = max_characters
+
+    def __call__(self, text: str) -> None:
+        """Pass on the next text."""
+        if self._remaining <= 0:
+            return
+        head = text[: self._remaining]
+        self._remaining -= len(text)
+        gap = "\n[... there is more, which is not shown while it runs ...]\n"
+        self._emit(head if self._remaining > 0 else f"{head}{gap}")
+
+
+@final
+class ShellCommandRunner:
+    """Runs the shell commands of the user, one at a time, and records their output."""
+
+    def __init__(self, state: SessionState) -> None:
+        """Take the shared state; nothing runs yet."""
+        self._state = state
+        self.task: asyncio.Task[None] | None = None
+        """The last command."""
+
+    async def run(self, command: str) -> None:
+        """Run a shell command; its output is recorded as a user message."""
+        state = self._state
+        async with state.lock:
+            state.check_open()
+            if not command.strip():
+                raise _empty_command()
+            if state.is_shell_running:
+                raise StenoError(
+                    "your last command still runs; interrupt it, or wait",
+                    code="shell_running",
+                    place="shell",
+                )
+            is_mid_run = state.is_agent_running and not state.agent.is_waiting
+            if state.conversation.outstanding and not is_mid_run:
+                raise StenoError(
+                    "calls of the last turn await their results; /retry first",
+                    code="calls_outstanding",
+                    place="shell",
+                )
+            state.is_shell_running = True
+            state.emit(ShellStarted(command))
+            if _CD_COMMAND.fullmatch(command):
+                folder = display_folder(str(state.config.folder))
+                notice = (
+                    f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
+                )
+                state.emit(Notice(NoticeCode.INPUT, notice))
+            self.task = asyncio.create_task(self._run(command))
+            await asyncio.sleep(0)  # the task has started, and can be cancelled
+
+    async def _run(self, command: str) -> None:
+        state = self._state
+        recorded_output = BoundedText(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
+        status: int | None = None
+        try:
+            try:
+                result = await run_shell_command(command, state.config.folder, recorded_output.add)
+            except asyncio.CancelledError:  # by `interrupt`: the output so far is recorded
+                result = ShellResult(
+                    None,
+                    "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_NOTE])),
+                )
+            status = result.status
+            with explain_conflicts(state):
+                self._record(command, result)
+        except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
+            error = as_steno_error(exc)
+            state.emit(ErrorRaised(str(error), error.code))
+        finally:
+            state.is_shell_running = False
+            state.emit(ShellEnded(status))
+
+    def _record(self, command: str, result: ShellResult) -> None:
+        state = self._state
+        message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{result.output}"))
+        shell_audit = {SHELL_AUDIT_KEY: command} | (
+            {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
+        )
+        if state.is_agent_running and state.agent.is_running:
+            state.agent.steer(message, audit=shell_audit, wants_answer=False)
+            return
+        state.ensure_recorded()
+        audit = {"actor": state.actor, **shell_audit}
+        state.emit(EntryRecorded(state.conversation.append(message, audit=audit)))
+
+    def interrupt(self) -> None:
+        """Interrupt the command; nothing happens if none runs."""
+        if self.task is not None and self._state.is_shell_running:
+            self.task.cancel()
+
+
+async def run_shell_command(
+    command: str, folder: Path, on_output: Callable[[str], None]
+) -> ShellResult:
+    """Run a command to its end; `on_output` receives its output as it arrives.
+
+    When cancelled, it ends the command first. Raises InvalidValue, Unavailable.
+    """
+    if not command.strip() or not is_utf8_text(command) or "\0" in command:
+        raise _empty_command()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def on_bytes(data: bytes) -> None:
+        if text := decoder.decode(data):
+            on_output(text)
+
+    try:
+        process = await CommandProcess.start(
+            (_user_shell(), "-c", command),
+            folder=folder,
+            environ={**os.environ, **_SHELL_VARIABLES},
+            limits=_SHELL_LIMITS,
+            is_wrapped=False,
+            on_output=on_bytes,
+        )
+        command_exit = await process.wait()
+    except ToolFailed as exc:
+        raise Unavailable(exc.message, code="shell_unavailable", place="shell") from exc
+    if rest := decoder.decode(b"", final=True):
+        on_output(rest)
+    output = process.capture.take().decode("utf-8", "replace")
+    return ShellResult(
+        _exit_status(command_exit), append_notes(output, _leftover_notes(command_exit))
+    )
+
+
+def _empty_command() -> InvalidValue:
+    return InvalidValue(
+        "say which command to run, as in !git status", code="empty_command", place="shell"
+    )
+
+
+def _user_shell() -> str:
+    """Return the user's own shell, if it exists."""
+    shell = os.environ.get("SHELL", "")
+    return shell if shell.startswith("/") and shutil.which(shell) else _DEFAULT_SHELL
+
+
+def _exit_status(command_exit: CommandExit) -> int | None:
+    return command_exit.exit_code if command_exit.cause is ExitCause.DONE else None
+
+
+def _leftover_notes(command_exit: CommandExit) -> list[str]:
+    if not command_exit.left:
+        return []
+    count_text = format_count(
+        command_exit.left, "process that it left behind was", "processes that it left were"
+    )
+    return [f"{count_text} ended with it"]

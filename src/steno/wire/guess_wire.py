@@ -1,0 +1,254 @@
+"""Guess the wire of recorded data: every wire decodes it, and the one that understands most wins.
+
+The data may be a complete response, a request or a stream. No wire reads a truncated stream to its
+end, but only the right one yields events, or finds the name of a model. Texts for people are not
+written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from steno.errors import StenoError
+from steno.messages.content import Opaque
+from steno.messages.event import BlockAdded, Event, ExtrasAdded
+from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
+from steno.wire import WIRES, Wire, load_wire
+from steno.wire.extras import FORM_KEY, get_extras
+from steno.wire.tolerant import read_as
+
+STREAM_PREFIXES: Final = (b"data:", b"event:", b":", b"id:", b"retry:")
+"""The beginnings of server-sent events, and never of JSON."""
+_CANONICAL_WIRE: Final = "chat"
+"""The wire that decodes nearly anything: the others are tried first."""
+_WIRE_ORDER: Final = (*(name for name in WIRES if name != _CANONICAL_WIRE), _CANONICAL_WIRE)
+_MODEL_MEMBERS: Final = {
+    "anthropic_messages": "model",
+    "gemini": "modelVersion",
+    "openai_chat": "model",
+    "openai_responses": "model",
+}
+"""The member of an envelope that names the model, where it comes before the content."""
+SAMPLE_BYTES: Final = 1 << 20
+"""How much of a stream is enough to guess its wire."""
+_Scorer: TypeAlias = Callable[[Wire, bytes], int | None]
+
+
+class RecordingKind(Enum):
+    """A kind of recorded body."""
+
+    RESPONSE = "response"
+    REQUEST = "request"
+    STREAM = "stream"
+
+
+class WireGuess(NamedTuple):
+    """The likely kind of some data, and its likely wires, the likeliest first."""
+
+    kind: RecordingKind
+    wires: tuple[str, ...]
+
+
+def guess_wire(data: bytes) -> WireGuess | None:
+    """Guess kind and wire of some data; None if no wire decodes anything."""
+    is_object = read_as(data, dict[str, Any]) is not None
+    for kind, score in _SCORERS.items():
+        if kind is not RecordingKind.STREAM and not is_object:
+            continue
+        # An object that names a model may be anything.
+        is_doubtful = kind is RecordingKind.STREAM and is_object
+        names = _best_wires(_score_wires(_score_events if is_doubtful else score, data))
+        if names:
+            return WireGuess(kind, names)
+    return None
+
+
+def guess_complete_body(data: bytes) -> WireGuess | None:
+    """Guess the wire of a complete body: an event may have the shape of a response."""
+    guess = guess_wire(data)
+    match guess:
+        case WireGuess(RecordingKind.REQUEST):
+            return guess
+        case WireGuess(RecordingKind.RESPONSE, (name, *_)):
+            has_ended = load_wire(name).decode_response(data).raw_stop_reason is not None
+            return guess if has_ended else None
+        case _:
+            return None
+
+
+def guess_stream_wires(data: bytes) -> tuple[str, ...]:
+    """Return the wires that understand most events of a stream; empty if none does any."""
+    return _best_wires(_score_wires(_score_events, data))
+
+
+def find_better_wires(data: bytes, request: Request, wire: str) -> tuple[str, ...]:
+    """Return the wires that know clearly more of a request than `wire`, which decoded it.
+
+    A wire that is not built in is never doubted.
+    """
+    if wire not in WIRES or wire == _CANONICAL_WIRE:
+        return ()
+    unknown = _count_unknown_members(request, wire)
+    if unknown < _CLEAR_MARGIN:
+        return ()
+    scores = _score_wires(_score_request, data)
+    names = _best_wires(scores)
+    return names if names and unknown + (scores[names[0]] or 0) >= _CLEAR_MARGIN else ()
+
+
+def _score_wires(score: _Scorer, data: bytes) -> dict[str, int | None]:
+    return {name: score(load_wire(name), data) for name in _WIRE_ORDER}
+
+
+def _best_wires(scores: dict[str, int | None]) -> tuple[str, ...]:
+    """Return the wires with the highest score, if any has one."""
+    best = max((number for number in scores.values() if number is not None), default=None)
+    return tuple(name for name in scores if best is not None and scores[name] == best)
+
+
+def count_understood(message: AssistantMessage) -> int:
+    """Return how many blocks of a message are not opaque."""
+    return sum(not isinstance(block, Opaque) for block in message.content)
+
+
+def _score_response(wire: Wire, data: bytes) -> int | None:
+    with suppress(StenoError):
+        message = wire.decode_response(data)
+        facts = (message.usage, message.raw_stop_reason)
+        return count_understood(message) + sum(fact is not None for fact in facts) or None
+    return None
+
+
+def _score_request(wire: Wire, data: bytes) -> int | None:
+    """Score by the number of unknown members: most wires read anything that has messages."""
+    if wire.NAME == _CANONICAL_WIRE:
+        return None
+    with suppress(StenoError):
+        return -_count_unknown_members(wire.decode_request(data), wire.NAME)
+    return None
+
+
+def _score_stream(wire: Wire, data: bytes) -> int | None:
+    number, envelope = _count_events(wire, data)
+    return number + bool(envelope.get(_MODEL_MEMBERS.get(wire.NAME, ""))) or None
+
+
+def _score_events(wire: Wire, data: bytes) -> int | None:
+    """Score a stream by its events: many things name a model."""
+    return _count_events(wire, data)[0] or None
+
+
+def _count_events(wire: Wire, data: bytes) -> tuple[int, Mapping[str, Any]]:
+    """Return how many events of a stream are understood, and its envelope."""
+    decoder = wire.StreamDecoder()
+    number = 0
+    try:
+        for event in decoder.feed(data[:SAMPLE_BYTES]):
+            number += _is_understood(event)
+        for event in decoder.close():
+            number += _is_understood(event)
+    except StenoError:
+        if wire.NAME == _CANONICAL_WIRE:  # it has read members of foreign events until then
+            return 0, {}
+    return number, decoder.envelope
+
+
+def _is_understood(event: Event) -> bool:
+    is_opaque = isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
+    return not is_opaque and not isinstance(event, ExtrasAdded)
+
+
+_SCORERS: Final[dict[RecordingKind, _Scorer]] = {
+    RecordingKind.RESPONSE: _score_response,
+    RecordingKind.REQUEST: _score_request,
+    RecordingKind.STREAM: _score_stream,
+}
+"""The scorer of each kind, which returns None for nothing; in the order they are tried."""
+
+
+# -- members of a request that a wire does not know -------------------------------------------
+
+_KNOWN_MEMBER_TEXT: Final = {
+    "anthropic_messages": """
+        cache_control citations container context_management mcp_servers metadata output_config
+        output_format service_tier stream thinking top_k
+    """,
+    "ollama_chat": "format keep_alive logprobs options stream think top_logprobs",
+    "openai_chat": """
+        audio frequency_penalty function_call functions logit_bias logprobs metadata modalities n
+        name parallel_tool_calls prediction presence_penalty prompt_cache_key reasoning_effort
+        refusal response_format safety_identifier seed service_tier store stream stream_options
+        thinking top_logprobs user verbosity web_search_options
+    """,
+}
+_KNOWN_MEMBERS: Final = {
+    wire: frozenset(names.split()) for wire, names in _KNOWN_MEMBER_TEXT.items()
+}
+"""Members that a protocol has and steno does not: they are no sign of another protocol."""
+_UNUSUAL_FORMS: Final[dict[str, dict[str, object]]] = {
+    "anthropic_messages": {"max_tokens": "absent", "in_messages": True},
+    "ollama_chat": {"arguments": "string"},
+    "openai_chat": {"arguments_are": "object"},
+}
+"""Forms that are rare in a protocol."""
+_DISTINCTIVE_MEMBERS: Final = frozenset(
+    {
+        "image_url",
+        "images",
+        "input_schema",
+        "max_completion_tokens",
+        "options",
+        "response_format",
+        "stop_sequences",
+        "system",
+        "tool_name",
+        "tool_use_id",
+    }
+)
+"""Members of exactly one protocol: they count twice where a wire does not know them."""
+_CLEAR_MARGIN: Final = 2
+"""How many more members another wire has to know: servers have members of their own."""
+
+
+def _count_unknown_members(request: Request, wire: str) -> int:
+    """Count the members, at all depths, that a wire does not know.
+
+    Each name counts once, so that the length of a conversation does not matter.
+    """
+    blocks = [block for message in request.messages for block in message.content]
+    names: set[str] = set()
+    for value in (request, *request.tools, *request.messages, *blocks):
+        if isinstance(value, Opaque):
+            names |= {value.kind, *_member_names(read_as(value.raw.encode(), dict[str, Any]))}
+        else:
+            names |= _unknown_extras(get_extras(value, wire), wire)
+    return len(names) + len(names & _DISTINCTIVE_MEMBERS)
+
+
+def _unknown_extras(extras: Mapping[str, Any], wire: str) -> set[str]:
+    form = extras.get(FORM_KEY, {})
+    unusual = {
+        name for name, found in _UNUSUAL_FORMS.get(wire, {}).items() if form.get(name) == found
+    }
+    known = {FORM_KEY, *_KNOWN_MEMBERS.get(wire, ())}
+    return unusual.union(
+        _member_names({name: extras[name] for name in extras if name not in known})
+    )
+
+
+def _member_names(value: object) -> Iterator[str]:
+    """Yield the names of the members at all depths, without recursion."""
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case dict() as members:
+                yield from members
+                pending += members.values()
+            case list() as items:
+                pending += items
+            case _:
+                pass
