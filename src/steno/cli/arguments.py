@@ -32,7 +32,7 @@ class ExitStatus(IntEnum):
     FAILED = 1
     """The command failed; the message on stderr gives the reason."""
     USAGE = 2
-    """The command line makes no sense."""
+    """The command line is invalid."""
     INCOMPLETE = 3
     """Done, but something was lost or could not be checked, and that was forbidden."""
     LIMIT = 4
@@ -42,7 +42,7 @@ class ExitStatus(IntEnum):
 
 
 class Subparsers(Protocol):
-    """The object that `add_subparsers` returns, which has no public name: commands are added to it."""
+    """The return type of `add_subparsers`, which has no public name: commands are added to it."""
 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
         """Add a command."""
@@ -117,7 +117,8 @@ class CommandParser(argparse.ArgumentParser):
 
 def _subcommand_names(action: argparse.Action) -> Sequence[str]:
     choices: object = action.choices
-    return list(choices) if isinstance(choices, Mapping) else ()  # what `add_subparsers` makes
+    # The action that `add_subparsers` returns has a mapping.
+    return list(choices) if isinstance(choices, Mapping) else ()
 
 
 def _shorten(text: object) -> str:
@@ -135,7 +136,7 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Add `--store`, which names the store that a command uses."""
     parser.add_argument(
         "--store",
-        default=argparse.SUPPRESS,  # so that it may stand before or behind the command
+        default=argparse.SUPPRESS,  # so that it may come before or after the command
         metavar="ADDRESS",
         help=f"{STORE_ADDRESSES}; else what the environment variable "
         "STENO_STORE says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",

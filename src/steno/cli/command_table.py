@@ -1,6 +1,6 @@
-"""The table of commands, each loaded only when it is needed.
+"""The table of commands: their modules are imported on demand.
 
-Each function here imports one part, so that `steno --version` and `steno sessions list` start
+Each function here imports one module, so that `steno --version` and `steno sessions list` start
 fast and import-linter still sees every dependency.
 """
 

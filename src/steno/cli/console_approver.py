@@ -104,7 +104,7 @@ class ConsoleApprover:
 
 
 def has_terminal() -> bool:
-    """Tell whether this process has a terminal at which it can ask."""
+    """Return whether this process has a terminal at which it can ask."""
     try:
         with _open_terminal(_terminal_path()):
             return True
@@ -168,7 +168,7 @@ class _Terminal:
             print(text, file=self._screen, flush=True)
 
     def quote(self, lines: Sequence[str]) -> None:
-        """Print foreign text behind a bar, so that it cannot pass for a question of ours."""
+        """Print untrusted text after a bar, so that it cannot pass for a question of steno."""
         is_diff = any(line.startswith("@@ ") for line in lines)
         for line in lines:
             style = next((of for mark, of in _DIFF_STYLES.items() if line.startswith(mark)), "")
@@ -213,7 +213,7 @@ class _Terminal:
 
 
 def _load_rich(screen: TextIO) -> Callable[[str, str], None] | None:
-    """Return a function that prints styled text, if rich is installed (`pip install 'steno[cli]'`)."""
+    """Return a function that prints styled text; None if rich is not installed (`steno[cli]`)."""
     try:
         console = importlib.import_module("rich.console").Console(file=screen)
         text = importlib.import_module("rich.text").Text

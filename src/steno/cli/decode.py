@@ -499,7 +499,7 @@ def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
 
 
 def _changes_vendor(source: Wire, target: Wire) -> bool:
-    """Tell whether the model has another name at the target, or does not exist there."""
+    """Return whether the model has another name at the target, or does not exist there."""
     names = {source.NAME, target.NAME}
     return source is not target and names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
 
@@ -541,7 +541,7 @@ def _check_report_file(report: Path | None, source_file: str) -> None:
 
 
 def _is_input_file(report: Path, source_file: str) -> bool:
-    """Tell whether the report would replace the input."""
+    """Return whether the report would replace the input."""
     try:
         source = os.fstat(sys.stdin.fileno()) if source_file == "-" else Path(source_file).stat()
         return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)

@@ -63,7 +63,7 @@ class CheckState(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
-    """Not there, and not needed by everybody."""
+    """Not available, and optional."""
     BROKEN = "broken"
 
 
@@ -112,7 +112,10 @@ def _run_doctor(options: argparse.Namespace) -> int:
 
 
 def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
-    """Put all vendors that only lack a key into one line: there are many, and no user has all keys."""
+    """Put all vendors that only lack a key into one line.
+
+    There are many, and few users have all keys.
+    """
     keyless = [check for check in checks if check.vendor_without_key]
     for check in checks:
         if check not in keyless:
@@ -193,7 +196,7 @@ def _check_grants() -> DoctorCheck:
 
 
 def _is_writable(place: Path) -> bool:
-    """Tell whether steno may write to a file or folder, or else to the folder that it will be in."""
+    """Return whether steno may write to a path, or else to the folder that it will be in."""
     if place.exists():
         return os.access(place, os.W_OK)
     nearest = next(path for path in place.absolute().parents if path.exists())

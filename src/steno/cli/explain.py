@@ -1,4 +1,4 @@
-"""`steno explain`: the messages of a session that a model would see, and how they differ from the log."""
+"""`steno explain`: the messages of a session that a model would see, compared with the log."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ from steno.render.terminal_text import terminal_line, truncate_to_width
 
 _DEFAULT_WIDTH: Final = 100
 """The width of a line where there is no terminal."""
-
-
 _INDENT: Final = "    "
 
 

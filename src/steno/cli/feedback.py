@@ -1,4 +1,4 @@
-"""`steno feedback`: remark on a message; the model reads the remark with its next turn."""
+"""`steno feedback`: give feedback on a message; the model reads it with its next turn."""
 
 from __future__ import annotations
 

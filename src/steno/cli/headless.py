@@ -59,7 +59,7 @@ _EXIT_STATUSES: Final = {
 }
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024
 _STDIN_WARNING_S: Final = 3.0
-"""How long stdin may stay open before a notice explains the wait."""
+"""The time that stdin may stay open before a notice explains the wait."""
 
 
 class _HeadlessJob(NamedTuple):
@@ -236,7 +236,7 @@ async def _run_and_report(prepared: PreparedRun, job: _HeadlessJob) -> RunResult
         prompt = prepared.prompt
         result = await prepared.agent.run(prompt.message, on_event=on_event, origin=prompt.origin)
     except (BrokenPipeError, OutputError):
-        raise  # nobody reads the output
+        raise  # the reader of the output is gone
     except asyncio.CancelledError:
         reporter.end(totals.result(EndReason.INTERRUPTED))
         raise

@@ -1,4 +1,4 @@
-"""`steno inputs`: the files, images and resources that a session refers to, and what has changed since."""
+"""`steno inputs`: the files, images and resources of a session, and their changes since."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
 
 
 def _describe_change(workspace: Workspace, path: str) -> str:
-    """Tell whether a path that differs from the record still exists."""
+    """Return "changed" if a path that differs from the record exists, else "gone"."""
     try:
         return "changed" if workspace.exists(path) else "gone"
     except ToolFailed:

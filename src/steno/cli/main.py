@@ -1,8 +1,8 @@
 """Read the command line, run one command, and report errors as text and an exit status.
 
 0  done
-1  it could not be done: the message on stderr says why
-2  the command line makes no sense
+1  the command failed: the message on stderr gives the reason
+2  the command line is invalid
 3  done, but not without loss (where that was forbidden)
 4  stopped at a limit
 129, 130, 143  ended by a signal: hang-up, Ctrl-C, kill
@@ -83,7 +83,7 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
 
 
 def _open_missing_streams() -> None:
-    """Open the standard streams that the parent process has closed, so that no file takes their place."""
+    """Open standard streams that the parent process has closed, so that no file gets their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""`steno mcp`: list MCP servers and what they offer, read resources, and call tools without a model.
+"""`steno mcp`: list MCP servers and their tools, read resources, call tools without a model.
 
-Texts of servers are foreign: each is made printable before it reaches a terminal.
+Texts of servers are untrusted: each is made printable before it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -627,7 +627,7 @@ class ToolArguments(NamedTuple):
     """Whether they carry no JSON types: `key=value`."""
 
     def fit_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments for a schema: a text is read as JSON where that fits (`5`, `true`)."""
+        """Return the arguments for a schema; a text is read as JSON where that fits (`5`, `true`)."""
         if not self.are_untyped:
             return self.values
         return parse_text_arguments(self.values, schema)
@@ -680,7 +680,7 @@ def _print_result(called: CallToolResult) -> None:
 
 
 def _describe_content_block(block: Mapping[str, Any]) -> str:
-    """Describe a content block in a few words."""
+    """Describe a content block on one line."""
     resource = block.get("resource")
     source = resource if isinstance(resource, Mapping) else block
     facts = [block.get("type"), source.get("mimeType"), source.get("uri")]

@@ -73,16 +73,15 @@ def _parse_languages(text: str) -> tuple[str, ...]:
 
 def _run_ocr(options: argparse.Namespace) -> int:
     ocr = OcrReader(_select_engine(options))
-    # Here, where Ctrl-C ends it: a thread that reads stdin would hold it until the end of the input.
+    # Not in a thread: Ctrl-C could not end it before the end of the input.
     piped = sys.stdin.buffer.read(MAX_IMAGE_FILE_BYTES + 1) if _STDIN_NAME in options.files else b""
     try:
         return asyncio.run(_read_all(options.files, ocr, piped, as_json=options.json))
     except KeyboardInterrupt:
         with suppress(OSError):
             sys.stdout.flush()
-        os._exit(
-            ExitStatus.INTERRUPTED
-        )  # at once: Python would wait until lines are found, some seconds
+        # At once: Python would wait some seconds for the OCR thread.
+        os._exit(ExitStatus.INTERRUPTED)
 
 
 def _select_engine(options: argparse.Namespace) -> OcrEngine:

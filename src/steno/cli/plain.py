@@ -16,7 +16,7 @@ from steno.ui.plain.session import run_plain
 
 
 def run_plain_mode(options: argparse.Namespace, history: Path | None) -> int:
-    """Let the user work until they leave, and return the exit status."""
+    """Run a session line by line until the user leaves; return the exit status."""
     return asyncio.run(_run_session(options, history))
 
 

@@ -1,7 +1,8 @@
 """`steno` and `steno -p PROMPT`: the options, and the choice between terminal and single prompt.
 
 The full screen is painted before anything else is loaded, so this module imports nothing heavy:
-`command_table` loads the one interface that is needed, and that loads the session after its first frame.
+`command_table` loads the one interface that is needed, which loads the session after its first
+frame.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ def _check_session_options(options: argparse.Namespace) -> None:
 
 
 def is_interactive(options: argparse.Namespace) -> bool:
-    """Tell whether a user works at the terminal: no option holds a prompt, and there is a terminal."""
+    """Return whether a user works at a terminal, and no option holds a prompt."""
     if options.prompt is not None or options.images or options.retry:
         return False
     if options.output_format != "text":
@@ -219,12 +220,12 @@ def is_interactive(options: argparse.Namespace) -> bool:
 
 
 def run_interactive(options: argparse.Namespace) -> int:
-    """Let a user work at the terminal, full screen or line by line, and return the exit status."""
+    """Run a session at the terminal, full screen or line by line; return the exit status."""
     settings = _read_user_settings(os.environ)
     history = None if options.no_session else _history_file(os.environ)
     if _is_plain(options, settings, os.environ) or not _has_full_screen():
         return load_plain_mode()(options, history)
-    # The modules that are loaded now stay: collecting garbage among them takes time and finds none.
+    # Modules are never garbage: collecting while they load takes time and frees nothing.
     gc.disable()
     try:
         return _run_full_screen(options, settings, history)
@@ -263,7 +264,7 @@ def _is_plain(
 
 
 def _has_full_screen() -> bool:
-    """Tell whether the full screen is installed; if not, report it once and work line by line."""
+    """Return whether the full screen is installed; if not, report it once and work line by line."""
     if find_spec("textual") is not None:
         return True
     notice = "the full screen is not installed (pip install 'steno[tui]'); line by line, then"
@@ -297,7 +298,7 @@ async def _open_session(
 ) -> AsyncGenerator[Any]:
     """Open the session; its modules are loaded in a thread, so that the screen stays alive.
 
-    The id of the last session is added to `sessions`, for the line that tells how to resume it.
+    The id of the last session is added to `sessions`, for the notice that names it.
     """
     open_session = await asyncio.to_thread(load_session_opener)
     async with open_session(options, report) as session:

@@ -1,4 +1,4 @@
-"""`steno sessions fork`, `label`, `rename`, `redact` and `rm`: the commands that change sessions."""
+"""`steno sessions fork`, `label`, `rename`, `redact` and `rm`: change and remove sessions."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ def redact_entry(options: argparse.Namespace) -> int:
 
 
 def _start_branch(conversation: Conversation, branch: str, at: str | None) -> None:
-    """Let a conversation go on in a branch of its own, which is recorded there."""
+    """Create a branch and switch to it; both are recorded."""
     conversation.fork(branch, at=at)
     conversation.switch(branch)
 
 
-# -- what cannot be undone -------------------------------------------------------------------
+# -- permanent changes -------------------------------------------------------------------
 
 
 def _confirm(command: str, question: str, lines: list[str], *, is_sure: bool) -> ExitStatus | None:

@@ -111,9 +111,9 @@ _SUFFIXES_HELP: Final = ", ".join(
 )
 _INDENT: Final = "    "
 _MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
-"""How much of a detail is printed, such as a tool result."""
+"""The limits of a printed detail, such as a tool result."""
 _MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS = 400, 40_000
-"""How much of a text is printed."""
+"""The limits of a printed text."""
 
 
 class _SessionAction(NamedTuple):
@@ -201,13 +201,13 @@ def _session_as_json(summary: SessionOverview) -> dict[str, object]:
 
 
 def search_sessions(options: argparse.Namespace) -> int:
-    """Print the titles and the entries that hold all the words."""
+    """Print the titles and the entries that contain all search terms."""
     unreadable = UnreadableSessions()
     with open_existing_store(options) as store:
         headers = readable_headers(store, unreadable)
         text = " ".join(options.words)
         titled = find_by_title(headers, text)[: options.limit]
-        # One more than is printed tells whether there is more.
+        # One more than is printed shows whether there are more.
         all_hits = search_entries(store, headers, text, options.limit + 1, unreadable)
         hits = all_hits[: options.limit]
         numbers = _entry_numbers(store, hits)
@@ -517,7 +517,7 @@ def import_session(options: argparse.Namespace) -> int:
 
 
 def _read_stdin() -> bytes:
-    """Read stdin to its end. Python notices an interruption between two turns of a loop."""
+    """Read stdin to its end. In chunks, so that Ctrl-C is handled between two reads."""
     buffer, pieces = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
     while piece := buffer.read1(1 << 16):
         pieces.append(piece)

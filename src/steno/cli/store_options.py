@@ -1,4 +1,4 @@
-"""Find and open the store that the options of a command mean."""
+"""Find and open the store that the options of a command name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def parse_store_address(text: str, option: str) -> StoreAddress:
 
 
 def _store_from_settings() -> str:
-    """Return the store that the settings name; they are loaded, which takes long, only if there are any."""
+    """Return the store that the settings name.
+
+    Loading them takes long, so that they are loaded only if there are any.
+    """
     try:
         folder = working_folder()
     except Missing:

@@ -37,11 +37,7 @@ _GROUP_COLUMNS: Final = {
     "session": Column("session", "cyan"),
     "day": Column("day", "cyan"),
 }
-
-
 _MAX_BAR_LENGTH: Final = 16
-
-
 _BAR_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 

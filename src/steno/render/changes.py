@@ -1,4 +1,4 @@
-"""Changes as sentences: one table of everything that is sent, seen or written otherwise.
+"""The text of every change: one table by code and reason.
 
 Wires, the context builder and file formats report changes as data (`steno.messages.change`).
 Their sentences are here and nowhere else; nothing reads them back.
@@ -31,7 +31,7 @@ def describe_change(change: Change) -> str:
 def format_change(change: Change) -> str:
     """Return a change as one line of a report: place, sentence and code.
 
-    What an exported file does not hold has no code there: all of it is of one kind.
+    Omissions of an exported file have no code in the line: there is only one.
     """
     sentence = describe_change(change)
     code = "" if change.code is ChangeCode.NOT_EXPORTED else f" ({change.code})"
@@ -44,7 +44,7 @@ def is_omission(change: Change) -> bool:
 
 
 def omission_names(change: Change) -> list[str]:
-    """Return what an exported file does not hold: a name for each kind of thing.
+    """Return the names of what an exported file omits.
 
     The same field of two blocks is one kind.
     """
@@ -54,7 +54,7 @@ def omission_names(change: Change) -> list[str]:
 
 
 def sentence_reasons() -> set[tuple[ChangeCode, str]]:
-    """Return every code and reason that has a sentence, but for those of repairs."""
+    """Return every code and reason that has a sentence, except those of repairs."""
     return {(code, reason) for code, reasons in _SENTENCES.items() for reason in reasons}
 
 
@@ -62,7 +62,7 @@ def _fill_in(change: Change) -> str:
     if change.code is ChangeCode.REPAIRED:
         return explain_repair(change)
     sentence = _SENTENCES[change.code].get(change.reason)
-    if sentence is None:  # a reason of a wire that is not ours
+    if sentence is None:  # a wire of another package
         words = change.reason.replace("_", " ")
         about = [*([change.value] if change.value else []), *change.names]
         return f"{words}: {', '.join(about)}" if about else words
@@ -112,7 +112,7 @@ _FIELD_LABELS: Final = {
     "unknown_members": "unknown members",
     "text_boundaries": "where one text ends and the next begins",
 }
-"""How people read the names of what is no field of a message."""
+"""Labels of omissions that are not fields of a message."""
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -247,4 +247,4 @@ _SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _Sentence]]] = {
 """By code and reason. Those of `REPAIRED` are the codes of `steno.messages.order`."""
 
 _NOT_NAMED: Final = frozenset({"blob_missing", "only_active_branch", "only_this_branch"})
-"""Reasons of `NOT_EXPORTED` whose sentences stand for themselves; all others name a thing."""
+"""Reasons of `NOT_EXPORTED` whose text is a whole sentence; all others name what is omitted."""

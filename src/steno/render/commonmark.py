@@ -1,4 +1,4 @@
-"""Markdown of models: contained in a Markdown file, and turned into HTML.
+"""Markdown written by models, made safe inside a Markdown file and converted to HTML.
 
 This module alone of the exports imports markdown-it, when it is first needed. If it is not
 installed, text is quoted in Markdown and shown as plain text in HTML.
@@ -16,8 +16,8 @@ _OWN_HEADING_LEVELS: Final = 2
 """The number of heading levels of the file itself: its title, and one for every entry."""
 _LOWEST_HEADING_LEVEL: Final = 6
 _MAX_NESTING: Final = 40
-"""The parser leaves out deeper nesting, so its result is not used then."""
-_END_MARKER: Final = "end-of-words"
+"""Deeper Markdown is not parsed: the parser would drop part of it."""
+_END_MARKER: Final = "end-of-text"
 _HTML_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _SAFE_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _SAFE_IMAGE: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.IGNORECASE)
@@ -67,7 +67,7 @@ def _lower_headings(text: str) -> str | None:
 
 
 def _is_contained(tokens: Sequence[Any]) -> bool:
-    """Tell whether the end marker is a paragraph of its own and no token is active."""
+    """Return whether the end marker is a paragraph of its own and no token is active."""
     last = tokens[-2:-1]  # the text of the last paragraph comes before its end
     return (
         [(token.content, token.level) for token in last] == [(_END_MARKER, 1)]
@@ -82,7 +82,7 @@ def _breaks_out(token: Any) -> bool:
 
 
 def _is_active(token: Any) -> bool:
-    """Tell whether a viewer would do more than show a token."""
+    """Return whether a viewer would do more than show a token."""
     return token.type in ("html_block", "html_inline", "image")
 
 

@@ -1,7 +1,7 @@
 """One line about each part of a log: references, calls, decisions and other entries.
 
-A thing has the same name wherever it is shown: on a terminal, on a page, in a list. Everything here
-is printable, and no URL shows a password. Styles are added elsewhere.
+The same object has the same name wherever it is shown: on a terminal, on a page, in a list.
+Everything here is printable, and no URL shows a password. Styles are added elsewhere.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from steno.render.terminal_text import (
 )
 
 AUDIT_ORIGIN_FIELDS: Final = (("by", "actor"), ("from", "origin"))
-"""The words for the origin of an entry, and the members of its audit that hold it."""
+"""The labels of the origin of an entry, and the audit keys that hold it."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
 _MAX_CALL_SUMMARY: Final = 160
@@ -170,7 +170,7 @@ def _main_argument(call: AnyToolCall) -> str:
 
 
 def entry_type(entry: Entry) -> str:
-    """Return the type of an entry, in one word."""
+    """Return the type of an entry: `user`, `approval`, `unknown`."""
     payload = entry.payload
     if isinstance(payload, Opaque):
         return terminal_line(payload.kind) or "unknown"

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple, final
 
 _HEAD_CHARACTERS: Final = 20_000
 _TAIL_CHARACTERS: Final = 180_000
-"""How many characters of a running command are kept at the beginning and at the end."""
+"""The number of characters of a running command that are kept at each end."""
 FOLDED_LINES: Final = 20
-"""How many lines of a folded prompt or shell command are visible."""
+"""The number of visible lines of a folded prompt or shell command."""
 _LINE_CHARACTERS: Final = 100
-"""How many characters count as a line without a line end."""
+"""The number of characters that count as one line."""
 
 
 class ItemKind(StrEnum):

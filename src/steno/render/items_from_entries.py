@@ -57,7 +57,7 @@ INTERRUPTED_NOTICE: Final = (
 UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 _CONTINUE_HINT: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MAX_UNFOLDED_LINES: Final = 20
-"""How many lines of a diff are visible at first."""
+"""The number of lines up to which a diff starts unfolded."""
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
 """The output of a failed call is visible if it is not longer: it states the reason."""

@@ -1,4 +1,4 @@
-r"""Put foreign text into our Markdown, so that it has no effect there.
+"""Escape untrusted text for Markdown.
 
 Everything here is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
 `inline_code` for names, paths and rules; `markdown_table` takes either.
@@ -14,7 +14,7 @@ from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]<>&|~:@.]")
-"""Characters with a meaning at any place; a colon, an at sign and a dot make links of words."""
+"""Characters with a meaning anywhere in a line; `:`, `@` and `.` can turn text into a link."""
 _LINE_START: Final = re.compile(r"(?:[0-9]{1,9}(?=\))|(?=[#+=-]))(?=[^\s])")
 """A backslash after this keeps a line from being a heading, a list item or a rule."""
 _BACKTICKS: Final = re.compile(r"`+")

@@ -114,7 +114,9 @@ class ResolutionFacts(NamedTuple):
     """The facts that a log holds of a resolved reference."""
 
     how: str = ""
-    """How it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`, `cache`."""
+    """The way it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`,
+    `cache`.
+    """
     size: int | None = None
     sha256: str = ""
 

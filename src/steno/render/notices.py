@@ -1,7 +1,7 @@
 """Decide which changes a person is shown, by their codes.
 
 Most of what a server ignores needs no attention: such changes are counted and reported in one
-line. What a person should know is shown: images that were left out, results that were shortened,
+line. Changes that a person should know are shown: omitted images, shortened results,
 calls that had to be repaired.
 """
 
@@ -30,17 +30,20 @@ _IGNORED_BY_SERVER: Final = frozenset(
 )
 
 _REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.TOOLS_LEFT_OUT})
-"""What the user asked for, or was shown when the model was chosen."""
+"""Changes that the user requested, or saw when the model was chosen."""
 
 
 def simplify_change(change: Change) -> str | None:
-    """Return a change for a person at a terminal: the sentence alone; None for what they asked for."""
+    """Return the sentence of a change for a person at a terminal; None for requested changes."""
     return None if change.code in _REQUESTED else describe_change(change)
 
 
 @final
 class IgnoredFieldCounter:
-    """Counts what the server ignores, for one line in a run: after the first request has it all."""
+    """Counts the fields that the server ignores, for one line per run.
+
+    The first request contains all of them.
+    """
 
     def __init__(self) -> None:
         """Start with none."""
@@ -49,7 +52,7 @@ class IgnoredFieldCounter:
         self._is_reported = False
 
     def absorb(self, change: Change) -> bool:
-        """Return whether a change need not be shown by itself, and count it."""
+        """Count a change; return whether it needs no line of its own."""
         if change.code is ChangeCode.TOOLS_LEFT_OUT:
             return True  # shown when the run began
         if change.code not in _IGNORED_BY_SERVER:

@@ -20,7 +20,7 @@ import msgspec
 from steno.render.terminal_text import terminal_json
 
 _MAX_LINKS: Final = 40
-"""How many links in a row a system follows."""
+"""The number of links in a row that a system follows."""
 _DESCRIPTOR_PATH: Final = re.compile(
     r"/dev/fd/(\d{1,9})|/proc/(\d+)/(?:task/\d+/)?fd/(\d{1,9})", re.ASCII
 )
@@ -72,7 +72,7 @@ def write_file(target: Path, data: bytes) -> None:
 
 
 def is_shared_target(target: Path) -> bool:
-    """Tell whether a path is a device, a pipe or open already: it must not be replaced."""
+    """Return whether a path is a device, a pipe or open already: it must not be replaced."""
     if _match_descriptor_path(target) is not None or _own_descriptor(target) is not None:
         return True
     return target.exists() and not target.is_file() and not target.is_dir()

@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol, TypeVar, final
 
 T = TypeVar("T")
 _DELAY_S: Final = 0.5
-"""How long nothing is shown."""
+"""The delay before anything is shown."""
 _REDRAW_INTERVAL_S: Final = 0.1
-"""How often it is drawn, which costs more than most steps."""
+"""The pause between two redraws: drawing costs more than most steps."""
 
 
 @contextmanager

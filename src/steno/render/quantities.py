@@ -29,7 +29,7 @@ def format_time(time: datetime | None) -> str:
 
 
 def format_age(time: datetime | None, now: datetime) -> str:
-    """Return how long ago a time was; the date where that is more than a month, or in the future."""
+    """Return the age of a time; its date if it is older than a month, or in the future."""
     if time is None:
         return "-"
     seconds = int((now - time).total_seconds())

@@ -1,7 +1,7 @@
 """Lines, tables and JSON on stdout, and notices on stderr.
 
 With rich installed and a terminal there are colours; the text is the same without. The caller makes
-foreign text printable first.
+untrusted text printable first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Column(NamedTuple):
 
 @final
 class StdoutPrinter:
-    """Stdout: a terminal, a file or a pipe."""
+    """Prints lines and tables to stdout: a terminal, a file or a pipe."""
 
     def __init__(self) -> None:
         """Detect whether stdout is a terminal, and load rich if it is."""

@@ -1,4 +1,4 @@
-r"""Make foreign text harmless for a terminal, and fit it into a width.
+r"""Make untrusted text safe for a terminal, and fit it into a width.
 
 Colours are dropped. Every other character that a terminal acts on, or that is invisible, is shown
 as an escape (`\x1b`, `\u202e`): hidden characters may be what matters.
@@ -13,8 +13,8 @@ from typing import Final
 _COLOR_SEQUENCE: Final = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
 _UNSAFE_NON_ASCII: Final = (
     "\x7f-\x9f"  # DEL, and the controls of ISO 6429 in one character
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which way the text runs
-    "\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # nothing to see
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # text direction
+    "\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible
 )
 _UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE_NON_ASCII}]")
 _UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_NON_ASCII}]")
@@ -28,7 +28,7 @@ def terminal_text(text: str) -> str:
 
 
 def terminal_line(text: str) -> str:
-    """Return a text that is safe to print, on one line; every run of white space becomes a blank."""
+    """Return a text that is safe to print, on one line; white space becomes single blanks."""
     return " ".join(terminal_text(text).split())
 
 
@@ -50,7 +50,7 @@ def _escape_in_json(found: re.Match[str]) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 

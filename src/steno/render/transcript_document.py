@@ -93,7 +93,7 @@ _OMITTED_FIELDS: Final[Mapping[type, frozenset[str]]] = {
     Redacted: _UNKNOWN_FIELDS | {"sha256", "audit_sha256", "unknown_sha256"},
     Opaque: frozenset({"raw"}),
 }
-"""The fields of payloads that are no use to a reader."""
+"""The fields of payloads that the document omits."""
 
 
 class BranchLocation(NamedTuple):
@@ -188,7 +188,7 @@ class TranscriptDocument(NamedTuple):
     usage_by_model: tuple[tuple[str, str], ...]
     """The description of the tokens of each model; the name of the model may be empty."""
     losses: tuple[Change, ...]
-    """What the document leaves out."""
+    """The omissions of the document."""
 
 
 def build_document(
@@ -395,7 +395,7 @@ class _DocumentBuilder:
 
 @final
 class _EntryDescriber:
-    """Describes entries that are no messages, with the numbers of entries and the tools of calls."""
+    """Describes entries that are no messages, with entry numbers and the tools of calls."""
 
     def __init__(self, entries: Sequence[Entry], numbers: Mapping[str, int]) -> None:
         """Use the entries of a branch and the numbers of all entries that they may name."""

@@ -1,6 +1,6 @@
 """Show on stderr what steno waits for, if that is a terminal.
 
-It is apart from `progress`, which commands load that do without an event loop.
+Separate from `progress`, so that commands without an event loop do not import asyncio.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from typing import Final, final
 from steno.render.terminal_text import terminal_line, truncate_to_width
 
 _WAIT_INTERVAL_S: Final = 1.0
-"""How long nothing is shown, and how often the time is updated."""
+"""The delay before the line appears, and the pause between updates."""
 
 
 @final
 class WaitIndicator:
-    """A line that tells what steno waits for, and how long; it needs an event loop, and no thread."""
+    """A line that shows what steno waits for and how long.
+
+    It needs a running event loop, and no thread.
+    """
 
     def __init__(self, *, is_shown: bool = True) -> None:
         """Show nothing yet, and nothing at all if stderr is no terminal or `is_shown` is false."""
