@@ -67,7 +67,10 @@ LOADED_LATE = {
             for name in ("explain", "inputs", "audit", "verify", "store", "usage")
         ),
         *(f"steno.cli.{name}" for name in ("replay", "feedback", "permissions", "mcp", "config")),
-        *(f"steno.cli.{name}" for name in ("ocr", "decode", "headless", "plain", "open_session")),
+        *(
+            f"steno.cli.{name}"
+            for name in ("ocr", "decode", "convert", "headless", "plain", "open_session")
+        ),
         *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},

@@ -9,7 +9,7 @@ import pytest
 from steno.agent import Notice, NoticeCode, RunEnded
 from steno.messages.change import Change, ChangeCode
 from steno.render.changes import describe_change, format_change
-from steno.render.notices import IgnoredFieldCounter, simplify_change
+from steno.render.notices import IgnoredFieldCounter, notice_text
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import open_user_session, run
@@ -55,12 +55,12 @@ def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
 
 @pytest.mark.parametrize("code", [ChangeCode.TOOLS_LEFT_OUT, ChangeCode.MODE, ChangeCode.COMPACTED])
 def test_what_the_user_asked_for_is_not_shown(code: ChangeCode) -> None:
-    assert simplify_change(Change(code, "any")) is None
+    assert notice_text(Change(code, "any")) is None
 
 
 def test_people_are_shown_the_sentence_without_place_and_code() -> None:
     change = Change(ChangeCode.IMAGE, "text_only", "messages[3].content[0]")
-    assert simplify_change(change) == describe_change(change)
+    assert notice_text(change) == describe_change(change)
     assert format_change(change) == f"messages[3].content[0]: {describe_change(change)} (image)"
 
 
@@ -73,7 +73,7 @@ def test_people_are_shown_the_sentence_without_place_and_code() -> None:
 )
 def test_what_a_person_should_know_is_not_counted_away(code: ChangeCode) -> None:
     counter = IgnoredFieldCounter()
-    assert not counter.absorb(Change(code, "any", "messages[1]"))
+    assert not counter.count(Change(code, "any", "messages[1]"))
     assert counter.summary() == ""
 
 
@@ -85,7 +85,7 @@ def test_the_summary_names_the_members_of_the_request() -> None:
         "request.max_tokens",
         "messages[4]",
     ):
-        assert counter.absorb(Change(ChangeCode.SETTING, "any", place))
+        assert counter.count(Change(ChangeCode.SETTING, "any", place))
     summary = counter.summary()
     assert "(messages, tools, max_tokens)" in summary
     assert counter.summary() == ""

@@ -11,11 +11,11 @@ import pytest
 from steno.messages.change import Change, ChangeCode
 from steno.messages.order import OrderCode
 from steno.render.changes import (
+    SENTENCES,
     describe_change,
     format_change,
     is_omission,
     omission_names,
-    sentence_reasons,
 )
 
 SOURCE = Path(__file__).parents[2] / "src" / "steno"
@@ -26,6 +26,7 @@ REASONS_IN_TABLES = {
     *((code, "other_model_thinking") for code in (ChangeCode.SEAL, ChangeCode.THINKING)),
 }
 """What the source does not write beside its code."""
+REASONS = {(code, reason) for code, reasons in SENTENCES.items() for reason in reasons}
 
 
 def reported() -> Iterator[tuple[ChangeCode, str]]:
@@ -61,10 +62,10 @@ def is_export_call(function: ast.expr) -> bool:
 
 
 def test_every_reason_has_a_sentence_and_every_sentence_a_reason() -> None:
-    assert {*reported()} | REASONS_IN_TABLES == sentence_reasons()
+    assert {*reported()} | REASONS_IN_TABLES == REASONS
 
 
-@pytest.mark.parametrize(("code", "reason"), sorted(sentence_reasons()))
+@pytest.mark.parametrize(("code", "reason"), sorted(REASONS))
 def test_a_sentence_says_all_that_the_change_holds(code: ChangeCode, reason: str) -> None:
     change = Change(code, reason, "messages[1]", value="xyz", names=("one", "two"), number=7)
     sentence = describe_change(change)

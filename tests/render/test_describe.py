@@ -63,9 +63,9 @@ def told(payload: Payload, *, parent: str | None = "parent") -> EntryDescription
     """Return what is told of an entry among others, whose ids serve as their numbers."""
     return describe_entry(
         Entry(id="it", payload=payload, parent=parent),
-        number=lambda entry_id: f"#{entry_id}",
-        call=lambda call_id: f"call {call_id}",
-        found=lambda resolution: EntryDescription(f"block {resolution.block}"),
+        entry_label=lambda entry_id: f"#{entry_id}",
+        call_label=lambda call_id: f"call {call_id}",
+        describe_resolution=lambda resolution: EntryDescription(f"block {resolution.block}"),
     )
 
 
@@ -114,7 +114,7 @@ def test_a_resource_on_the_web_is_named_without_what_is_asked_for(uri: str, show
 
 def test_an_image_without_a_name_need_not_tell_its_size() -> None:
     picture = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
-    assert reference_name(picture, is_sized=False) == "image/png"
+    assert reference_name(picture, with_size=False) == "image/png"
 
 
 @pytest.mark.parametrize(

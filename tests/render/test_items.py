@@ -16,7 +16,7 @@ def test_of_a_command_that_says_much_the_beginning_and_the_end_are_kept(kind: It
     block.append("first\n")
     for number in range(3_000):
         block.append(f"{number:>999}\n")
-        assert block.pending_characters + len(block.body) <= MOST + 181_000
+        assert block.unjoined_characters + len(block.body) <= MOST + 181_000
     body = block.join_chunks()
     assert len(body) <= MOST
     assert body.startswith("first\n")

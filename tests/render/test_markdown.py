@@ -13,7 +13,7 @@ from steno import ChatMessage, ToolCall
 from steno.formats import FORMATS, ExportedFile
 from steno.messages.content import Image, ImageUrl, Text
 from steno.records.stored_record import Header
-from steno.render.markdown import MAX_IMAGE_BYTES
+from steno.render.markdown import MAX_INLINE_IMAGE_BYTES
 from steno.render.transcript_document import BranchLocation
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from tests.every_payload import PAYLOADS
@@ -67,7 +67,7 @@ def test_what_is_not_in_the_file_is_said() -> None:
 
 
 def test_a_small_image_is_in_the_file_and_a_large_one_is_named() -> None:
-    small, large = image_of_size(MAX_IMAGE_BYTES), image_of_size(MAX_IMAGE_BYTES + 1)
+    small, large = image_of_size(MAX_INLINE_IMAGE_BYTES), image_of_size(MAX_INLINE_IMAGE_BYTES + 1)
     address = "data:image/png;base64,"
     assert address in written(ChatMessage.user([small]))
     exported = WRITE_ONLY["markdown"].encode(HEADER, entries_of(ChatMessage.user([large])), PLACE)

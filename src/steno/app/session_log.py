@@ -16,7 +16,7 @@ from steno.messages.message import Message
 from steno.records.entry import Entry, Resolution
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.render.describe import EntryDescription, describe_entry, summarize_call
-from steno.render.message_text import block_passage, describe_resolution
+from steno.render.message_text import block_paragraph, describe_resolution
 from steno.render.progress import show_progress
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.store import Store
@@ -127,8 +127,10 @@ class SessionLog:
 def summarize_entry(entry: Entry, log: SessionLog) -> str:
     """Return the content of an entry on one line."""
     if isinstance(entry.payload, Message):
-        passages = map(block_passage, entry.payload.content)
-        texts = [terminal_line(passage.text) for passage in passages if not passage.is_secondary]
+        paragraphs = map(block_paragraph, entry.payload.content)
+        texts = [
+            terminal_line(paragraph.text) for paragraph in paragraphs if not paragraph.is_secondary
+        ]
         return " ".join(filter(None, texts))
     return terminal_line(describe_log_entry(entry, log))
 
@@ -136,17 +138,19 @@ def summarize_entry(entry: Entry, log: SessionLog) -> str:
 def describe_log_entry(entry: Entry, log: SessionLog) -> str:
     """Describe an entry that is no message."""
 
-    def describe_call(call_id: str) -> str:
+    def call_label(call_id: str) -> str:
         known = log.calls.get(call_id)
         return terminal_line(call_id) if known is None else summarize_call(known)
 
-    def describe_found(resolution: Resolution) -> EntryDescription:
+    def describe_reference_resolution(resolution: Resolution) -> EntryDescription:
         target = log.entries.get(resolution.target)
         text = describe_resolution(None if target is None else target.payload, resolution)
         return EntryDescription(f"{log.number(resolution.target)}, {text}")
 
-    return ": ".join(
-        filter(
-            None, describe_entry(entry, number=log.number, call=describe_call, found=describe_found)
-        )
+    description = describe_entry(
+        entry,
+        entry_label=log.number,
+        call_label=call_label,
+        describe_resolution=describe_reference_resolution,
     )
+    return ": ".join(filter(None, description))

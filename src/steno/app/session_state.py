@@ -49,7 +49,7 @@ from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
 from steno.render.changes import format_change
-from steno.render.notices import IgnoredFieldCounter, simplify_change
+from steno.render.notices import IgnoredFieldCounter, notice_text
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
@@ -153,11 +153,11 @@ class SessionState:
         if self.config.is_verbose:
             text = None if change is None else format_change(change)
         else:
-            if change is not None and self._notice_filter.absorb(change):
+            if change is not None and self._notice_filter.count(change):
                 return
             if summary := self._notice_filter.summary():
                 self.emit(Notice(NoticeCode.CONTEXT, summary))
-            text = None if change is None else simplify_change(change)
+            text = None if change is None else notice_text(change)
         if change is not None:
             if text is None:
                 return

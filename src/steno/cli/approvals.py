@@ -16,7 +16,8 @@ from steno.cli.store_options import open_existing_store
 from steno.log.conversation import Conversation
 from steno.log.queries import approvals_of, pending_approvals
 from steno.messages.call import AnyToolCall
-from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.output import print_json
+from steno.render.table_output import StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 
 
@@ -109,7 +110,7 @@ def _print_call(call: AnyToolCall, conversation: Conversation, *, as_json: bool)
             "status": status,
             "actor": None if approval is None else approval.actor,
         }
-        print_json_object(msgspec.json.encode(row))
+        print_json(msgspec.json.encode(row))
         return
     who = "" if approval is None or approval.actor is None else f" by {approval.actor}"
     StdoutPrinter().line(

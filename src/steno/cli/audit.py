@@ -22,13 +22,14 @@ from steno.log.queries import EntryKind, EntryQuery, select_entries
 from steno.messages.content import Opaque
 from steno.messages.message import Message
 from steno.records.entry import Entry, Payload
-from steno.render.describe import entry_type
-from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.describe import entry_type, payload_type
+from steno.render.output import print_json
+from steno.render.table_output import StdoutPrinter, print_notice
 
 _ENTRY_KINDS: Final = (
     *(kind.value for kind in EntryKind),
     *(
-        str(payload.__struct_config__.tag)
+        payload_type(payload)
         for payload in get_args(Payload)
         if payload is not Opaque and payload not in get_args(Message)
     ),
@@ -83,7 +84,7 @@ def _run_audit(options: argparse.Namespace) -> int:
     if kind is not None and query.kind is None:
         entries = tuple([entry for entry in entries if entry_type(entry) == kind])
     if options.json:
-        print_json_object(audit_format.encode(log.header, entries).data)
+        print_json(audit_format.encode(log.header, entries).data)
     elif entries:
         _print_entries(entries, log)
     else:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from steno.cli.arguments import Subparsers
 
 AddCommands: TypeAlias = Callable[[Subparsers], None]
-"""A function that adds a command, or a group of them, to the command line."""
+"""A function that adds a command, or a group of commands, to the command line."""
 
 
 def _load_run() -> AddCommands:
@@ -122,13 +122,19 @@ def _load_ocr() -> AddCommands:
     return add_commands
 
 
-def _load_wires() -> AddCommands:
+def _load_decode() -> AddCommands:
     from steno.cli.decode import add_commands
 
     return add_commands
 
 
-COMMANDS: Final = {
+def _load_convert() -> AddCommands:
+    from steno.cli.convert import add_commands
+
+    return add_commands
+
+
+COMMAND_LOADERS: Final = {
     "run": _load_run,
     "models": _load_models,
     "doctor": _load_doctor,
@@ -146,8 +152,8 @@ COMMANDS: Final = {
     "mcp": _load_mcp,
     "config": _load_config,
     "ocr": _load_ocr,
-    "decode": _load_wires,
-    "convert": _load_wires,
+    "decode": _load_decode,
+    "convert": _load_convert,
 }
 """The loader of each command, in the order in which help lists them."""
 

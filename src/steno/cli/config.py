@@ -15,7 +15,8 @@ from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, Subparsers
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.providers import CATALOG, Vendor
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.output import print_json
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line
 from steno.store.locate import read_address
 from steno.values import replace_lone_surrogates
@@ -60,7 +61,7 @@ def _run_show(options: argparse.Namespace) -> int:
             name: {"value": value, "from": loaded.origins.get(name, ())}
             for name, value in values.items()
         }
-        print_json_object(msgspec.json.encode(described))
+        print_json(msgspec.json.encode(described))
     else:
         rows = [
             [name, _format_value(value), _origin_text(loaded, name)]

@@ -28,8 +28,9 @@ from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import store_address
 from steno.errors import StenoError
 from steno.providers.model_discovery import discover_models
+from steno.render.output import print_json
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter, print_json_object
+from steno.render.table_output import Column, StdoutPrinter
 from steno.render.terminal_text import terminal_line
 from steno.store.locate import check_location
 from steno.tools.search import find_ripgrep
@@ -99,7 +100,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
     checks = list(_run_checks(options))
     if options.json:
         for check in checks:
-            print_json_object(msgspec.json.encode(check.as_json()))
+            print_json(msgspec.json.encode(check.as_json()))
     else:
         rows = [
             [terminal_line(check.what), check.state, terminal_line(check.told)]

@@ -26,14 +26,15 @@ from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, positi
 from steno.cli.store_options import open_existing_store
 from steno.context import ContextBuilder, token_counter_for
 from steno.messages.message import Message
-from steno.render.message_text import ROLE_STYLES, message_passages
+from steno.render.describe import payload_type
+from steno.render.message_text import ROLE_STYLES, message_paragraphs
+from steno.render.output import print_json
 from steno.render.quantities import format_count
-from steno.render.table_output import StdoutPrinter, print_json_object
+from steno.render.table_output import INDENT, StdoutPrinter
 from steno.render.terminal_text import terminal_line, truncate_to_width
 
 _DEFAULT_WIDTH: Final = 100
 """The width of a line where there is no terminal."""
-_INDENT: Final = "    "
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -82,7 +83,7 @@ def _run_explain(options: argparse.Namespace) -> int:
     branch = log.active if options.branch is None else options.branch
     view = ContextExplanation(log, branch, viewer, built, encoding_losses(viewer, built.request))
     if options.json:
-        print_json_object(msgspec.json.encode(explanation_as_json(view)))
+        print_json(msgspec.json.encode(explanation_as_json(view)))
     else:
         _print_explanation(StdoutPrinter(), view, is_full=options.full)
     return ExitStatus.OK
@@ -110,15 +111,15 @@ def _print_explanation(printer: StdoutPrinter, view: ContextExplanation, *, is_f
 
 
 def _print_message(printer: StdoutPrinter, message: Message, number: str, *, is_full: bool) -> None:
-    kind = str(message.__struct_config__.tag)
+    kind = payload_type(message)
     name = [(f"{number} ", "dim"), (kind, ROLE_STYLES[kind])]
     if is_full:
         printer.line()
         printer.line(*name)
-        for passage in message_passages(message):
-            for line in passage.text.rstrip("\n").split("\n"):
-                printer.line(_INDENT, (line, passage.style)) if line else printer.line()
+        for paragraph in message_paragraphs(message):
+            for line in paragraph.text.rstrip("\n").split("\n"):
+                printer.line(INDENT, (line, paragraph.style)) if line else printer.line()
         return
-    text = " ".join([terminal_line(passage.text) for passage in message_passages(message)])
+    text = " ".join([terminal_line(paragraph.text) for paragraph in message_paragraphs(message)])
     room = (printer.width or _DEFAULT_WIDTH) - len(number) - len(kind) - 3
     printer.line(*name, f"  {truncate_to_width(text, max(room, 1))}")

@@ -29,8 +29,9 @@ from steno.ports import Capability, ResolveContext
 from steno.records.entry import Compaction, Entry, ResolutionStatus
 from steno.render.describe import reference_name
 from steno.render.message_text import ResolutionFacts, resolution_facts
+from steno.render.output import print_json
 from steno.render.quantities import format_age
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line
 from steno.tools import Workspace
 
@@ -94,7 +95,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
     rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
     if options.json:
         for row in rows:
-            print_json_object(msgspec.json.encode(_row_as_json(row, log)))
+            print_json(msgspec.json.encode(_row_as_json(row, log)))
     elif rows:
         errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
         StdoutPrinter().table(
@@ -218,10 +219,10 @@ def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
     return [
         log.number(tracked.entry.id),
         _kind_of(tracked),
-        reference_name(tracked.reference, is_sized=False),
+        reference_name(tracked.reference, with_size=False),
         format_age(tracked.entry.time, utc_now()),
         _status_of(tracked),
-        facts.how or _NO_VALUE,
+        facts.method or _NO_VALUE,
         _NO_VALUE if facts.size is None else f"{facts.size:,}",
         facts.short_hash or _NO_VALUE,
         row.since,
@@ -263,10 +264,10 @@ def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
         "entry": tracked.entry.id,
         "block": tracked.block,
         "kind": _kind_of(tracked),
-        "name": reference_name(tracked.reference, is_sized=False),
+        "name": reference_name(tracked.reference, with_size=False),
         "time": tracked.entry.time,
         "status": _status_of(tracked),
-        "how": facts.how or None,
+        "how": facts.method or None,
         "bytes": facts.size,
         "sha256": facts.sha256 or None,
         "since": None if row.since == _NO_VALUE else row.since,

@@ -19,13 +19,12 @@ from typing import Final
 from steno import StenoError, __version__
 from steno.app.errors import UsageError
 from steno.cli.arguments import CommandParser, ExitStatus
-from steno.cli.command_table import COMMANDS, AddCommands
+from steno.cli.command_table import COMMAND_LOADERS, AddCommands
 from steno.errors import MissingExtra
-from steno.render.output import OutputError, report_write_errors
+from steno.render.output import STDOUT, OutputError, report_write_errors
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
 from steno.suggest import closest_name
 
-STDOUT: Final = "stdout"
 _EPILOG: Final = """\
 work with a model:
   steno                           at the terminal; steno "PROMPT" says something first
@@ -70,7 +69,7 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
         case BrokenPipeError():
             _discard_stdout()  # the reader of the output is gone: there is nothing to report
         case OutputError() | StenoError():
-            if isinstance(error, OutputError) and error.filename == STDOUT:
+            if isinstance(error, OutputError) and error.is_stdout:
                 _discard_stdout()
             print(f"steno: {terminal_text(str(error))}", file=sys.stderr)
         case MissingExtra():
@@ -120,16 +119,20 @@ def _command_adders(arguments: Sequence[str]) -> list[AddCommands]:
     first = arguments[0] if arguments else ""
     if first == "--version":
         return []
-    loaders = [COMMANDS[first]] if first in COMMANDS else dict.fromkeys(COMMANDS.values())
+    loaders = (
+        [COMMAND_LOADERS[first]]
+        if first in COMMAND_LOADERS
+        else dict.fromkeys(COMMAND_LOADERS.values())
+    )
     return [load() for load in loaders]
 
 
 def _check_command(given: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Exit if there is no such command, and suggest the closest one."""
     name = given[0]
-    if name in COMMANDS or name in _GLOBAL_OPTIONS:
+    if name in COMMAND_LOADERS or name in _GLOBAL_OPTIONS:
         return
-    near = closest_name(name, COMMANDS)
+    near = closest_name(name, COMMAND_LOADERS)
     hint = f"do you mean {near}?" if near else "steno -p PROMPT lets a model work on something"
     parser.error(
         f"there is no command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"

@@ -44,9 +44,16 @@ from steno.inputs.mcp.tools import McpTool, McpTools, is_repeated_in_texts, list
 from steno.inputs.mcp.untrusted_data import sanitise_json
 from steno.json_object import as_json_object, raw_members
 from steno.messages.call import ToolCall
-from steno.render.output import append_to_shared, is_shared_target, report_write_errors
+from steno.render.output import (
+    STDOUT,
+    append_to_shared,
+    check_target,
+    is_shared_target,
+    print_json,
+    report_write_errors,
+)
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.render.wait_indicator import WaitIndicator
 from steno.schema.convert import parse_text_arguments
@@ -341,7 +348,7 @@ def list_servers(options: argparse.Namespace) -> int:
     if options.json:
         for spec in configured.specs:
             row = {"name": spec.name, **describe_server(spec)}
-            print_json_object(
+            print_json(
                 msgspec.json.encode(row | _server_state_as_json(spec, checked.get(spec.name)))
             )
     elif configured.specs:
@@ -389,11 +396,11 @@ async def list_tools(context: McpCommandContext) -> int:
     if options.schema is not None:
         tool = find_tool(offered, options.schema)
         schema = raw_members(as_json_object(tool.definition.parameters))
-        print_json_object(msgspec.json.encode(schema))
+        print_json(msgspec.json.encode(schema))
         return ExitStatus.OK
     if options.json:
         for tool in offered.tools:
-            print_json_object(msgspec.json.encode(_tool_as_json(tool)))
+            print_json(msgspec.json.encode(_tool_as_json(tool)))
     elif offered.tools:
         StdoutPrinter().table(_TOOL_COLUMNS, [tool_row(tool) for tool in offered.tools])
     return ExitStatus.OK
@@ -443,7 +450,7 @@ async def list_resources(context: McpCommandContext) -> int:
     listed = [(name, one) for name, resources in answers for one in resources]
     if context.options.json:
         for name, resource in listed:
-            print_json_object(msgspec.json.encode({"server": name, **resource._asdict()}))
+            print_json(msgspec.json.encode({"server": name, **resource._asdict()}))
     elif listed:
         StdoutPrinter().table(_RESOURCE_COLUMNS, [resource_row(name, one) for name, one in listed])
     elif status is ExitStatus.OK and answers:
@@ -485,7 +492,7 @@ async def list_prompts(context: McpCommandContext) -> int:
         print_notice(terminal_line(text))
     if context.options.json:
         for prompt in offered.prompts:
-            print_json_object(msgspec.json.encode(_prompt_as_json(prompt)))
+            print_json(msgspec.json.encode(_prompt_as_json(prompt)))
     elif offered.prompts:
         rows = [
             [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in offered.prompts
@@ -516,7 +523,8 @@ def _wait_text(servers: Sequence[McpConnection]) -> str:
 async def read_resource(context: McpCommandContext) -> int:
     """Print a resource, or write it to a file."""
     options = context.options
-    _check_output_file(options.output, may_replace=options.force)
+    if options.output is not None:
+        _check_output_file(options.output, is_forced=options.force)
     try:
         check_uri(options.uri)
     except InvalidValue as exc:
@@ -528,17 +536,8 @@ async def read_resource(context: McpCommandContext) -> int:
     return ExitStatus.OK
 
 
-def _check_output_file(output: str | None, *, may_replace: bool) -> None:
-    if output is None:
-        return
-    if is_shared_target(Path(output)):  # nothing that is there gets lost
-        return
-    if Path(output).exists() and not (may_replace and Path(output).is_file()):
-        raise InvalidValue(
-            "it is there already; choose another name, or add --force",
-            code="file_exists",
-            place=output,
-        )
+def _check_output_file(output: str, *, is_forced: bool) -> None:
+    check_target(output, may_replace=is_forced and Path(output).is_file())
 
 
 def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -> None:
@@ -549,11 +548,11 @@ def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -
         with report_write_errors(options.output):
             Path(options.output).write_bytes(data)
     elif options.json:
-        print_json_object(msgspec.json.encode(_resource_as_json(resource)))
+        print_json(msgspec.json.encode(_resource_as_json(resource)))
     elif sys.stdout.isatty():
         _print_resource(resource)
     else:
-        with report_write_errors("stdout"):
+        with report_write_errors(STDOUT):
             sys.stdout.buffer.write(data)
 
 
@@ -613,7 +612,7 @@ async def call_tool(context: McpCommandContext) -> int:
     with context.show_wait(f"calling {tool.definition.name}"):
         called = await server.call(tool.original_name, arguments, progress=context.print_progress)
     if options.json:
-        print_json_object(msgspec.json.encode(sanitise_json(called._asdict())))
+        print_json(msgspec.json.encode(sanitise_json(called._asdict())))
     else:
         _print_result(called)
     return ExitStatus.FAILED if called.is_error else ExitStatus.OK
@@ -676,7 +675,7 @@ def _print_result(called: CallToolResult) -> None:
             print_notice(f"not shown: {_describe_content_block(block)}; --json has all of it")
     structured = sanitise_json(called.structured)
     if structured is not None and not is_repeated_in_texts(structured, texts):
-        print_json_object(msgspec.json.encode(structured))
+        print_json(msgspec.json.encode(structured))
 
 
 def _describe_content_block(block: Mapping[str, Any]) -> str:

@@ -28,7 +28,8 @@ from steno.providers.model_discovery import (
 )
 from steno.providers.models import Model
 from steno.providers.vendor import Vendor
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.output import print_json
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line
 from steno.suggest import suggest_name
 
@@ -68,7 +69,7 @@ def _run_models(options: argparse.Namespace) -> int:
     results = [apply_settings_to_models(result, loaded.settings) for result in found]
     if options.json:
         for result in results:
-            print_json_object(msgspec.json.encode(_provider_as_json(result)))
+            print_json(msgspec.json.encode(_provider_as_json(result)))
     else:
         _print_models(results)
         if options.provider is None:

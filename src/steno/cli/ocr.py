@@ -23,7 +23,8 @@ from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
 from steno.inputs.ocr.engine import OcrEngine, OcrResult, format_confidence
 from steno.inputs.ocr.reader import OCR_ENGINES, OcrReader, choose_ocr_engine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
-from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.output import print_json
+from steno.render.table_output import StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.render.wait_indicator import WaitIndicator
 
@@ -113,7 +114,7 @@ async def _read_all(files: list[str], ocr: OcrReader, piped: bytes, *, as_json: 
         finally:
             waiting.stop()
         if as_json:
-            print_json_object(msgspec.json.encode({"file": name, **outcome._asdict()}))
+            print_json(msgspec.json.encode({"file": name, **outcome._asdict()}))
         elif isinstance(outcome, OcrResult):
             _print_text(name, outcome, is_one_of_many=len(files) > 1)
         if isinstance(outcome, _ReadFailure):

@@ -12,7 +12,8 @@ from steno.app.errors import UsageError
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
 from steno.cli.arguments import ExitStatus, Subparsers
 from steno.errors import InvalidValue, Missing
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.output import print_json
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line
 from steno.values import replace_lone_surrogates
 
@@ -79,7 +80,7 @@ def _run_list(options: argparse.Namespace) -> int:
             "user": stored.user,
             "other_projects": others,
         }
-        print_json_object(msgspec.json.encode(described))
+        print_json(msgspec.json.encode(described))
         return ExitStatus.OK
     rows = [("project", rule) for rule in here] + [("user", rule) for rule in stored.user]
     rows += [(terminal_line(folder), rule) for folder, rules in others.items() for rule in rules]

@@ -34,9 +34,10 @@ from steno.providers.prices import find_price
 from steno.records.entry import Entry
 from steno.records.stored_record import unused_branch_name
 from steno.render.describe import entry_type
+from steno.render.output import print_json
 from steno.render.progress import show_activity
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, StderrReporter
 from steno.store import Store
@@ -114,7 +115,7 @@ def _run_replay(options: argparse.Namespace) -> int:
     with show_activity("replaying"):
         replayed = asyncio.run(replay(log.records, branch=branch))
     if options.json:
-        print_json_object(msgspec.json.encode(_replay_as_json(replayed, log, branch)))
+        print_json(msgspec.json.encode(_replay_as_json(replayed, log, branch)))
     else:
         _print_replay(replayed, log)
         if len(path) < len(log.entries):
@@ -208,7 +209,7 @@ def rerun_session(options: argparse.Namespace) -> int:
         with explain_damage(session):
             comparison = asyncio.run(_compare_models(options, loaded, store, session))
     if options.json:
-        print_json_object(msgspec.json.encode(_comparison_as_json(comparison), enc_hook=str))
+        print_json(msgspec.json.encode(_comparison_as_json(comparison), enc_hook=str))
     else:
         _print_comparison(comparison)
     stopped = comparison.stopped

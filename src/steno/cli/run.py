@@ -27,9 +27,9 @@ from steno.cli.command_table import (
     load_plain_mode,
     load_session_opener,
 )
+from steno.render.terminal_text import is_dumb_terminal
 
 OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
-_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 _TRUE_VALUES: Final = ("1", "true", "yes", "on")
 _EPILOG: Final = """\
 examples:
@@ -260,7 +260,7 @@ def _is_plain(
         return bool(options.plain)
     if "STENO_PLAIN" in environ:
         return environ["STENO_PLAIN"].lower() in _TRUE_VALUES
-    return settings.get("plain") is True or environ.get("TERM", "") in _DUMB_TERMINALS
+    return settings.get("plain") is True or is_dumb_terminal(environ)
 
 
 def _has_full_screen() -> bool:

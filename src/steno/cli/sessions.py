@@ -60,17 +60,18 @@ from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
 from steno.render.describe import describe_decider, describe_origin, entry_type
-from steno.render.message_text import ROLE_STYLES, Passage, message_passages
-from steno.render.output import is_shared_target, report_write_errors, write_file
+from steno.render.message_text import ROLE_STYLES, StyledParagraph, message_paragraphs
+from steno.render.output import (
+    STDOUT,
+    check_target,
+    is_shared_target,
+    print_json,
+    report_write_errors,
+    write_file,
+)
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_age, format_count, format_time
-from steno.render.table_output import (
-    Column,
-    StdoutPrinter,
-    StyledText,
-    print_json_object,
-    print_notice,
-)
+from steno.render.table_output import INDENT, Column, StdoutPrinter, StyledText, print_notice
 from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
 from steno.render.transcript_document import describe_usage
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
@@ -109,7 +110,6 @@ _FORMAT_BY_SUFFIX: Final = {
 _SUFFIXES_HELP: Final = ", ".join(
     [".json", ".jsonl", *[format.suffixes[0] for format in WRITE_ONLY.values()]]
 )
-_INDENT: Final = "    "
 _MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
 """The limits of a printed detail, such as a tool result."""
 _MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS = 400, 40_000
@@ -158,7 +158,7 @@ def list_sessions(options: argparse.Namespace) -> int:
     listed = summaries[: options.limit]
     if options.json:
         for summary in listed:
-            print_json_object(msgspec.json.encode(_session_as_json(summary)))
+            print_json(msgspec.json.encode(_session_as_json(summary)))
     elif listed:
         length = shortest_unique_length(
             [*(summary.header.id for summary in summaries), *unreadable.sessions]
@@ -214,7 +214,7 @@ def search_sessions(options: argparse.Namespace) -> int:
         length = shortest_unique_length(header.id for header in headers)
     if options.json:
         for header in titled:
-            print_json_object(msgspec.json.encode(_title_as_json(header)))
+            print_json(msgspec.json.encode(_title_as_json(header)))
         for hit in hits:
             described = {
                 "session": hit.session,
@@ -224,7 +224,7 @@ def search_sessions(options: argparse.Namespace) -> int:
                 "type": entry_type(hit.entry),
                 "snippet": hit.snippet,
             }
-            print_json_object(msgspec.json.encode(described))
+            print_json(msgspec.json.encode(described))
     elif hits or titled:
         rows = [_title_row(header, length) for header in titled]
         rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
@@ -296,7 +296,7 @@ def show_session(options: argparse.Namespace) -> int:
             path = [_restore_result(store, entry) for entry in path]
     if options.json:
         for entry in path:
-            print_json_object(encode_entry(entry))
+            print_json(encode_entry(entry))
         return ExitStatus.OK
     printer = StdoutPrinter()
     branch = log.active if options.branch is None else options.branch
@@ -343,8 +343,8 @@ def _print_entry(printer: StdoutPrinter, log: SessionLog, entry: Entry, *, is_wh
     if decision:
         pieces.append((f"  {decision}", "dim"))
     printer.line(*pieces)
-    for passage in _entry_passages(message, entry, log):
-        _print_passage(printer, passage, is_whole=is_whole)
+    for paragraph in _entry_paragraphs(message, entry, log):
+        _print_paragraph(printer, paragraph, is_whole=is_whole)
 
 
 def _outcome_pieces(result: ToolResultMessage, tool: str) -> list[StyledText]:
@@ -361,20 +361,22 @@ def _decision_text(entry: Entry) -> str:
     return f"[{facts}]" if facts else ""
 
 
-def _entry_passages(message: Message | None, entry: Entry, log: SessionLog) -> list[Passage]:
+def _entry_paragraphs(
+    message: Message | None, entry: Entry, log: SessionLog
+) -> list[StyledParagraph]:
     if message is None:
-        return [Passage(describe_log_entry(entry, log), "dim")]
-    return list(message_passages(message))
+        return [StyledParagraph(describe_log_entry(entry, log), "dim")]
+    return list(message_paragraphs(message))
 
 
-def _print_passage(printer: StdoutPrinter, passage: Passage, *, is_whole: bool) -> None:
-    text, omitted = passage.text.rstrip("\n"), ""
+def _print_paragraph(printer: StdoutPrinter, paragraph: StyledParagraph, *, is_whole: bool) -> None:
+    text, omitted = paragraph.text.rstrip("\n"), ""
     if not is_whole:
-        text, omitted = _truncate_text(text, is_detail=passage.is_detail)
+        text, omitted = _truncate_text(text, is_detail=paragraph.is_detail)
     for line in text.split("\n"):
-        printer.line(_INDENT, (line, passage.style)) if line else printer.line()
+        printer.line(INDENT, (line, paragraph.style)) if line else printer.line()
     if omitted:
-        printer.line(_INDENT, (omitted, "dim"))
+        printer.line(INDENT, (omitted, "dim"))
 
 
 def _truncate_text(text: str, *, is_detail: bool) -> tuple[str, str]:
@@ -396,7 +398,7 @@ def draw_tree(options: argparse.Namespace) -> int:
     layout = TreeLayout(log)
     if options.json:
         for entry in log.entries.values():
-            print_json_object(msgspec.json.encode(layout.entry_as_json(entry)))
+            print_json(msgspec.json.encode(layout.entry_as_json(entry)))
         return ExitStatus.OK
     printer = StdoutPrinter()
     printer.line(("session ", "dim"), terminal_line(log.header.id))
@@ -446,7 +448,7 @@ def export_session(options: argparse.Namespace) -> int:
 def _print_export(data: bytes) -> None:
     if sys.stdout.isatty():
         data = terminal_json(data)
-    with report_write_errors("stdout"):
+    with report_write_errors(STDOUT):
         sys.stdout.buffer.write(data + b"\n")
 
 
@@ -456,15 +458,8 @@ def _resolve_target(name: str) -> Path:
 
 def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
     for target in targets:
-        if is_shared_target(target):  # it is appended to, nothing gets lost
-            continue
-        if target.exists() and not may_replace:
-            raise InvalidValue(
-                "it is there already; choose another name, or add --force",
-                code="file_exists",
-                place=str(target),
-            )
-        if target.exists() and not target.is_file():
+        check_target(target, may_replace=may_replace)
+        if target.is_dir() and not is_shared_target(target):
             raise InvalidValue(
                 "it is not a file; choose another name", code="not_a_file", place=str(target)
             )

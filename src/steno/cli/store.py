@@ -25,9 +25,10 @@ from steno.cli.store_options import (
     store_address,
 )
 from steno.errors import Conflict, Missing
+from steno.render.output import print_json
 from steno.render.progress import show_progress
 from steno.render.quantities import format_count
-from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.table_output import StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_text
 from steno.store import Store, convert_store
 from steno.store.locate import StoreAddress
@@ -173,7 +174,7 @@ def _run_info(options: argparse.Namespace) -> int:
         "disk_bytes": _disk_bytes(address),
     }
     if options.json:
-        print_json_object(msgspec.json.encode(described))
+        print_json(msgspec.json.encode(described))
     else:
         _print_info(described)
     return report_unreadable(unreadable)

@@ -30,7 +30,8 @@ from steno.app.session_lookup import (
 )
 from steno.cli.arguments import Subparsers, add_store_option, parse_time
 from steno.cli.store_options import open_existing_store, report_unreadable
-from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.output import print_json
+from steno.render.table_output import Column, StdoutPrinter, print_notice
 
 _GROUP_COLUMNS: Final = {
     "model": Column("model", "cyan", may_shrink=True),
@@ -88,7 +89,7 @@ def _run_usage(options: argparse.Namespace) -> int:
     sums = group_usage(turns, options.by)
     if options.json:
         for group in sums:
-            print_json_object(msgspec.json.encode(usage_as_json(group, options.by)))
+            print_json(msgspec.json.encode(usage_as_json(group, options.by)))
     elif sums:
         _print_usage(
             sums,

@@ -17,8 +17,9 @@ from steno.app.reports.audit import (
 from steno.app.session_lookup import UnreadableSessions, find_session, readable_headers
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store, report_unreadable
+from steno.render.output import print_json
 from steno.render.progress import show_activity, show_progress
-from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.table_output import StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line
 
 _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
@@ -80,7 +81,7 @@ def _run_verify(options: argparse.Namespace) -> int:
                 ]
     for verification in verifications:
         if options.json:
-            print_json_object(msgspec.json.encode(verification_as_json(verification)))
+            print_json(msgspec.json.encode(verification_as_json(verification)))
         elif verification.problem is None:
             _print_verification(verification, is_one_of_many=options.all)
         if verification.problem is not None:

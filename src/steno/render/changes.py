@@ -18,13 +18,13 @@ _MAX_LISTED_NAMES: Final = 8
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 
-_Sentence: TypeAlias = str | Callable[[Change], str]
+_SentenceTemplate: TypeAlias = str | Callable[[Change], str]
 """A template with `{value}`, `{number}`, `{names}`; or a function, where the number decides."""
 
 
 def describe_change(change: Change) -> str:
     """Return a change as a sentence, without its place and its code."""
-    text = _fill_in(change)
+    text = _sentence(change)
     return f"left out: {text}" if is_omission(change) else text
 
 
@@ -40,7 +40,7 @@ def format_change(change: Change) -> str:
 
 def is_omission(change: Change) -> bool:
     """Return whether an exported file leaves something out that can be named."""
-    return change.code is ChangeCode.NOT_EXPORTED and change.reason not in _NOT_NAMED
+    return change.code is ChangeCode.NOT_EXPORTED and change.reason not in _WHOLE_SENTENCES
 
 
 def omission_names(change: Change) -> list[str]:
@@ -50,25 +50,20 @@ def omission_names(change: Change) -> list[str]:
     """
     if change.reason == "fields" and change.entry is not None:
         return [_INDEX.sub("", name) for name in _field_names(change)]
-    return [_fill_in(change)]
+    return [_sentence(change)]
 
 
-def sentence_reasons() -> set[tuple[ChangeCode, str]]:
-    """Return every code and reason that has a sentence, except those of repairs."""
-    return {(code, reason) for code, reasons in _SENTENCES.items() for reason in reasons}
-
-
-def _fill_in(change: Change) -> str:
+def _sentence(change: Change) -> str:
     if change.code is ChangeCode.REPAIRED:
         return explain_repair(change)
-    sentence = _SENTENCES[change.code].get(change.reason)
-    if sentence is None:  # a wire of another package
-        words = change.reason.replace("_", " ")
-        about = [*([change.value] if change.value else []), *change.names]
-        return f"{words}: {', '.join(about)}" if about else words
-    if callable(sentence):
-        return sentence(change)
-    return sentence.format(value=change.value, number=change.number, names=", ".join(change.names))
+    template = SENTENCES[change.code].get(change.reason)
+    if template is None:  # a wire of another package
+        reason_text = change.reason.replace("_", " ")
+        subjects = [*([change.value] if change.value else []), *change.names]
+        return f"{reason_text}: {', '.join(subjects)}" if subjects else reason_text
+    if callable(template):
+        return template(change)
+    return template.format(value=change.value, number=change.number, names=", ".join(change.names))
 
 
 # -- sentences that depend on numbers and names ----------------------------------------------------
@@ -93,8 +88,8 @@ def _oldest_messages(change: Change) -> str:
 
 
 def _blobs(change: Change) -> str:
-    what = format_count(change.number or 0, "image or long result", "images and long results")
-    return f"the bytes of {what}"
+    count = format_count(change.number or 0, "image or long result", "images and long results")
+    return f"the bytes of {count}"
 
 
 def _fields(change: Change) -> str:
@@ -117,7 +112,7 @@ _FIELD_LABELS: Final = {
 
 # -- the table -------------------------------------------------------------------------------------
 
-_SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _Sentence]]] = {
+SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.SEAL: {
         "other_model": "left out the seal of another model",
         "other_model_thinking": "left out what another model thought, and ids with it",
@@ -244,7 +239,7 @@ _SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _Sentence]]] = {
         "only_this_branch": "only this branch is in the file",
     },
 }
-"""By code and reason. Those of `REPAIRED` are the codes of `steno.messages.order`."""
+"""The sentences by code and reason. Reasons of `REPAIRED` are codes of `steno.messages.order`."""
 
-_NOT_NAMED: Final = frozenset({"blob_missing", "only_active_branch", "only_this_branch"})
+_WHOLE_SENTENCES: Final = frozenset({"blob_missing", "only_active_branch", "only_this_branch"})
 """Reasons of `NOT_EXPORTED` whose text is a whole sentence; all others name what is omitted."""

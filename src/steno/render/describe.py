@@ -49,7 +49,7 @@ from steno.render.terminal_text import (
     truncate_to_width,
 )
 
-AUDIT_ORIGIN_FIELDS: Final = (("by", "actor"), ("from", "origin"))
+AUDIT_ORIGIN_KEYS: Final = (("by", "actor"), ("from", "origin"))
 """The labels of the origin of an entry, and the audit keys that hold it."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
@@ -61,10 +61,10 @@ _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "
 # -- parts of a message -----------------------------------------------------------------------
 
 
-def reference_name(reference: FileReference | Image | Resource, *, is_sized: bool = True) -> str:
+def reference_name(reference: FileReference | Image | Resource, *, with_size: bool = True) -> str:
     """Return the name of a reference.
 
-    An image without a name is known by its size, unless `is_sized` is false.
+    An image without a name is known by its size, unless `with_size` is false.
     """
     match reference:
         case FileReference(path=path, start_line=first, end_line=last):
@@ -75,7 +75,7 @@ def reference_name(reference: FileReference | Image | Resource, *, is_sized: boo
             address = _web_address(uri) if is_web else terminal_line(strip_url_user(uri))
             return f"{terminal_line(server)}:{address}"
         case Image():
-            return _image_name(reference, is_sized=is_sized)
+            return _image_name(reference, with_size=with_size)
         case _:
             assert_never(reference)
 
@@ -85,7 +85,7 @@ def _web_address(url: str) -> str:
     return strip_url_secrets(url) or "an address"
 
 
-def _image_name(image: Image, *, is_sized: bool) -> str:
+def _image_name(image: Image, *, with_size: bool) -> str:
     source = image.source
     match source:
         case ImageFile(path):
@@ -95,7 +95,7 @@ def _image_name(image: Image, *, is_sized: bool) -> str:
         case ImageData() | ImageBlob():
             size = len(source.data) if isinstance(source, ImageData) else source.size
             kind = terminal_line(image.mime_type or "image")
-            return f"{kind}, {size:,} bytes" if is_sized else kind
+            return f"{kind}, {size:,} bytes" if with_size else kind
         case _:
             assert_never(source)
 
@@ -148,18 +148,18 @@ def summarize_arguments(call: AnyToolCall) -> str:
     )
 
 
-def call_arguments(call: AnyToolCall) -> Mapping[str, Any]:
-    """Return the arguments of a call; none where they are invalid."""
+def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:
+    """Return the arguments of a call; None if they are invalid."""
     if not isinstance(call, ToolCall):
-        return {}
+        return None
     try:
         return call.parsed
-    except InvalidArguments:
-        return {}
+    except InvalidArguments:  # JSON that Python has no value for
+        return None
 
 
 def _main_argument(call: AnyToolCall) -> str:
-    arguments = call_arguments(call)
+    arguments = call_arguments(call) or {}
     for name in _MAIN_ARGUMENTS:
         if isinstance(value := arguments.get(name), str) and value:
             return value
@@ -174,6 +174,11 @@ def entry_type(entry: Entry) -> str:
     payload = entry.payload
     if isinstance(payload, Opaque):
         return terminal_line(payload.kind) or "unknown"
+    return payload_type(payload)
+
+
+def payload_type(payload: Payload | type[Payload]) -> str:
+    """Return the type of a payload, or of a class of payloads, as it is stored."""
     return str(payload.__struct_config__.tag)
 
 
@@ -188,8 +193,8 @@ def describe_decider(payload: Payload) -> str:
 def describe_origin(entry: Entry) -> list[str]:
     """Return the origin of an entry from its audit: `by ada`, `from steno-0.1`."""
     audit = entry.audit or {}
-    noted = [(word, audit.get(name)) for word, name in AUDIT_ORIGIN_FIELDS]
-    return [f"{word} {terminal_line(who)}" for word, who in noted if isinstance(who, str)]
+    values = [(label, audit.get(key)) for label, key in AUDIT_ORIGIN_KEYS]
+    return [f"{label} {terminal_line(value)}" for label, value in values if isinstance(value, str)]
 
 
 class EntryDescription(NamedTuple):
@@ -202,14 +207,14 @@ class EntryDescription(NamedTuple):
 def describe_entry(
     entry: Entry,
     *,
-    number: Callable[[str], str],
-    call: Callable[[str], str],
-    found: Callable[[Resolution], EntryDescription],
+    entry_label: Callable[[str], str],
+    call_label: Callable[[str], str],
+    describe_resolution: Callable[[Resolution], EntryDescription],
 ) -> EntryDescription:
     """Describe an entry that is no message.
 
-    `number` and `call` return the names of entries and calls by their ids; `found` describes the
-    resolution of a reference.
+    `entry_label` and `call_label` return the names of entries and calls by their ids;
+    `describe_resolution` describes the resolution of a reference.
     """
     payload = entry.payload
     match payload:
@@ -220,27 +225,33 @@ def describe_entry(
                 f"{terminal_line(payload.old) or '?'} → {terminal_line(payload.new)}"
             )
         case Rewind():
-            place = "the beginning" if entry.parent is None else number(entry.parent)
-            return EntryDescription(f"goes on from {place}; {number(payload.left)} was the last")
+            place = "the beginning" if entry.parent is None else entry_label(entry.parent)
+            return EntryDescription(
+                f"goes on from {place}; {entry_label(payload.left)} was the last"
+            )
         case Label():
-            return EntryDescription(f"{number(payload.target)} is {terminal_line(payload.text)}")
+            return EntryDescription(
+                f"{entry_label(payload.target)} is {terminal_line(payload.text)}"
+            )
         case Compaction():
-            line = f"stands for everything up to {number(payload.through)}"
+            line = f"stands for everything up to {entry_label(payload.through)}"
             return EntryDescription(line, terminal_text(payload.summary))
         case Approval():
             by = f" by {name}" if (name := describe_decider(payload)) else ""
-            line = f"{call(payload.call_id)}: {payload.status}{by}"
+            line = f"{call_label(payload.call_id)}: {payload.status}{by}"
             return EntryDescription(line, terminal_text(payload.reason or ""))
         case Resolution():
-            return found(payload)
+            return describe_resolution(payload)
         case Feedback():
-            return EntryDescription(f"on {number(payload.target)}", terminal_text(payload.text))
+            return EntryDescription(
+                f"on {entry_label(payload.target)}", terminal_text(payload.text)
+            )
         case Repair():
             return EntryDescription(terminal_line(payload.code), terminal_text(payload.explanation))
         case Redacted():
             return EntryDescription(f"taken out: {terminal_line(payload.kind)}")
         case Redaction():
-            target, actor = number(payload.target), terminal_line(payload.actor)
+            target, actor = entry_label(payload.target), terminal_line(payload.actor)
             return EntryDescription(
                 f"{target} was taken out by {actor}", terminal_text(payload.reason)
             )

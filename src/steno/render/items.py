@@ -71,7 +71,7 @@ class ImageLocation(NamedTuple):
     """The position of an image in the log; its bytes are read when it is drawn."""
 
     entry: str
-    number: int
+    block_index: int
     """The number of the block in its message."""
 
 
@@ -99,7 +99,7 @@ class TranscriptItem:
     """A short result after the head: `+1 -1`, `exit 1`."""
     chunks: list[str] = field(default_factory=list[str])
     """The text since `body` was last joined."""
-    pending_characters: int = 0
+    unjoined_characters: int = 0
     """The number of characters of these."""
     omitted_characters: int = 0
     """The number of characters omitted in the middle of the body."""
@@ -121,8 +121,8 @@ class TranscriptItem:
     def append(self, text: str) -> None:
         """Add to the body; it costs the same however long that is."""
         self.chunks.append(text)
-        self.pending_characters += len(text)
-        if self.pending_characters > _TAIL_CHARACTERS and self.kind in _STREAMED_KINDS:
+        self.unjoined_characters += len(text)
+        if self.unjoined_characters > _TAIL_CHARACTERS and self.kind in _STREAMED_KINDS:
             self.join_chunks()
 
     def join_chunks(self) -> str:
@@ -130,7 +130,7 @@ class TranscriptItem:
         if self.chunks:
             self.body += "".join(self.chunks)
             self.chunks.clear()
-            self.pending_characters = 0
+            self.unjoined_characters = 0
             if self.kind in _STREAMED_KINDS:
                 self._truncate()
         return self.body
@@ -138,7 +138,7 @@ class TranscriptItem:
     def replace_body(self, body: str, form: TextForm) -> None:
         """Replace the whole text."""
         self.chunks.clear()
-        self.pending_characters = self.omitted_characters = 0
+        self.unjoined_characters = self.omitted_characters = 0
         self.body, self.form = body, form
 
     def _truncate(self) -> None:
@@ -151,5 +151,5 @@ class TranscriptItem:
             self.body = f"{head}{_omission_text(self.omitted_characters)}{tail}"
 
 
-def _omission_text(left_out: int) -> str:
-    return f"\n[... {left_out:,} characters are not shown while it runs ...]\n" if left_out else ""
+def _omission_text(omitted: int) -> str:
+    return f"\n[... {omitted:,} characters are not shown while it runs ...]\n" if omitted else ""

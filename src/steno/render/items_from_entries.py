@@ -78,15 +78,13 @@ def item_from_call(call: AnyToolCall, entry: str | None = None) -> TranscriptIte
     if isinstance(call, InvalidToolCall):
         item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
         return item
-    arguments = call_arguments(call)
+    arguments = call_arguments(call) or {}
     if call.name == "write" and isinstance(content := arguments.get("content"), str):
         item.body, item.form = content, TextForm.CODE
         item.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
     elif call.name == "edit" and {"old", "new"} <= arguments.keys():
-        item.body, item.form = (
-            _as_diff(str(arguments["old"]), str(arguments["new"])),
-            TextForm.DIFF,
-        )
+        item.body = _as_diff(str(arguments["old"]), str(arguments["new"]))
+        item.form = TextForm.DIFF
     return item
 
 
@@ -121,7 +119,7 @@ def _is_short_failure(item: TranscriptItem) -> bool:
 
 
 def _change_summary(details: Mapping[str, Any]) -> str:
-    """Return how many lines came and went."""
+    """Return the numbers of added and removed lines."""
     added, removed = details.get("added"), details.get("removed")
     is_counted = isinstance(added, int) and isinstance(removed, int)
     return f"+{added:,} \N{MINUS SIGN}{removed:,}" if is_counted else ""
@@ -156,10 +154,14 @@ def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
         item = item_from_shell_command(command)
         item.entry = entry.id
         apply_exit_status(item, status)
-        item.body = (message.text or "").partition("\n")[2]
+        item.body = (message.text or "").removeprefix(f"$ {command}\n")
         return item
-    pointers = [f"[{reference_label(one)}]" for one in message.content if not isinstance(one, Text)]
-    text = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
+    references = [
+        f"[{describe_content_reference(block)}]"
+        for block in message.content
+        if not isinstance(block, Text)
+    ]
+    text = "\n".join(filter(None, [message.text, "  ".join(references)]))
     images = image_locations(message.content, entry.id)
     return TranscriptItem(ItemKind.USER, body=text, is_folded=True, entry=entry.id, images=images)
 
@@ -170,7 +172,7 @@ def item_from_shell_command(command: str) -> TranscriptItem:
 
 
 def apply_exit_status(item: TranscriptItem, status: object) -> None:
-    """Show how a shell command ended; without a status it was stopped."""
+    """Show the exit status of a shell command; without one it was stopped."""
     if status is None:
         item.state = CallState.STOPPED
     elif status == 0:
@@ -183,33 +185,33 @@ def items_from_answer(entry: Entry, message: AssistantMessage) -> list[Transcrip
     """Return the items of an answer, block by block, calls among them."""
     return [
         item
-        for number, part in enumerate(message.content)
-        if (item := _item_from_block(part, entry.id, number)) is not None
+        for block_index, block in enumerate(message.content)
+        if (item := _item_from_block(block, entry.id, block_index)) is not None
     ]
 
 
 def _item_from_block(
-    part: Text | Thinking | ToolCall | InvalidToolCall | Image | Opaque,
+    block: Text | Thinking | ToolCall | InvalidToolCall | Image | Opaque,
     entry: str,
-    number: int,
+    block_index: int,
 ) -> TranscriptItem | None:
-    match part:
+    match block:
         case Text():
-            return answer_item(part.text, entry) if part.text.strip() else None
+            return answer_item(block.text, entry) if block.text.strip() else None
         case Thinking():
-            text = thinking_text(part)
+            text = thinking_text(block)
             return thinking_item(text, entry) if text.strip() else None
         case ToolCall() | InvalidToolCall():
-            return item_from_call(part, entry)
+            return item_from_call(block, entry)
         case Image():
-            images = (ImageLocation(entry, number),)
+            images = (ImageLocation(entry, block_index),)
             return TranscriptItem(
-                ItemKind.ANSWER, body=f"[{describe_reference(part)}]", entry=entry, images=images
+                ItemKind.ANSWER, body=f"[{describe_reference(block)}]", entry=entry, images=images
             )
         case Opaque():
-            return TranscriptItem(ItemKind.MARKER, head=describe_opaque(part), entry=entry)
+            return TranscriptItem(ItemKind.MARKER, head=describe_opaque(block), entry=entry)
         case _:
-            assert_never(part)
+            assert_never(block)
 
 
 def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
@@ -224,7 +226,7 @@ def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
     )
 
 
-def reference_label(block: UserBlock) -> str:
+def describe_content_reference(block: UserBlock) -> str:
     """Return the name of a reference."""
     match block:
         case FileReference() | Image() | Resource():
@@ -238,19 +240,23 @@ def reference_label(block: UserBlock) -> str:
 
 
 def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocation, ...]:
-    """Return where the images are that a message holds."""
+    """Return the locations of the images of a message."""
     return tuple(
-        [ImageLocation(entry, n) for n, part in enumerate(content) if isinstance(part, Image)]
+        [
+            ImageLocation(entry, block_index)
+            for block_index, block in enumerate(content)
+            if isinstance(block, Image)
+        ]
     )
 
 
 # -- everything else -------------------------------------------------------------------------
 
 
-def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | None:
+def marker_from_entry(entry: Entry, *, reference: str = "") -> TranscriptItem | None:
     """Return the item of an entry that is neither a message nor about a call; None if it has none.
 
-    Rewound entries are not on the branch any more, and have no item: the tree shows them. `pointer`
+    Rewound entries are not on the branch any more, and have no item: the tree shows them. `reference`
     names the reference of a resolution.
     """
     payload = entry.payload
@@ -275,9 +281,8 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
             return item
         case Feedback():
             return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
-        case Repair(code=code) if (
-            code == GRANT_REVOKED
-        ):  # nothing was repaired: the user requested it
+        # Nothing was repaired: the user requested it.
+        case Repair(code=code) if code == GRANT_REVOKED:
             return _marker_item(entry, payload.explanation)
         case Repair():
             return TranscriptItem(
@@ -288,7 +293,7 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
         case Redaction():
             return _marker_item(entry, f"taken out by {payload.actor}: {payload.reason}")
         case Resolution():
-            return _resolution_item(entry, payload, pointer)
+            return _resolution_item(entry, payload, reference)
         case Opaque():
             return _marker_item(entry, describe_opaque(payload))
         case _:
@@ -304,21 +309,21 @@ def bug_notice(error: Exception) -> str:
     return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
 
 
-def ending_reason(result: RunResult) -> str:
-    """Return why a run ended early or its answer is incomplete, and how to continue; else empty."""
+def run_end_notice(result: RunResult) -> str:
+    """Return why a run ended early or its answer is incomplete, with a hint; else empty."""
     message = result.message
     is_cut = message is not None and message.stop_reason is StopReason.LENGTH
     return f"{result.reason}{_CONTINUE_HINT}" if is_cut and result.reason else result.reason
 
 
-def _resolution_item(entry: Entry, resolution: Resolution, pointer: str) -> TranscriptItem | None:
+def _resolution_item(entry: Entry, resolution: Resolution, reference: str) -> TranscriptItem | None:
     """Return the outcome of a reference, if the user should know."""
     if resolution.status is ResolutionStatus.FAILED:
-        text = f"{pointer}: failed: {resolution.error}; {RETRY_HINT}"
+        text = f"{reference}: failed: {resolution.error}; {RETRY_HINT}"
         return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id)
     details = resolution.details or {}
     if resolution.status is ResolutionStatus.RESOLVED and details.get("used") == "ocr":
         return TranscriptItem(
-            ItemKind.NOTICE, body=f"{pointer}: the model reads the text in it", entry=entry.id
+            ItemKind.NOTICE, body=f"{reference}: the model reads the text in it", entry=entry.id
         )
     return None

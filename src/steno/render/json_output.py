@@ -28,7 +28,7 @@ from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.render.changes import format_change
-from steno.render.output import report_write_errors
+from steno.render.output import STDOUT, report_write_errors
 from steno.render.terminal_text import terminal_json
 from steno.render.text_output import RunDescription, StderrReporter
 from steno.values import replace_lone_surrogates
@@ -47,9 +47,9 @@ class JsonReporter:
         self._run: RunDescription | None = None
         self._denied: list[dict[str, Any]] = []
 
-    def prepare(self, what: str) -> None:
+    def prepare(self, step: str) -> None:
         """Show the step on stderr, if it takes long."""
-        self._stderr.prepare(what)
+        self._stderr.prepare(step)
 
     def begin(self, run: RunDescription) -> None:
         """Print the facts about the run."""
@@ -91,11 +91,11 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
             return {"type": "thinking", "text": event.text}
         case EntryRecorded(entry):
             return {"type": "entry", "entry": msgspec.Raw(encode_entry(entry))}
-        case ApprovalRequested(question):
+        case ApprovalRequested(request):
             return {
                 "type": "asked",
-                "call": _call_as_json(question.call),
-                "preview": question.preview,
+                "call": _call_as_json(request.call),
+                "preview": request.preview,
             }
         case CallStarted(call):
             return {"type": "call", "call": _call_as_json(call)}
@@ -132,6 +132,6 @@ def _call_as_json(call: AnyToolCall) -> dict[str, str]:
 
 
 def _print_line(value: dict[str, Any]) -> None:
-    with report_write_errors("stdout"):
+    with report_write_errors(STDOUT):
         sys.stdout.buffer.write(terminal_json(msgspec.json.encode(value)) + b"\n")
         sys.stdout.buffer.flush()

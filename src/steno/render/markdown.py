@@ -15,6 +15,7 @@ from steno.formats.format import ExportedFile
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
 from steno.render.commonmark import contain_markdown, quote_markdown
+from steno.render.markdown_escape import backtick_fence
 from steno.render.transcript_document import (
     BranchLocation,
     CodeSection,
@@ -29,20 +30,19 @@ from steno.render.transcript_document import (
     build_document,
 )
 
-MAX_IMAGE_BYTES: Final = 256 * 1024
+MAX_INLINE_IMAGE_BYTES: Final = 256 * 1024
 """Larger images are only named: an editor loads them with the text."""
 _MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~$]|^[-+=#]|#$|(?<=\d)[.)](?= )")
-_BACKTICKS: Final = re.compile(r"`+")
 
 
 def encode(header: Header, entries: Sequence[Entry], location: BranchLocation) -> ExportedFile:
     """Write a branch as Markdown."""
-    document = build_document(header, entries, location, max_image_bytes=MAX_IMAGE_BYTES)
+    document = build_document(header, entries, location, max_image_bytes=MAX_INLINE_IMAGE_BYTES)
     return ExportedFile("\n\n".join(_paragraphs(document)).encode(), document.losses)
 
 
 def _paragraphs(document: TranscriptDocument) -> Iterator[str]:
-    yield f"# {_escape_markdown(document.title)}"
+    yield f"# {_escape_signs(document.title)}"
     yield "\n".join([f"- {name}: {_code_span(value)}" for name, value in document.facts])
     for entry in document.entries:
         yield from _entry_paragraphs(entry)
@@ -54,8 +54,8 @@ def _paragraphs(document: TranscriptDocument) -> Iterator[str]:
 
 
 def _entry_paragraphs(entry: TranscriptEntry) -> Iterator[str]:
-    head = f"#{entry.number} {_escape_markdown(entry.title)}"
-    facts = _escape_markdown(" · ".join(entry.facts))
+    head = f"#{entry.number} {_escape_signs(entry.title)}"
+    facts = _escape_signs(" · ".join(entry.facts))
     if entry.is_message:
         yield f"## {head}"
         if facts:
@@ -75,15 +75,15 @@ def _section_paragraphs(section: TranscriptSection) -> Iterator[str]:
         case ThinkingSection(text):
             yield from _details("Thinking", quote_markdown(text))
         case NoteSection(text):
-            yield _escape_markdown(text)
+            yield _escape_signs(text)
         case CodeSection(title, text):
             if section.is_folded:
                 yield from _details(title, _fenced_code(text, section.language))
                 return
-            yield f"**{_escape_markdown(title)}**" if title else ""
+            yield f"**{_escape_signs(title)}**" if title else ""
             yield _fenced_code(text, section.language)
         case ImageSection(name, mime_type, data):
-            yield _escape_markdown(f"image: {name}")
+            yield _escape_signs(f"image: {name}")
             if data is not None:
                 yield f"![image](data:{mime_type};base64,{b64encode(data).decode()})"
         case _:
@@ -99,25 +99,21 @@ def _details(title: str, content: str) -> Iterator[str]:
 
 def _fenced_code(text: str, language: str) -> str:
     """Return a text between fences that are longer than any in it."""
-    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = backtick_fence(text, min_length=3)
     return f"{fence}{language or 'text'}\n{text}\n{fence}" if text else ""
 
 
 def _code_span(text: str) -> str:
     """Return a line as a code span, also if it has backticks."""
-    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
-    if not longest:
-        return f"`{text}`"
-    fence = "`" * (longest + 1)
-    return f"{fence} {text} {fence}"
+    fence = backtick_fence(text)
+    return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
 
 
 def _model_name(name: str) -> str:
     return _code_span(name) if name else "unknown model"
 
 
-def _escape_markdown(text: str) -> str:
+def _escape_signs(text: str) -> str:
     """Return a line with all Markdown signs escaped."""
     return _MARKDOWN_SIGNS.sub(r"\\\g<0>", text)
 

@@ -32,9 +32,15 @@ def inline_code(text: str) -> str:
     line = terminal_line(text)
     if not line:
         return ""
-    ticks = "`" * (max(map(len, _BACKTICKS.findall(line)), default=0) + 1)
-    edge = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{edge}{line}{edge}{ticks}"
+    fence = backtick_fence(line)
+    padding = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def backtick_fence(text: str, *, min_length: int = 1) -> str:
+    """Return backticks that enclose a text as code: more than it has in a row."""
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    return "`" * max(min_length, longest + 1)
 
 
 def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:

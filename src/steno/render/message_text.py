@@ -47,8 +47,8 @@ _NO_DETAILS: Final[Mapping[str, Any]] = {}
 # -- messages ---------------------------------------------------------------------------------
 
 
-class Passage(NamedTuple):
-    """Some lines of an entry in one style."""
+class StyledParagraph(NamedTuple):
+    """Lines of an entry in one style."""
 
     text: str
     style: str = ""
@@ -58,53 +58,56 @@ class Passage(NamedTuple):
     """Whether a summary omits it: thinking, tracebacks, unknown blocks."""
 
 
-def message_passages(message: Message) -> Iterator[Passage]:
+def message_paragraphs(message: Message) -> Iterator[StyledParagraph]:
     """Yield the content of a message, block by block."""
     for block in message.content:
-        passage = block_passage(block)
+        paragraph = block_paragraph(block)
         if isinstance(message, ToolResultMessage):
-            passage = passage._replace(is_detail=True)
-        if passage.text:
-            yield passage
+            paragraph = paragraph._replace(is_detail=True)
+        if paragraph.text:
+            yield paragraph
     if isinstance(message, ToolResultMessage) and message.failure is not None:
         failure = message.failure
         if failure.message != message.text:
-            yield Passage(terminal_text(failure.message), "red")
+            yield StyledParagraph(terminal_text(failure.message), "red")
         if failure.traceback:
-            yield Passage(
+            yield StyledParagraph(
                 terminal_text(failure.traceback), "dim", is_detail=True, is_secondary=True
             )
     if isinstance(message, AssistantMessage) and (stopped := describe_unusual_stop(message)):
-        yield Passage(f"[{stopped}]", "yellow")
+        yield StyledParagraph(f"[{stopped}]", "yellow")
 
 
-def block_passage(block: Block) -> Passage:
-    """Return a block of a message as a passage of text."""
+def block_paragraph(block: Block) -> StyledParagraph:
+    """Return a block of a message as a paragraph."""
     match block:
         case Text():
-            return Passage(terminal_text(block.text))
+            return StyledParagraph(terminal_text(block.text))
         case Thinking():
-            return Passage(thinking_text(block), "dim", is_detail=True, is_secondary=True)
+            return StyledParagraph(thinking_text(block), "dim", is_detail=True, is_secondary=True)
         case ToolCall() | InvalidToolCall():
-            return _call_passage(block)
+            return _call_paragraph(block)
         case Image(source=ImageBlob(sha256=sha256)):
-            return Passage(f"[{describe_reference(block)}, sha256 {sha256}]", "cyan")
+            return StyledParagraph(f"[{describe_reference(block)}, sha256 {sha256}]", "cyan")
         case Image() | FileReference():
-            return Passage(f"[{describe_reference(block)}]", "cyan")
+            return StyledParagraph(f"[{describe_reference(block)}]", "cyan")
         case Resource():
             text = f"\n{terminal_text(block.text)}" if block.text else ""
-            return Passage(f"[{describe_reference(block)}]{text}", "cyan", is_detail=True)
+            return StyledParagraph(f"[{describe_reference(block)}]{text}", "cyan", is_detail=True)
         case Opaque():
-            return Passage(f"[{describe_opaque(block)}]", "dim", is_secondary=True)
+            return StyledParagraph(f"[{describe_opaque(block)}]", "dim", is_secondary=True)
         case _:
             assert_never(block)
 
 
-def _call_passage(call: ToolCall | InvalidToolCall) -> Passage:
-    shown = f"→ {terminal_line(original_tool_name(call))} ({terminal_line(call.id)}) {terminal_text(call.arguments)}"
+def _call_paragraph(call: ToolCall | InvalidToolCall) -> StyledParagraph:
+    name = f"→ {terminal_line(original_tool_name(call))} ({terminal_line(call.id)})"
+    shown = f"{name} {terminal_text(call.arguments)}"
     if isinstance(call, ToolCall):
-        return Passage(shown, "green", is_detail=True)
-    return Passage(f"{shown} [invalid: {terminal_line(call.reason)}]", "red", is_detail=True)
+        return StyledParagraph(shown, "green", is_detail=True)
+    return StyledParagraph(
+        f"{shown} [invalid: {terminal_line(call.reason)}]", "red", is_detail=True
+    )
 
 
 # -- resolutions ------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ def _call_passage(call: ToolCall | InvalidToolCall) -> Passage:
 class ResolutionFacts(NamedTuple):
     """The facts that a log holds of a resolved reference."""
 
-    how: str = ""
+    method: str = ""
     """The way it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`,
     `cache`.
     """
@@ -128,23 +131,25 @@ class ResolutionFacts(NamedTuple):
 
 def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
     """Return the facts in the details of a resolution."""
-    given = _NO_DETAILS if details is None else details
-    size, sha256 = _int_detail(given, "bytes"), _text_detail(given, "sha256")
-    match given.get("kind"):
+    details = details or _NO_DETAILS
+    size, sha256 = _int_detail(details, "bytes"), _text_detail(details, "sha256")
+    match details.get("kind"):
         case "file":
-            return ResolutionFacts(_describe_lines(given) + _describe_encoding(given), size, sha256)
+            return ResolutionFacts(
+                _describe_lines(details) + _describe_encoding(details), size, sha256
+            )
         case "folder":
-            left_out = _int_detail(given, "left_out")
+            left_out = _int_detail(details, "left_out")
             rest = f", {left_out:,} more names left out" if left_out else ""
             return ResolutionFacts(f"listing{rest}", None, sha256)
         case "pattern":
-            return _pattern_facts(given)
+            return _pattern_facts(details)
         case "image":
-            return ResolutionFacts(" ".join(_image_facts(given)), size, sha256)
+            return ResolutionFacts(" ".join(_image_facts(details)), size, sha256)
         case "resource":
-            shortened = ", shortened" if given.get("shortened") else ""
-            how = "cache" if given.get("from_cache") is True else "read"
-            return ResolutionFacts(how + shortened, size, sha256)
+            shortened = ", shortened" if details.get("shortened") else ""
+            method = "cache" if details.get("from_cache") is True else "read"
+            return ResolutionFacts(method + shortened, size, sha256)
         case _:
             return ResolutionFacts("", size, sha256)
 
@@ -155,7 +160,7 @@ def describe_resolution(message: object, resolution: Resolution) -> str:
     if isinstance(message, UserMessage) and resolution.block < len(message.content):
         block = message.content[resolution.block]
         if isinstance(block, FileReference | Image | Resource):
-            name += f": {reference_name(block, is_sized=False)}"
+            name += f": {reference_name(block, with_size=False)}"
     if resolution.status is not ResolutionStatus.RESOLVED:
         error = "" if resolution.error is None else f": {terminal_text(resolution.error)}"
         return f"{name}: {resolution.status}{error}"
@@ -173,8 +178,8 @@ def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
             yield f"confidence {confidence}"
         if language := _text_detail(details, "language"):
             yield language
-    elif facts.how:
-        yield facts.how
+    elif facts.method:
+        yield facts.method
     if facts.size is not None:
         yield format_count(facts.size, "byte", "bytes")
     if facts.sha256:

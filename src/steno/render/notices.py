@@ -33,7 +33,7 @@ _REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode
 """Changes that the user requested, or saw when the model was chosen."""
 
 
-def simplify_change(change: Change) -> str | None:
+def notice_text(change: Change) -> str | None:
     """Return the sentence of a change for a person at a terminal; None for requested changes."""
     return None if change.code in _REQUESTED else describe_change(change)
 
@@ -51,7 +51,7 @@ class IgnoredFieldCounter:
         self._roots: dict[str, None] = {}
         self._is_reported = False
 
-    def absorb(self, change: Change) -> bool:
+    def count(self, change: Change) -> bool:
         """Count a change; return whether it needs no line of its own."""
         if change.code is ChangeCode.TOOLS_LEFT_OUT:
             return True  # shown when the run began
@@ -66,9 +66,9 @@ class IgnoredFieldCounter:
         if not self._count or self._is_reported:
             return ""
         self._is_reported = True
-        things = format_count(self._count, "thing", "things")
+        count = format_count(self._count, "thing", "things")
         return (
-            f"{things} the server does not look at ({', '.join(self._roots)}); --verbose shows them"
+            f"{count} the server does not look at ({', '.join(self._roots)}); --verbose shows them"
         )
 
 

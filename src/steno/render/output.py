@@ -7,6 +7,7 @@ A file is replaced as a whole. A device, a pipe, and a file that a process has o
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
@@ -17,8 +18,11 @@ from typing import Final, final
 
 import msgspec
 
+from steno.errors import InvalidValue
 from steno.render.terminal_text import terminal_json
 
+STDOUT: Final = "stdout"
+"""The name of stdout in errors."""
 _MAX_LINKS: Final = 40
 """The number of links in a row that a system follows."""
 _DESCRIPTOR_PATH: Final = re.compile(
@@ -32,6 +36,11 @@ _PRINT_DESCRIPTORS: Final = (1, 2)
 @final
 class OutputError(OSError):
     """Output could not be written: the disk is full, or access is denied."""
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether stdout could not be written, and not a file."""
+        return bool(self.filename == STDOUT)
 
     def __str__(self) -> str:
         return f"{self.filename}: cannot be written: {self.strerror}; make room or write elsewhere"
@@ -48,12 +57,23 @@ def report_write_errors(place: str) -> Generator[None]:
         raise OutputError(exc.errno, exc.strerror, place) from exc
 
 
-def print_json(data: bytes) -> None:
-    """Print JSON: indented on a terminal, else on one line. Raises OutputError."""
+def print_json(data: bytes, *, escape: bool = True) -> None:
+    """Print JSON: indented on a terminal, else on one line. Raises OutputError.
+
+    Characters that a terminal would act on are escaped; for a pipe, only if `escape` is true.
+    """
     if sys.stdout.isatty():
         data = terminal_json(msgspec.json.format(data))
-    with report_write_errors("stdout"):
+    elif escape:
+        data = terminal_json(data)
+    with report_write_errors(STDOUT):
         sys.stdout.buffer.write(data + b"\n")
+
+
+def escape_unencodable_output() -> None:
+    """Let stdout print characters that its encoding does not have as escapes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 # -- files -----------------------------------------------------------------------------------
@@ -71,6 +91,20 @@ def write_file(target: Path, data: bytes) -> None:
             _replace_file(_resolve_links(target), data)
 
 
+def check_target(target: str | Path, *, may_replace: bool) -> None:
+    """Refuse to replace a file that exists. Raises InvalidValue.
+
+    A shared target is appended to, so that nothing is lost.
+    """
+    path = Path(target)
+    if path.exists() and not may_replace and not is_shared_target(path):
+        raise InvalidValue(
+            "it is there already; choose another name, or add --force",
+            code="file_exists",
+            place=str(target),
+        )
+
+
 def is_shared_target(target: Path) -> bool:
     """Return whether a path is a device, a pipe or open already: it must not be replaced."""
     if _match_descriptor_path(target) is not None or _own_descriptor(target) is not None:
@@ -83,7 +117,7 @@ def append_to_shared(target: Path, data: bytes) -> None:
     with report_write_errors(str(target)):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        # Our own descriptor keeps its position in the file; a new one would not.
+        # The descriptor of this process keeps its position in the file; a new one would not.
         own = _own_descriptor(target)
         descriptor = os.open(target, os.O_WRONLY | os.O_APPEND) if own is None else os.dup(own)
         try:
@@ -91,7 +125,7 @@ def append_to_shared(target: Path, data: bytes) -> None:
                 file.write(data)
         except BrokenPipeError as exc:
             if own in _PRINT_DESCRIPTORS:
-                raise  # the reader of our output is gone
+                raise  # the reader of the output is gone
             raise OutputError(exc.errno, exc.strerror, str(target)) from exc
 
 
@@ -104,31 +138,31 @@ def _resolve_links(target: Path) -> Path:
 
 
 def _replace_file(target: Path, data: bytes) -> None:
-    draft = target.parent / f".steno-{os.urandom(8).hex()}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary = target.parent / f".steno-{os.urandom(8).hex()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
+        temporary.replace(target)
     except BaseException:
         with suppress(OSError):
-            draft.unlink()
+            temporary.unlink()
         raise
 
 
 def _own_descriptor(target: Path) -> int | None:
-    """Return our own descriptor of a file that we print to; None if we have none."""
+    """Return the descriptor that this process prints to a file with; None if there is none."""
     match = _match_descriptor_path(target)
     if match is not None:
-        number, process, number_there = match.groups()
-        is_ours = process in (None, str(os.getpid()))
-        return int(number or number_there) if is_ours else None
-    for printed_to in _PRINT_DESCRIPTORS:
+        number, process, process_number = match.groups()
+        is_own = process in (None, str(os.getpid()))
+        return int(number or process_number) if is_own else None
+    for descriptor in _PRINT_DESCRIPTORS:
         with suppress(OSError):
-            if os.path.samestat(target.stat(), os.fstat(printed_to)):
-                return printed_to
+            if os.path.samestat(target.stat(), os.fstat(descriptor)):
+                return descriptor
     return None
 
 

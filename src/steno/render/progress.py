@@ -20,10 +20,10 @@ _REDRAW_INTERVAL_S: Final = 0.1
 
 @contextmanager
 def show_progress(
-    what: str, total: int | None, *, delay_s: float = _DELAY_S, is_shown: bool = True
+    activity: str, total: int | None, *, delay_s: float = _DELAY_S, is_shown: bool = True
 ) -> Generator[ProgressMeter]:
     """Show the progress of the block, unless `is_shown` is false."""
-    meter = ProgressMeter(what, total, delay_s=delay_s if is_shown else inf)
+    meter = ProgressMeter(activity, total, delay_s=delay_s if is_shown else inf)
     try:
         yield meter
     finally:
@@ -31,9 +31,9 @@ def show_progress(
 
 
 @contextmanager
-def show_activity(what: str, *, delay_s: float = _DELAY_S) -> Generator[None]:
+def show_activity(activity: str, *, delay_s: float = _DELAY_S) -> Generator[None]:
     """Show that the block is running, where its work cannot be counted."""
-    meter = ProgressMeter(what, None, delay_s=0)
+    meter = ProgressMeter(activity, None, delay_s=0)
     timer = Timer(delay_s, meter.show, (0,))
     timer.daemon = True
     if sys.stderr.isatty():
@@ -51,21 +51,21 @@ def show_activity(what: str, *, delay_s: float = _DELAY_S) -> Generator[None]:
 class ProgressMeter:
     """Shows how much is done, once the work takes long."""
 
-    def __init__(self, what: str, total: int | None, *, delay_s: float = _DELAY_S) -> None:
+    def __init__(self, activity: str, total: int | None, *, delay_s: float = _DELAY_S) -> None:
         """Start to measure; the total need not be known."""
-        self._what = what
+        self._activity = activity
         self._total = total
-        self._next = time.monotonic() + delay_s
+        self._next_redraw_at = time.monotonic() + delay_s
         self._bar: _ProgressDisplay | None = None
 
     def show(self, done: int) -> None:
         """Show how much is done."""
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next_redraw_at:
             return
-        self._next = now + _REDRAW_INTERVAL_S
+        self._next_redraw_at = now + _REDRAW_INTERVAL_S
         if self._bar is None and sys.stderr.isatty():
-            self._bar = _new_bar(self._what, self._total)
+            self._bar = _new_bar(self._activity, self._total)
         if self._bar is not None:
             self._bar.update(done)
 
@@ -86,26 +86,26 @@ class _ProgressDisplay(Protocol):
     def close(self) -> None: ...
 
 
-def _new_bar(what: str, total: int | None) -> _ProgressDisplay:
+def _new_bar(activity: str, total: int | None) -> _ProgressDisplay:
     try:
         console = importlib.import_module("rich.console").Console(stderr=True)
         bar = importlib.import_module("rich.progress").Progress(console=console, transient=True)
     except ImportError:
-        return _CounterLine(what, total)
-    return _RichBar(bar, what, total)
+        return _CounterLine(activity, total)
+    return _RichBar(bar, activity, total)
 
 
 @final
 class _CounterLine:
     """A line that is overwritten, where rich is not installed."""
 
-    def __init__(self, what: str, total: int | None) -> None:
-        self._what = what
-        self._of = "" if total is None else f"/{total:,}"
+    def __init__(self, activity: str, total: int | None) -> None:
+        self._activity = activity
+        self._total_text = "" if total is None else f"/{total:,}"
 
     def update(self, done: int) -> None:
-        number = f"{done:,}{self._of}" if done else "…"
-        print(f"\r{self._what} {number}", end="", file=sys.stderr, flush=True)
+        number = f"{done:,}{self._total_text}" if done else "…"
+        print(f"\r{self._activity} {number}", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
@@ -115,16 +115,17 @@ class _CounterLine:
 class _RichBar:
     """A progress bar of rich."""
 
-    def __init__(self, progress: Any, what: str, total: int | None) -> None:
+    def __init__(self, progress: Any, activity: str, total: int | None) -> None:
         self._progress = progress
-        self._what = what
+        self._activity = activity
         self._is_counted = total is not None
-        self._task = progress.add_task(what, total=total)
+        self._task = progress.add_task(activity, total=total)
         progress.start()
 
     def update(self, done: int) -> None:
-        what = f"{self._what} {done:,}" if done and not self._is_counted else self._what
-        self._progress.update(self._task, completed=done, description=what)
+        has_number = done and not self._is_counted
+        description = f"{self._activity} {done:,}" if has_number else self._activity
+        self._progress.update(self._task, completed=done, description=description)
 
     def close(self) -> None:
         self._progress.stop()

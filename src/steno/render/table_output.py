@@ -1,4 +1,4 @@
-"""Lines, tables and JSON on stdout, and notices on stderr.
+"""Lines and tables on stdout, and notices on stderr.
 
 With rich installed and a terminal there are colours; the text is the same without. The caller makes
 untrusted text printable first.
@@ -7,7 +7,6 @@ untrusted text printable first.
 from __future__ import annotations
 
 import importlib
-import io
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,13 +14,14 @@ from textwrap import wrap
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
-from steno.render.output import print_json, report_write_errors
-from steno.render.terminal_text import display_width, terminal_json, truncate_to_width
+from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
+from steno.render.terminal_text import display_width, truncate_to_width
 
 StyledText: TypeAlias = str | tuple[str, str]
 """A piece of a line: a text, or a text and its style (`dim`, `bold`, `cyan`, ...)."""
+INDENT: Final = "    "
+"""The indentation of text below a line."""
 _COLUMN_GAP: Final = "  "
-_INDENT: Final = "    "
 _NO_TEXTS: Final[Mapping[int, str]] = MappingProxyType({})
 _MIN_COLUMN_WIDTH: Final = 8
 _MAX_UNCUT_WIDTH: Final = 100
@@ -44,8 +44,7 @@ class StdoutPrinter:
 
     def __init__(self) -> None:
         """Detect whether stdout is a terminal, and load rich if it is."""
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
+        escape_unencodable_output()
         self._rich = _load_rich() if sys.stdout.isatty() else None
         self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         """The width of the terminal; None where stdout is no terminal."""
@@ -55,7 +54,7 @@ class StdoutPrinter:
         parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
         if is_cut and self.width is not None:
             parts = _cut_parts(parts, self.width)
-        with report_write_errors("stdout"):
+        with report_write_errors(STDOUT):
             if self._rich is None:
                 print("".join([text for text, _ in parts]))
             else:
@@ -83,7 +82,7 @@ class StdoutPrinter:
             cells = [(cell, column.style) for cell, column in zip(row, columns, strict=True)]
             self._row(widths, columns, cells)
             for line in self._wrapped(below.get(number, "")):
-                self.line(_INDENT, line)
+                self.line(INDENT, line)
 
     def _width_of(self, column: Column, cells: Sequence[str]) -> int:
         widths = list(map(display_width, cells))
@@ -94,7 +93,7 @@ class StdoutPrinter:
     def _wrapped(self, text: str) -> list[str]:
         if self.width is None:
             return [text] if text else []
-        return wrap(text, max(self.width - len(_INDENT), _MIN_COLUMN_WIDTH))
+        return wrap(text, max(self.width - len(INDENT), _MIN_COLUMN_WIDTH))
 
     def _row(
         self, widths: Sequence[int], columns: Sequence[Column], cells: Sequence[tuple[str, str]]
@@ -110,34 +109,29 @@ class StdoutPrinter:
         self.line(*pieces)
 
 
-def _shrink_widths(widths: list[int], columns: Sequence[Column], room: int) -> None:
-    excess = sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1) - room
+def _shrink_widths(widths: list[int], columns: Sequence[Column], available_width: int) -> None:
+    excess = sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1) - available_width
     # The last ones first: the subject of a row stands in front.
-    for number, column in reversed([*enumerate(columns)]):
+    for index, column in reversed([*enumerate(columns)]):
         if column.may_shrink and excess > 0:
-            shrunk = max(widths[number] - excess, min(_MIN_COLUMN_WIDTH, widths[number]))
-            excess -= widths[number] - shrunk
-            widths[number] = shrunk
+            shrunk = max(widths[index] - excess, min(_MIN_COLUMN_WIDTH, widths[index]))
+            excess -= widths[index] - shrunk
+            widths[index] = shrunk
 
 
-def _cut_parts(parts: list[tuple[str, str]], room: int) -> list[tuple[str, str]]:
+def _cut_parts(parts: list[tuple[str, str]], available_width: int) -> list[tuple[str, str]]:
     shown: list[tuple[str, str]] = []
     for text, style in parts:
-        if room <= 0:
+        if available_width <= 0:
             break
-        shown.append((truncate_to_width(text, room), style))
-        room -= display_width(text)
+        shown.append((truncate_to_width(text, available_width), style))
+        available_width -= display_width(text)
     return shown
-
-
-def print_json_object(data: bytes) -> None:
-    """Print one JSON object, with characters escaped that a terminal would act on."""
-    print_json(terminal_json(data))
 
 
 def print_notice(text: str) -> None:
     """Print a line on stderr, after everything that was printed on stdout before."""
-    with report_write_errors("stdout"):
+    with report_write_errors(STDOUT):
         sys.stdout.flush()
     print(f"steno: {text}", file=sys.stderr)
 

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, final
 
-_COLOR_SEQUENCE: Final = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
+_COLOR_PREFIX: Final = r"(?:\x1b\[|\x9b)[0-9;:]*"
+_COLOR_SEQUENCE: Final = re.compile(rf"{_COLOR_PREFIX}m")
+_INCOMPLETE_END: Final = re.compile(
+    rf"(?:\r(?:{_COLOR_PREFIX}m)*)?"  # a line break in two characters, perhaps
+    rf"(?:\x1b|{_COLOR_PREFIX})?\Z"
+)
+_MAX_PENDING: Final = 200
+"""A colour sequence is shorter than this."""
 _UNSAFE_NON_ASCII: Final = (
     "\x7f-\x9f"  # DEL, and the controls of ISO 6429 in one character
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # text direction
@@ -18,6 +26,7 @@ _UNSAFE_NON_ASCII: Final = (
 )
 _UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE_NON_ASCII}]")
 _UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_NON_ASCII}]")
+_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 
 
 def terminal_text(text: str) -> str:
@@ -37,13 +46,38 @@ def terminal_json(data: bytes) -> bytes:
     return _UNSAFE_IN_JSON.sub(_escape_in_json, data.decode()).encode()
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
-def _escape_in_json(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be").hex()
+def _escape_in_json(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be").hex()
     return "".join([f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)])
+
+
+@final
+class TerminalTextStream:
+    """Makes a streamed text printable: the same result as `terminal_text` of the whole.
+
+    A chunk may end within an escape sequence, so that its end waits for the next one.
+    """
+
+    def __init__(self) -> None:
+        """Start with an empty buffer."""
+        self._pending = ""
+
+    def feed(self, chunk: str) -> str:
+        """Return the text that can be printed now."""
+        text = self._pending + chunk
+        match = _INCOMPLETE_END.search(text, max(len(text) - _MAX_PENDING, 0))
+        end = len(text) if match is None else match.start()
+        self._pending = text[end:]
+        return terminal_text(text[:end])
+
+    def close(self) -> str:
+        """Return the rest of the text."""
+        pending, self._pending = self._pending, ""
+        return terminal_text(pending)
 
 
 # -- width -----------------------------------------------------------------------------------
@@ -64,9 +98,14 @@ def truncate_to_width(text: str, width: int) -> str:
     """Return a text, cut with an ellipsis to fit into a number of columns."""
     if display_width(text) <= width:
         return text
-    taken = 0
+    used = 0
     for position, character in enumerate(text):
-        taken += _character_width(character)
-        if taken >= width:
+        used += _character_width(character)
+        if used >= width:
             return f"{text[:position]}…"
     return text
+
+
+def is_dumb_terminal(environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal can only print lines, by the variable TERM."""
+    return environ.get("TERM", "") in _DUMB_TERMINALS

@@ -1,13 +1,11 @@
 """Report a run to people: the response on stdout, everything else on stderr.
 
 A terminal shows the text of the model as it arrives; a pipe gets only the last message. Text of
-models and tools is made harmless where a terminal shows it.
+models and tools is made printable where a terminal shows it.
 """
 
 from __future__ import annotations
 
-import io
-import re
 import sys
 from typing import Final, NamedTuple, Protocol, final
 
@@ -29,19 +27,12 @@ from steno.messages.event import TextDelta
 from steno.messages.outcome import Outcome
 from steno.render.changes import format_change
 from steno.render.notices import IgnoredFieldCounter
-from steno.render.output import report_write_errors
-from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
+from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
+from steno.render.terminal_text import TerminalTextStream, terminal_line, truncate_to_width
 from steno.render.wait_indicator import WaitIndicator
 
 _MAX_LINE_LENGTH: Final = 100
 _MAX_NOTICE_LENGTH: Final = 400
-_COLOR_SEQUENCE: Final = r"(?:\x1b\[|\x9b)[0-9;:]*"
-_INCOMPLETE_END: Final = re.compile(
-    rf"(?:\r(?:{_COLOR_SEQUENCE}m)*)?"  # a line break in two characters, perhaps
-    rf"(?:\x1b|{_COLOR_SEQUENCE})?\Z"
-)
-_MAX_HELD: Final = 200
-"""A colour sequence is shorter than this."""
 
 
 # -- reporters --------------------------------------------------------------------------------
@@ -61,7 +52,7 @@ class RunDescription(NamedTuple):
 class RunReporter(Protocol):
     """Reports a run."""
 
-    def prepare(self, what: str) -> None:
+    def prepare(self, step: str) -> None:
         """Report a step before the run."""
         ...
 
@@ -91,9 +82,9 @@ class TextReporter:
         self._stderr = StderrReporter(quiet=quiet, verbose=verbose)
         self._stdout = StreamingStdout() if sys.stdout.isatty() else None
 
-    def prepare(self, what: str) -> None:
+    def prepare(self, step: str) -> None:
         """Show the step, if it takes long."""
-        self._stderr.prepare(what)
+        self._stderr.prepare(step)
 
     def begin(self, run: RunDescription) -> None:
         """Print the model, the mode and the session."""
@@ -118,7 +109,7 @@ class TextReporter:
         self._stderr.end(result)
         if self._stdout is None and result.text:
             end = "" if result.text.endswith("\n") else "\n"
-            with report_write_errors("stdout"):
+            with report_write_errors(STDOUT):
                 sys.stdout.buffer.write((result.text + end).encode())
                 sys.stdout.buffer.flush()
 
@@ -140,9 +131,9 @@ class StderrReporter:
         self._wait_indicator = WaitIndicator(is_shown=not quiet)
         self._run: RunDescription | None = None
 
-    def prepare(self, what: str) -> None:
+    def prepare(self, step: str) -> None:
         """Show the step, if it takes long."""
-        self._wait_indicator.start(what)
+        self._wait_indicator.start(step)
 
     def begin(self, run: RunDescription) -> None:
         """Print the model, the mode and the session."""
@@ -154,7 +145,7 @@ class StderrReporter:
     def on_event(self, event: LoopEvent) -> None:
         """Print calls and notices, and show what the run waits for."""
         if self._ignored_fields is not None:
-            if isinstance(event, ContextChanged) and self._ignored_fields.absorb(event.change):
+            if isinstance(event, ContextChanged) and self._ignored_fields.count(event.change):
                 return
             if summary := self._ignored_fields.summary():
                 self._line(f"! {summary}")
@@ -180,8 +171,8 @@ class StderrReporter:
 
     def end(self, result: RunResult) -> None:
         """Print a line if the run was interrupted, or ended with a reason."""
-        is_kept = self._run is not None and self._run.session is not None
-        if result.ending is EndReason.INTERRUPTED and is_kept:
+        is_stored = self._run is not None and self._run.session is not None
+        if result.ending is EndReason.INTERRUPTED and is_stored:
             self._line("! interrupted; -c goes on")
         elif result.ending is EndReason.DONE and result.reason:
             self._line(f"! {result.reason}")
@@ -205,8 +196,7 @@ class StreamingStdout:
 
     def __init__(self) -> None:
         """Begin at the start of a line."""
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
+        escape_unencodable_output()
         self._text = TerminalTextStream()
         self._is_within_line = False
 
@@ -223,31 +213,6 @@ class StreamingStdout:
     def _print(self, text: str) -> None:
         if not text:
             return
-        with report_write_errors("stdout"):
+        with report_write_errors(STDOUT):
             print(text, end="", flush=True)
         self._is_within_line = not text.endswith("\n")
-
-
-@final
-class TerminalTextStream:
-    """Makes a streamed text printable: the same result as `terminal_text` of the whole.
-
-    A chunk may end within an escape sequence, so that its end waits for the next one.
-    """
-
-    def __init__(self) -> None:
-        """Start with an empty buffer."""
-        self._held = ""
-
-    def feed(self, piece: str) -> str:
-        """Return the text that can be printed now."""
-        text = self._held + piece
-        found = _INCOMPLETE_END.search(text, max(len(text) - _MAX_HELD, 0))
-        end = len(text) if found is None else found.start()
-        self._held = text[end:]
-        return terminal_text(text[:end])
-
-    def close(self) -> str:
-        """Return the rest of the text."""
-        held, self._held = self._held, ""
-        return terminal_text(held)

@@ -1,4 +1,4 @@
-"""A branch as a document for people: entries, decisions, usage and what is left out.
+"""A branch as a document for people: entries, decisions, usage and omissions.
 
 `build_document` turns entries into sections; all text in them is printable. `markdown` and `html`
 write the sections; nothing here knows how they look.
@@ -38,13 +38,14 @@ from steno.messages.usage import Usage
 from steno.records.entry import Approval, Entry, ModelChange, Payload, Redacted, Resolution
 from steno.records.stored_record import Header
 from steno.render.describe import (
-    AUDIT_ORIGIN_FIELDS,
+    AUDIT_ORIGIN_KEYS,
     EntryDescription,
     describe_decider,
     describe_entry,
     describe_opaque,
     describe_origin,
     describe_unusual_stop,
+    payload_type,
     reference_name,
     thinking_text,
 )
@@ -206,14 +207,14 @@ def build_document(
         losses.add("ids_and_digests", "entries")
     for number, entry in enumerate(entries):
         losses.add_omitted(f"entries[{number}]", entry, builder.omitted_fields(entry, losses))
-    spent = cost_by_model(entries, lambda _: None)
+    costs = cost_by_model(entries, lambda _: None)
     return TranscriptDocument(
         title=terminal_line(header.title or "") or f"Session {terminal_line(header.id)}",
         facts=tuple(_session_facts(header, entries, location)),
         entries=tuple(map(builder.build_entry, entries)),
         decisions=tuple(builder.decisions()),
         usage_by_model=tuple(
-            [(terminal_line(name), describe_usage(one.usage)) for name, one in spent.items()]
+            [(terminal_line(name), describe_usage(cost.usage)) for name, cost in costs.items()]
         ),
         losses=losses.result(),
     )
@@ -255,17 +256,17 @@ class _DocumentBuilder:
         self._tools = tools_by_call(entries)
         by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
         self._numbers = {**by_position, **location.numbers}
-        self._describer = _EntryDescriber(entries, self._numbers)
+        self._describer = _EntryDescriber(entries, self._numbers, self._tools)
 
     def build_entry(self, entry: Entry) -> TranscriptEntry:
         message = entry.message
-        kind = str(entry.payload.__struct_config__.tag)
+        kind = payload_type(entry.payload)
         return TranscriptEntry(
             number=self._numbers[entry.id],
             kind=kind,
             title=self._entry_title(entry, kind),
             is_message=message is not None,
-            facts=tuple(_entry_facts(entry)),
+            facts=tuple(_entry_subtitle(entry)),
             sections=tuple(
                 self._other_sections(entry) if message is None else self._message_sections(message)
             ),
@@ -376,7 +377,7 @@ class _DocumentBuilder:
             )
 
     def omitted_fields(self, entry: Entry, losses: ExportLossCollector) -> list[str]:
-        """Return the fields of an entry that the document leaves out."""
+        """Return the fields of an entry that the document omits."""
         message, payload = entry.message, entry.payload
         names = (
             self._describer.omitted_fields(payload)
@@ -388,7 +389,7 @@ class _DocumentBuilder:
                 names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
-        if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_FIELDS):
+        if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_KEYS):
             names.append("audit")
         return names
 
@@ -397,32 +398,37 @@ class _DocumentBuilder:
 class _EntryDescriber:
     """Describes entries that are no messages, with entry numbers and the tools of calls."""
 
-    def __init__(self, entries: Sequence[Entry], numbers: Mapping[str, int]) -> None:
-        """Use the entries of a branch and the numbers of all entries that they may name."""
+    def __init__(
+        self, entries: Sequence[Entry], numbers: Mapping[str, int], tools: Mapping[str, str]
+    ) -> None:
+        """Take the entries of a branch, the numbers of all entries, and the tools by call id."""
         self._entries = {entry.id: entry for entry in entries}
         self._numbers = numbers
-        self._tools = tools_by_call(entries)
+        self._tools = tools
 
     def describe(self, entry: Entry) -> EntryDescription:
         """Return the description of an entry that is no message."""
         return describe_entry(
-            entry, number=self._entry_number, call=self._call_name, found=self._describe_resolution
+            entry,
+            entry_label=self._entry_label,
+            call_label=self._call_label,
+            describe_resolution=self._describe_resolution,
         )
 
     def omitted_fields(self, payload: Payload) -> list[str]:
-        """Return the fields of a payload that the document leaves out."""
+        """Return the fields of a payload that the document omits."""
         omitted = _OMITTED_FIELDS.get(type(payload), _UNKNOWN_FIELDS)
         return [name for name, _ in payload.non_default_fields() if name in omitted]
 
-    def _entry_number(self, entry_id: str) -> str:
+    def _entry_label(self, entry_id: str) -> str:
         number = self._numbers.get(entry_id)
         return "#?" if number is None else f"#{number}"
 
-    def _call_name(self, call_id: str) -> str:
+    def _call_label(self, call_id: str) -> str:
         return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
 
     def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
-        place = f"{self._reference_name(resolution)} in {self._entry_number(resolution.target)}"
+        place = f"{self._reference_name(resolution)} in {self._entry_label(resolution.target)}"
         return EntryDescription(
             f"{place}: {resolution.status}", terminal_text(resolution.error or "")
         )
@@ -437,7 +443,7 @@ class _EntryDescriber:
         return f"block {resolution.block}"
 
 
-def _entry_facts(entry: Entry) -> Iterable[str]:
+def _entry_subtitle(entry: Entry) -> Iterable[str]:
     decision = entry.decision if not isinstance(entry.payload, Approval) else None
     facts = [
         format_time(entry.time),

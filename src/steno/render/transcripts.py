@@ -25,8 +25,8 @@ class TranscriptFormat(NamedTuple):
 
 WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
     {
-        format.name: format
-        for format in (
+        transcript.name: transcript
+        for transcript in (
             TranscriptFormat("markdown", (".md", ".markdown"), markdown.encode),
             TranscriptFormat("html", (".html", ".htm"), html.encode),
         )
@@ -35,6 +35,10 @@ WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
 """The formats by name."""
 
 TRANSCRIPT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
-    {suffix: format.name for format in WRITE_ONLY.values() for suffix in format.suffixes}
+    {
+        suffix: transcript.name
+        for transcript in WRITE_ONLY.values()
+        for suffix in transcript.suffixes
+    }
 )
 """The name of the format by the suffix of a file."""

@@ -27,16 +27,16 @@ class WaitIndicator:
         """Show nothing yet, and nothing at all if stderr is no terminal or `is_shown` is false."""
         self._is_shown = is_shown and sys.stderr.isatty()
         self._timer: asyncio.TimerHandle | None = None
-        self._what = ""
-        self._since = 0.0
+        self._activity = ""
+        self._started_at = 0.0
         self._is_painted = False
 
-    def start(self, what: str) -> None:
+    def start(self, activity: str) -> None:
         """Begin a wait."""
         self.stop()
         if self._is_shown:
             loop = asyncio.get_running_loop()
-            self._what, self._since = terminal_line(what), loop.time()
+            self._activity, self._started_at = terminal_line(activity), loop.time()
             self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)
 
     def stop(self) -> None:
@@ -54,8 +54,12 @@ class WaitIndicator:
 
     def _paint(self) -> None:
         loop = asyncio.get_running_loop()
-        room = shutil.get_terminal_size().columns - 1  # a wrapped line could not be cleared
-        line = truncate_to_width(f"{self._what} … {loop.time() - self._since:.0f} s", room)
+        available_width = (
+            shutil.get_terminal_size().columns - 1
+        )  # a wrapped line could not be cleared
+        line = truncate_to_width(
+            f"{self._activity} … {loop.time() - self._started_at:.0f} s", available_width
+        )
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         self._is_painted = True
         self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steno.app.session import PendingCall
-from steno.errors import InvalidArguments
 from steno.messages.call import ToolCall
+from steno.render.describe import call_arguments
 from steno.render.terminal_text import terminal_line, terminal_text
 
 
@@ -63,7 +63,7 @@ _MAX_DEPTH: Final = 6
 
 def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
     """Return everything about a call, its effect first."""
-    arguments = _parsed_arguments(pending.call)
+    arguments = call_arguments(pending.call)
     lines, remaining = _split_preview(pending.call, arguments, preview)
     request = pending.request
     subjects = () if request is None else request.subjects
@@ -201,17 +201,10 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
 
 def describe_arguments(call: ToolCall) -> list[CallLine]:
     """Return the arguments, each below its name; texts as they are rather than as JSON has them."""
-    arguments = _parsed_arguments(call)
+    arguments = call_arguments(call)
     if arguments is None:
         return quote_text(call.arguments)
     return _describe_mapping(arguments) or [CallLine("none")]
-
-
-def _parsed_arguments(call: ToolCall) -> Mapping[str, Any] | None:
-    try:
-        return call.parsed
-    except InvalidArguments:  # JSON that Python has no value for
-        return None
 
 
 def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:

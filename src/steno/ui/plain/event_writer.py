@@ -42,11 +42,11 @@ from steno.render.items import ItemKind, TextForm
 from steno.render.items_from_entries import (
     INTERRUPTED_NOTICE,
     RETRY_HINT,
-    ending_reason,
+    describe_content_reference,
     item_from_prompt,
     items_from_answer,
     marker_from_entry,
-    reference_label,
+    run_end_notice,
 )
 from steno.render.quantities import format_count, format_dollars
 from steno.render.terminal_text import terminal_line
@@ -314,7 +314,7 @@ class EventWriter:
                     self._end_text()
                     self._writer.write("Heard", terminal_line(payload.text))
             case _:
-                marker = marker_from_entry(entry, pointer=self._reference_name(payload))
+                marker = marker_from_entry(entry, reference=self._reference_name(payload))
                 # Other rewinds were requested, and are reported by their command.
                 if marker is not None and (
                     marker.kind is not ItemKind.MARKER or isinstance(payload, Compaction)
@@ -336,7 +336,7 @@ class EventWriter:
         message = self._messages_with_references.get(payload.target)
         if message is None or payload.block >= len(message.content):
             return "something"
-        return reference_label(message.content[payload.block])
+        return describe_content_reference(message.content[payload.block])
 
     # -- calls ----------------------------------------------------------------------------
 
@@ -395,7 +395,7 @@ class EventWriter:
         elif result.ending is EndReason.INTERRUPTED:
             self._writer.write("Notice", INTERRUPTED_NOTICE)
         elif result.reason:
-            self._writer.write("Notice", ending_reason(result))
+            self._writer.write("Notice", run_end_notice(result))
         self._has_reported_failure = False
         self._writer.write("Done", _usage_text(result))
 

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias, final
 
 from steno.app.session import Suggestion
 from steno.errors import StenoError
+from steno.render.terminal_text import is_dumb_terminal
 from steno.ui.completion_state import CompletionState, insertion_text, word_at
 
 _CTRL_C: Final = "\x03"
@@ -42,7 +43,6 @@ _READLINE_SETTINGS: Final = (
     "tab: complete",
 )
 _BRACKETED_PASTE_OFF: Final = "\x1b[?2004l"
-_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 _COMPLETION_TIMEOUT_S: Final = 2.0
 FindCompletions: TypeAlias = Callable[[str], Coroutine[Any, Any, Sequence[Suggestion]]]
 """Returns suggestions for the typed text; see `AgentSession.complete`."""
@@ -69,7 +69,7 @@ def has_readline(environ: Mapping[str, str]) -> bool:
     except (ImportError, OSError, ValueError, AttributeError):
         return False
     is_gnu = "libedit" not in (readline.__doc__ or "")
-    return is_own and is_gnu and environ.get("TERM", "") not in _DUMB_TERMINALS
+    return is_own and is_gnu and not is_dumb_terminal(environ)
 
 
 @final

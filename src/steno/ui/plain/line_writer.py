@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, TextIO, final
 
-from steno.render.terminal_text import display_width, terminal_line, terminal_text
+from steno.render.terminal_text import display_width, is_dumb_terminal, terminal_line, terminal_text
 
 _INDENT: Final = "  "
 _BAR: Final = "│ "
 _BOLD: Final = "\x1b[1m"
 _RESET: Final = "\x1b[0m"
-_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 _MIN_WIDTH: Final = 20
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
 _RULE: Final = re.compile(r":?-+:?")
@@ -30,7 +29,7 @@ _GAP: Final = "  "
 
 def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
     """Return whether the terminal shows bold text and the user has not switched it off."""
-    is_able = environ.get("TERM", "") not in _DUMB_TERMINALS and out.isatty()
+    is_able = not is_dumb_terminal(environ) and out.isatty()
     return is_able and not environ.get("NO_COLOR")
 
 

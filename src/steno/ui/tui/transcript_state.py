@@ -45,12 +45,12 @@ from steno.render.items_from_entries import (
     apply_decision,
     apply_exit_status,
     apply_result,
-    ending_reason,
+    describe_content_reference,
     item_from_prompt,
     item_from_shell_command,
     items_from_answer,
     marker_from_entry,
-    reference_label,
+    run_end_notice,
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
@@ -177,7 +177,7 @@ class TranscriptState:
                     apply_decision(call_item, payload)
                     self._sink.update_item(call_item)
             case _:
-                marker = marker_from_entry(entry, pointer=self._reference_name(payload))
+                marker = marker_from_entry(entry, reference=self._reference_name(payload))
                 if marker is not None:
                     yield marker
 
@@ -195,7 +195,9 @@ class TranscriptState:
         message, item = self._messages_with_references[payload.target]
         self._sink.update_item(item)
         is_there = payload.block < len(message.content)
-        return reference_label(message.content[payload.block]) if is_there else "something"
+        return (
+            describe_content_reference(message.content[payload.block]) if is_there else "something"
+        )
 
     # -- events ---------------------------------------------------------------------------
 
@@ -282,7 +284,7 @@ class TranscriptState:
         elif result.ending is EndReason.INTERRUPTED:
             self.add_text(ItemKind.NOTICE, INTERRUPTED_NOTICE)
         elif result.ending is EndReason.DONE and result.reason:
-            self.add_text(ItemKind.NOTICE, ending_reason(result))
+            self.add_text(ItemKind.NOTICE, run_end_notice(result))
         self._has_reported_failure = False
 
     def _start_command(self, command: str) -> None:

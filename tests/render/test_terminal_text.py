@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.render.terminal_text import terminal_text
-from steno.render.text_output import TerminalTextStream
+from steno.render.terminal_text import TerminalTextStream, terminal_text
 
 TROUBLE = ["\x1b", "[", "\x9b", "31", ";", "m", "\r", "\n", "\x1b[0m", "\x1b]0;", "\x07", "é", "a"]
 

@@ -1,0 +1,339 @@
+"""`steno convert`: translate a request between protocols, and report the losses."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from steno import InvalidRequest, InvalidValue, Opaque, Request, check_order, repair
+from steno.app.errors import UsageError
+from steno.cli.arguments import ExitStatus, Subparsers
+from steno.cli.recorded_body import (
+    WIRE_NAMES,
+    add_file_argument,
+    advice_for_convert,
+    parse_wire,
+    read_recorded_body,
+    suggest_other_wire,
+)
+from steno.messages.change import ChangeCode
+from steno.messages.message import Message
+from steno.messages.order import OrderCode
+from steno.render.changes import describe_change
+from steno.render.output import (
+    STDOUT,
+    is_shared_target,
+    print_json,
+    report_write_errors,
+    write_file,
+)
+from steno.render.table_output import print_notice
+from steno.render.terminal_text import terminal_line, terminal_text
+from steno.wire import WIRES, EncodedRequest, Wire, translate_request
+from steno.wire.extras import is_streamed, pop_stream_flag
+from steno.wire.gemini.payload import SIGNATURE_SENTINEL
+from steno.wire.merged_extras import is_nonempty_json
+from steno.wire.request_encoder import messages_field
+from steno.wire.tolerant import RawMembers, raw_text, read_as
+
+_PROVIDER_WIRES: Final = frozenset(WIRES) - {"chat"}
+"""The wires of providers, each of which needs the name of a model."""
+_OPENAI_WIRES: Final = frozenset({"openai_chat", "openai_responses"})
+"""The wires of one vendor, between which a model keeps its name."""
+_KNOWN_ROLES: Final = frozenset(
+    {"assistant", "developer", "function", "model", "system", "tool", "user"}
+)
+"""Known roles: an opaque message of one of these is opaque for another reason."""
+_REFUSED_ORDER: Final = {
+    OrderCode.CALL_ID_REPEATED: "has two calls of one id",
+    OrderCode.CALL_UNANSWERED: "has a call without a result",
+    OrderCode.RESULT_ORPHANED: "is a result without a call",
+    OrderCode.RESULT_REPEATED: "is a second result of one call",
+    OrderCode.RESULT_EARLY: "is a result before its call",
+    OrderCode.RESULT_LATE: "is a result too far behind its call",
+}
+"""Violations of the order of messages that providers refuse."""
+
+
+def add_commands(commands: Subparsers) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "convert",
+        help="say a request of one protocol in another",
+        description="Translate a request. What the other protocol has no words for is listed on "
+        "stderr, one line each: where, what was done, and a code. What it has outside of the body "
+        "is told behind it. The exit status is 1 if there is nothing to send.",
+        epilog="example: steno convert --from openai_chat --to anthropic_messages request.json",
+    )
+    parser.add_argument(
+        "--from", dest="source", required=True, type=parse_wire, metavar="WIRE", help=WIRE_NAMES
+    )
+    parser.add_argument(
+        "--to", dest="target", required=True, type=parse_wire, metavar="WIRE", help="likewise"
+    )
+    parser.add_argument(
+        "--model",
+        type=_parse_model,
+        metavar="NAME",
+        help="the model to ask, instead of the recorded one (of gemini none is recorded: it has "
+        "the model in the address)",
+    )
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="first put right what providers refuse: calls without a result, results without a "
+        "call or out of order; what was done is listed like the losses",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the losses there, as a JSON array"
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help=f"exit with {ExitStatus.INCOMPLETE} if anything was lost or repaired",
+    )
+    add_file_argument(parser, "a request")
+    parser.set_defaults(run=_run_convert)
+
+
+def _parse_model(name: str) -> str:
+    if not name.strip():
+        raise argparse.ArgumentTypeError("must be the name of a model; or leave it out")
+    return name
+
+
+# -- convert ----------------------------------------------------------------------------------------
+
+
+class _ReportLine(NamedTuple):
+    """One line of the report: a loss or a repair."""
+
+    code: str
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text} ({self.code})"
+
+    def as_json(self) -> dict[str, str]:
+        """Return the line as JSON."""
+        return {"code": self.code, "place": self.place, "done": self.text}
+
+
+def _run_convert(options: argparse.Namespace) -> int:
+    """Print a request in another protocol, and report the losses."""
+    source: Wire = options.source
+    target: Wire = options.target
+    _check_report_file(options.report, options.file)
+    data = read_recorded_body(options.file)
+    request = _decode_request(data, source)
+    suggestion = suggest_other_wire(data, request, source.NAME)
+    if suggestion is not None:
+        print_notice(suggestion)
+    report: list[_ReportLine] = []
+    if options.repair:
+        request, report = _repair_order(request)
+    if options.model is not None:
+        request = replace(request, model=options.model)
+    encoded = translate_request(request, source=source, target=target)
+    report += _report_losses(encoded, request)
+    _write_report(report, options.report)
+    if target.NAME in WIRES:
+        _print_builtin_body(encoded, request, source=source, target=target)
+        if options.model is None and _changes_vendor(source, target) and request.model:
+            model = terminal_line(request.model)
+            print_notice(f"request: the model is {model}, as it was; --model NAME asks another")
+    else:
+        _print_external_body(encoded.body)
+    return ExitStatus.INCOMPLETE if options.strict and report else ExitStatus.OK
+
+
+def _decode_request(data: bytes, source: Wire) -> Request:
+    try:
+        return source.decode_request(data)
+    except InvalidValue as exc:
+        advice = advice_for_convert(data, source.NAME)
+        if advice is None:
+            raise
+        raise InvalidRequest(f"{exc.message}; {advice}", code=exc.code, place=exc.place) from exc
+
+
+def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
+    """Put the messages in order; places are those of the recording."""
+    messages, issues = repair(request.messages)
+    if not messages:
+        raise InvalidRequest(
+            "nothing is left to send after the repair; add a message",
+            code="nothing_to_send",
+            place="request",
+        )
+    report = [
+        _ReportLine(issue.code, f"messages[{issue.position}]", f"repaired: {issue.remedy}")
+        for issue in issues
+    ]
+    return replace(request, messages=messages), report
+
+
+def _print_builtin_body(
+    encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
+) -> None:
+    """Print a body of a built-in wire, and notes about it."""
+    # Only its members: deep inside may be what Python has no value for.
+    body = read_as(encoded.body, RawMembers) or {}
+    if source is not target:
+        _check_messages(body, target)
+    print_json(encoded.body, escape=False)
+    for text in _conversion_notes(request, body, source=source, target=target):
+        print_notice(terminal_line(text))
+
+
+def _check_messages(body: RawMembers, target: Wire) -> None:
+    """Refuse a body without a message."""
+    messages = body.get(messages_field(target.NAME))
+    if messages is None or not is_nonempty_json(messages):
+        raise InvalidRequest(
+            "nothing is left to send; add a message, beside the system prompt, that "
+            f"{target.NAME} has words for",
+            code="nothing_to_send",
+            place="request",
+        )
+
+
+def _conversion_notes(
+    request: Request, body: RawMembers, *, source: Wire, target: Wire
+) -> Iterator[str]:
+    """Yield notes on parts of the request that are not in the body, and the other way round."""
+    if target.NAME == "gemini":
+        if "model" not in body and (request.model or source is not target):
+            stream = pop_stream_flag(request, source.NAME)[1]
+            is_stream = is_streamed(stream, source.NAME)
+            yield (
+                "request: model and streaming are not in the body but in the address: "
+                f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
+            )
+        if source is not target and SIGNATURE_SENTINEL.encode() in bytes(body.get("contents", b"")):
+            yield f"request: calls are signed {SIGNATURE_SENTINEL}, since gemini refuses those without"
+    elif not request.model and source is not target and target.NAME in _PROVIDER_WIRES:
+        yield "request: it names no model; add --model NAME"
+    if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
+        yield (
+            f"request: max_tokens is {raw_text(body['max_tokens'])}, since it names none and "
+            "anthropic_messages wants one"
+        )
+    if target.NAME in _PROVIDER_WIRES:
+        yield from _order_notes(request, is_translated=source is not target)
+
+
+def _gemini_path(model: str, *, is_stream: bool) -> str:
+    name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
+    method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
+    return f"/v1beta/{name}:{method}"
+
+
+def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
+    """Yield one note on messages that providers refuse and `--repair` fixes.
+
+    Where a request is not translated, the provider may know the call of an orphaned result.
+    """
+    issues = [
+        issue
+        for issue in check_order(request.messages)
+        if issue.code in _REFUSED_ORDER
+        and (is_translated or issue.code is not OrderCode.RESULT_ORPHANED)
+    ]
+    if issues:
+        first = f"messages[{issues[0].position}] {_REFUSED_ORDER[issues[0].code]}"
+        others = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+        yield f"request: {first}{others}; providers refuse that: --repair mends it"
+
+
+def _changes_vendor(source: Wire, target: Wire) -> bool:
+    """Return whether the model has another name at the target, or does not exist there."""
+    names = {source.NAME, target.NAME}
+    return source is not target and names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
+
+
+def _print_external_body(body: bytes) -> None:
+    """Print a body of a wire of another package, which need not be JSON."""
+    if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
+        print_json(body, escape=False)
+        return
+    with report_write_errors(STDOUT):
+        sys.stdout.buffer.write(terminal_text(body.decode(errors="replace")).encode() + b"\n")
+
+
+# -- losses -----------------------------------------------------------------------------------
+
+
+def _check_report_file(report: Path | None, source_file: str) -> None:
+    """Refuse a report file that cannot be written or would replace the input."""
+    if report is None:
+        return
+    if str(report) == "-":
+        raise UsageError(
+            "must be a file; without it the losses are told on stderr",
+            code="report_not_a_file",
+            place="--report",
+        )
+    if not is_shared_target(report) and not Path(os.path.realpath(report)).parent.is_dir():
+        raise UsageError(
+            "its folder is not there; make it first or write elsewhere",
+            code="report_folder_missing",
+            place="--report",
+        )
+    if _is_input_file(report, source_file):
+        raise UsageError(
+            "is the file that is read; choose another name",
+            code="report_replaces_file",
+            place="--report",
+        )
+
+
+def _is_input_file(report: Path, source_file: str) -> bool:
+    """Return whether the report would replace the input."""
+    try:
+        source = os.fstat(sys.stdin.fileno()) if source_file == "-" else Path(source_file).stat()
+        return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)
+    except (OSError, ValueError):  # one of them is not there, or stdin is closed
+        return False
+
+
+def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_ReportLine]:
+    """Yield the losses; those of opaque messages name the unknown role."""
+    roles = {
+        f"messages[{number}].content[0]": role
+        for number, message in enumerate(request.messages)
+        if (role := _unknown_role(message)) is not None
+    }
+    for loss in encoded.losses:
+        text = describe_change(loss)
+        if loss.code is ChangeCode.OPAQUE and loss.place in roles:
+            text = f'left out a message of role "{roles[loss.place]}", which is not understood'
+        yield _ReportLine(loss.code, loss.place, text)
+
+
+def _unknown_role(message: Message) -> str | None:
+    """Return the unknown role of an opaque message; None for all other messages."""
+    match message.content:
+        case (Opaque() as block,):
+            role = (read_as(block.raw.encode(), dict[str, Any]) or {}).get("role")
+            return role if isinstance(role, str) and role not in _KNOWN_ROLES else None
+        case _:
+            return None
+
+
+def _write_report(report: list[_ReportLine], file: Path | None) -> None:
+    if file is None:
+        for line in report:
+            print(terminal_line(str(line)), file=sys.stderr)
+        return
+    write_file(file, msgspec.json.encode([line.as_json() for line in report]) + b"\n")
