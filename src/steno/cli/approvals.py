@@ -75,13 +75,13 @@ def _record_decisions(options: argparse.Namespace, conversation: Conversation) -
 
 def _parse_decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:
     """Return the decisions by call id; all of them are checked before any is recorded."""
-    decided: dict[str, bool] = {}
+    decisions: dict[str, bool] = {}
     for names, allowed in ((options.approve, True), (options.deny, False)):
         for name in names:
             call_id = _find_call(conversation, name).id
-            if decided.setdefault(call_id, allowed) is not allowed:
+            if decisions.setdefault(call_id, allowed) is not allowed:
                 options.parser.error("a call is either approved or denied")
-    return decided
+    return decisions
 
 
 def _waiting_calls(conversation: Conversation) -> list[AnyToolCall]:
@@ -95,27 +95,27 @@ def _find_call(conversation: Conversation, name: str) -> AnyToolCall:
     calls = {call.id: call for call in pending_approvals(conversation.entries())}
     if name in calls:
         return calls[name]
-    found = [id for id in calls if name and id.startswith(name)]
-    return calls[pick_one(found, f"call {terminal_line(name)}", "`steno approvals` shows them")]
+    matching = [id for id in calls if name and id.startswith(name)]
+    return calls[pick_one(matching, f"call {terminal_line(name)}", "`steno approvals` shows them")]
 
 
 def _print_call(call: AnyToolCall, conversation: Conversation, *, as_json: bool) -> None:
     approval = approvals_of(conversation.entries()).get(call.id)
     status = "undecided" if approval is None else str(approval.status)
     if as_json:
-        row: dict[str, Any] = {
+        members: dict[str, Any] = {
             "call_id": call.id,
             "tool": call.name,
             "arguments": call.arguments,
             "status": status,
             "actor": None if approval is None else approval.actor,
         }
-        print_json(msgspec.json.encode(row))
+        print_json(msgspec.json.encode(members))
         return
-    who = "" if approval is None or approval.actor is None else f" by {approval.actor}"
+    actor_text = "" if approval is None or approval.actor is None else f" by {approval.actor}"
     StdoutPrinter().line(
         (f"{terminal_line(call.id)} ", "cyan"),
-        (f"{status}{terminal_text(who)} ", "bold"),
+        (f"{status}{terminal_text(actor_text)} ", "bold"),
         terminal_line(call.name),
     )
     for line in terminal_text(call.arguments).splitlines():

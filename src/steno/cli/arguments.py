@@ -68,16 +68,17 @@ class CommandParser(argparse.ArgumentParser):
         """Parse, and exit if an argument is unknown: nothing is left over."""
         arguments = sys.argv[1:] if args is None else list(args)
         self._check_options(arguments)
-        parsed, left = super().parse_known_args(arguments, namespace)
-        if left:
-            self._refuse(next((text for text in left if text.startswith("-")), left[0]))
-        return parsed, left
+        parsed, unknown = super().parse_known_args(arguments, namespace)
+        if unknown:
+            self._refuse(next((text for text in unknown if text.startswith("-")), unknown[0]))
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print an error, and exit."""
-        rule = message.removeprefix("argument ")  # a text of argparse
+        reason = message.removeprefix("argument ")  # a text of argparse
         self.exit(
-            ExitStatus.USAGE, f"usage: {self.prog} ... (see '{self.prog} --help')\nsteno: {rule}\n"
+            ExitStatus.USAGE,
+            f"usage: {self.prog} ... (see '{self.prog} --help')\nsteno: {reason}\n",
         )
 
     def _check_options(self, arguments: Sequence[str]) -> None:
@@ -97,10 +98,10 @@ class CommandParser(argparse.ArgumentParser):
             self.error(
                 f"{shown}: nothing is expected there; what has blanks in it has to be in quotes"
             )
-        near = closest_name(
+        closest = closest_name(
             text, [name for name in self._option_string_actions if name[:2] == "--"]
         )
-        self.error(f"there is no option {shown}" + (f"; do you mean {near}?" if near else ""))
+        self.error(f"there is no option {shown}" + (f"; do you mean {closest}?" if closest else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not one of the choices; argparse would print Python literals."""
@@ -111,8 +112,8 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 None, f"there is no command {_shorten(value)}; {suggest_name(value, names)}"
             )
-        rule = f"must be {' or '.join(names)}, not {_shorten(value)}"
-        raise argparse.ArgumentError(action, rule)
+        reason = f"must be {' or '.join(names)}, not {_shorten(value)}"
+        raise argparse.ArgumentError(action, reason)
 
 
 def _subcommand_names(action: argparse.Action) -> Sequence[str]:

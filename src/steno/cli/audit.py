@@ -48,12 +48,12 @@ def add_commands(commands: Subparsers) -> None:
     )
     audit.add_argument("session", metavar="ID", help="an id, the beginning of one, or last")
     audit.add_argument("--json", action="store_true", help="print the audit log as one JSON object")
-    for name, what in (("since", "not before"), ("until", "not after")):
+    for name, limit in (("since", "not before"), ("until", "not after")):
         audit.add_argument(
             f"--{name}",
             type=parse_time,
             metavar="T",
-            help=f"{what} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
+            help=f"{limit} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
         )
     audit.add_argument("--kind", metavar="K", help=", ".join(_ENTRY_KINDS))
     audit.add_argument("--decision", metavar="D", help="what was decided: approved, denied, ...")
@@ -67,9 +67,9 @@ def add_commands(commands: Subparsers) -> None:
 def _run_audit(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
-    everything = list(log.entries.values())
+    all_entries = list(log.entries.values())
     kind: str | None = options.kind
-    if kind is not None and kind not in {*_ENTRY_KINDS, *map(entry_type, everything)}:
+    if kind is not None and kind not in {*_ENTRY_KINDS, *map(entry_type, all_entries)}:
         options.parser.error(f"--kind: it is one of {', '.join(_ENTRY_KINDS)}")
     query = EntryQuery(
         since=options.since,
@@ -79,8 +79,8 @@ def _run_audit(options: argparse.Namespace) -> int:
         tool=options.tool,
         actor=options.actor,
     )
-    candidates = everything if options.branch is None else log.path(options.branch)
-    entries = select_entries(candidates, query, call_entries=everything)
+    candidates = all_entries if options.branch is None else log.path(options.branch)
+    entries = select_entries(candidates, query, call_entries=all_entries)
     if kind is not None and query.kind is None:
         entries = tuple([entry for entry in entries if entry_type(entry) == kind])
     if options.json:
@@ -90,7 +90,7 @@ def _run_audit(options: argparse.Namespace) -> int:
     else:
         print_notice(
             "nothing in the session answers to this"
-            + describe_missing_decision(options.decision, everything)
+            + describe_missing_decision(options.decision, all_entries)
         )
     return ExitStatus.OK
 

@@ -57,11 +57,11 @@ def _run_show(options: argparse.Namespace) -> int:
     loaded = load_settings()
     values = {name: _setting_value(name, getattr(loaded.settings, name)) for name in SETTING_NAMES}
     if options.json:
-        described = {
+        members = {
             name: {"value": value, "from": loaded.origins.get(name, ())}
             for name, value in values.items()
         }
-        print_json(msgspec.json.encode(described))
+        print_json(msgspec.json.encode(members))
     else:
         rows = [
             [name, _format_value(value), _origin_text(loaded, name)]
@@ -80,10 +80,10 @@ def _run_path(options: argparse.Namespace) -> int:
         ("project", loaded.project_file),
         ("servers", loaded.project / MCP_FILE_NAME),
     )
-    for whose, path in files:
+    for source, path in files:
         if path is not None:
             missing = "" if os.path.lexists(path) else " (not there)"
-            printer.line((f"{whose:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
+            printer.line((f"{source:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
     return ExitStatus.OK
 
 

@@ -71,15 +71,15 @@ class CheckState(StrEnum):
 class DoctorCheck(NamedTuple):
     """One check: its subject, its result and an explanation."""
 
-    what: str
+    subject: str
     state: CheckState
-    told: str
+    detail: str
     vendor_without_key: str = ""
     """The vendor, where a missing key is all that is wrong."""
 
     def as_json(self) -> dict[str, str]:
         """Return the check as JSON."""
-        return {"what": self.what, "state": self.state, "told": self.told}
+        return {"what": self.subject, "state": self.state, "told": self.detail}
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -103,7 +103,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
             print_json(msgspec.json.encode(check.as_json()))
     else:
         rows = [
-            [terminal_line(check.what), check.state, terminal_line(check.told)]
+            [terminal_line(check.subject), check.state, terminal_line(check.detail)]
             for check in _group_missing_keys(checks)
         ]
         columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
@@ -122,14 +122,16 @@ def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
         if check not in keyless:
             yield check
         elif check is keyless[0]:
-            names = ", ".join([each.vendor_without_key for each in keyless])
+            names = ", ".join([vendor_check.vendor_without_key for vendor_check in keyless])
             text = f"no key for {names}; 'steno models' names the variables"
             yield DoctorCheck("models elsewhere", CheckState.MISSING, text)
 
 
 def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
-    where = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield DoctorCheck("steno", CheckState.OK, f"{__version__}, {where}")
+    platform_text = (
+        f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
+    yield DoctorCheck("steno", CheckState.OK, f"{__version__}, {platform_text}")
     try:
         loaded = load_settings(working_folder())
     except StenoError as exc:
@@ -148,12 +150,12 @@ def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
 
 
 def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
-    for what, file in (("user settings", loaded.user_file), ("project", loaded.project_file)):
+    for subject, file in (("user settings", loaded.user_file), ("project", loaded.project_file)):
         if file is None:
-            yield DoctorCheck(what, CheckState.MISSING, "no home folder is known; set HOME")
+            yield DoctorCheck(subject, CheckState.MISSING, "no home folder is known; set HOME")
         else:
             yield DoctorCheck(
-                what, CheckState.OK, f"{file}" if file.is_file() else f"none ({file})"
+                subject, CheckState.OK, f"{file}" if file.is_file() else f"none ({file})"
             )
     for text in loaded.notices:
         yield DoctorCheck("project", CheckState.MISSING, text)
@@ -245,18 +247,18 @@ def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
 
 def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
     """Check which engine recognises text in images."""
-    what = "text in images"
+    subject = "text in images"
     if setting is OcrEngineSetting.OFF:
-        return DoctorCheck(what, CheckState.OK, "off: a model sees images, or nothing")
+        return DoctorCheck(subject, CheckState.OK, "off: a model sees images, or nothing")
     engines = (
         _OCR_PACKAGES if setting is OcrEngineSetting.AUTO else {setting: _OCR_PACKAGES[setting]}
     )
     for name, package in engines.items():
         with suppress(PackageNotFoundError):
-            return DoctorCheck(what, CheckState.OK, f"{name} {version(package)}")
+            return DoctorCheck(subject, CheckState.OK, f"{name} {version(package)}")
     state = CheckState.MISSING if setting is OcrEngineSetting.AUTO else CheckState.BROKEN
     extra, _ = _OPTIONAL_PACKAGES[next(iter(engines.values()))]
-    return DoctorCheck(what, state, f"nothing recognises it: pip install 'steno[{extra}]'")
+    return DoctorCheck(subject, state, f"nothing recognises it: pip install 'steno[{extra}]'")
 
 
 def _check_search() -> DoctorCheck:

@@ -70,56 +70,62 @@ def add_commands(commands: Subparsers) -> None:
 def _run_explain(options: argparse.Namespace) -> int:
     settings = load_settings_leniently().settings
     vendors = settings.providers
-    named_viewer = None if options.model is None else parse_context_model(options.model, vendors)
+    requested_model = None if options.model is None else parse_context_model(options.model, vendors)
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
         path = log.path(options.branch)
-        viewer = named_viewer or recorded_context_model(path, vendors)
-        built = ContextBuilder(count=token_counter_for(viewer.model_id)).build(
+        target_model = requested_model or recorded_context_model(path, vendors)
+        context = ContextBuilder(count=token_counter_for(target_model.model_id)).build(
             path,
-            context_target(viewer, settings, options.context_tokens),
+            context_target(target_model, settings, options.context_tokens),
             restore_blobs=partial(restore_message, store),
         )
     branch = log.active if options.branch is None else options.branch
-    view = ContextExplanation(log, branch, viewer, built, encoding_losses(viewer, built.request))
+    explanation = ContextExplanation(
+        log, branch, target_model, context, encoding_losses(target_model, context.request)
+    )
     if options.json:
-        print_json(msgspec.json.encode(explanation_as_json(view)))
+        print_json(msgspec.json.encode(explanation_as_json(explanation)))
     else:
-        _print_explanation(StdoutPrinter(), view, is_full=options.full)
+        _print_explanation(StdoutPrinter(), explanation, is_full=options.full)
     return ExitStatus.OK
 
 
 # -- for people ------------------------------------------------------------------------------
 
 
-def _print_explanation(printer: StdoutPrinter, view: ContextExplanation, *, is_full: bool) -> None:
-    built = view.built
-    who = terminal_line(view.model.name) or "any model"
-    session, branch = terminal_line(view.log.header.id), terminal_line(view.branch)
-    printer.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), who)
-    messages = format_count(len(built.request.messages), "message", "messages")
-    printer.line((f"{messages}, about {built.tokens:,} tokens", "dim"))
+def _print_explanation(
+    printer: StdoutPrinter, explanation: ContextExplanation, *, is_full: bool
+) -> None:
+    context = explanation.built
+    model = terminal_line(explanation.model.name) or "any model"
+    session, branch = terminal_line(explanation.log.header.id), terminal_line(explanation.branch)
+    printer.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), model)
+    messages = format_count(len(context.request.messages), "message", "messages")
+    printer.line((f"{messages}, about {context.tokens:,} tokens", "dim"))
     if not is_full:
         printer.line()
-    for message, source in zip(built.request.messages, built.sources, strict=True):
-        _print_message(printer, message, entry_number(view.log, source), is_full=is_full)
+    for message, source in zip(context.request.messages, context.sources, strict=True):
+        _print_message(printer, message, entry_number(explanation.log, source), is_full=is_full)
     printer.line()
-    for line in describe_differences(view) or ["nothing is seen otherwise than it is on record"]:
+    for line in describe_differences(explanation) or [
+        "nothing is seen otherwise than it is on record"
+    ]:
         printer.line(line)
-    if built.is_over_budget:
+    if context.is_over_budget:
         printer.line(("this is more than the model can read", "bold red"))
 
 
 def _print_message(printer: StdoutPrinter, message: Message, number: str, *, is_full: bool) -> None:
-    kind = payload_type(message)
-    name = [(f"{number} ", "dim"), (kind, ROLE_STYLES[kind])]
+    role = payload_type(message)
+    heading = [(f"{number} ", "dim"), (role, ROLE_STYLES[role])]
     if is_full:
         printer.line()
-        printer.line(*name)
+        printer.line(*heading)
         for paragraph in message_paragraphs(message):
             for line in paragraph.text.rstrip("\n").split("\n"):
                 printer.line(INDENT, (line, paragraph.style)) if line else printer.line()
         return
     text = " ".join([terminal_line(paragraph.text) for paragraph in message_paragraphs(message)])
-    room = (printer.width or _DEFAULT_WIDTH) - len(number) - len(kind) - 3
-    printer.line(*name, f"  {truncate_to_width(text, max(room, 1))}")
+    available_width = (printer.width or _DEFAULT_WIDTH) - len(number) - len(role) - 3
+    printer.line(*heading, f"  {truncate_to_width(text, max(available_width, 1))}")

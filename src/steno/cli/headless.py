@@ -29,15 +29,14 @@ from steno.agent import (
 )
 from steno.app.compose import PreparedRun, prepare_run
 from steno.app.errors import UsageError
-from steno.app.folders import working_folder
 from steno.app.input_setup import InputSetup, McpOptions
 from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import PreparedPrompt, RawPrompt, prepare_prompt, prepare_retry
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, settings_from_options
-from steno.cli.console_approver import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.cli.signals import StopSignals
+from steno.cli.store_options import session_start_from_options
 from steno.errors import Conflict, InvalidValue, StenoError, Unresolved
 from steno.log.conversation import Conversation
 from steno.messages.content import RecognitionMode
@@ -49,6 +48,7 @@ from steno.render.output import OutputError
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, RunReporter, TextReporter
+from steno.ui.plain.console_approver import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 _EXIT_STATUSES: Final = {
@@ -62,7 +62,7 @@ _STDIN_WARNING_S: Final = 3.0
 """The time that stdin may stay open before a notice explains the wait."""
 
 
-class _HeadlessJob(NamedTuple):
+class _HeadlessRun(NamedTuple):
     """The options, settings and prompt of one run."""
 
     options: argparse.Namespace
@@ -72,20 +72,23 @@ class _HeadlessJob(NamedTuple):
     reporter: RunReporter
 
 
+def exit_status_for(ending: EndReason) -> ExitStatus:
+    """Return the exit status of a run that ended."""
+    return _EXIT_STATUSES[ending]
+
+
 def run_headless(options: argparse.Namespace) -> int:
     """Run the prompt of the command line, and return the exit status."""
-    start = SessionStart(
-        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
-    )
+    start = session_start_from_options(options)
     if options.ask and not has_terminal():
         options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     prompt = _read_prompt(options)
     loaded = load_settings(flags=settings_from_options(options))
-    job = _HeadlessJob(options, loaded, start, prompt, _build_reporter(options))
+    run = _HeadlessRun(options, loaded, start, prompt, _build_reporter(options))
     try:
-        return asyncio.run(_run_until_signal(job))
+        return asyncio.run(_run_until_signal(run))
     finally:
-        job.reporter.close()
+        run.reporter.close()
 
 
 def _build_reporter(options: argparse.Namespace) -> RunReporter:
@@ -108,11 +111,11 @@ def _read_prompt(options: argparse.Namespace) -> RawPrompt:
     """Return the prompt: the option, followed by stdin."""
     if options.retry:
         return RawPrompt("")
-    if options.words is not None and options.prompt not in (None, "-"):
-        extra = truncate_to_width(terminal_line(options.words), 40)
-        rule = "nothing is expected there; what has blanks in it has to be in quotes"
-        options.parser.error(f"{extra}: {rule}")
-    text: str = (options.words or "") if options.prompt in (None, "-") else options.prompt
+    if options.first_prompt is not None and options.prompt not in (None, "-"):
+        extra = truncate_to_width(terminal_line(options.first_prompt), 40)
+        reason = "nothing is expected there; what has blanks in it has to be in quotes"
+        options.parser.error(f"{extra}: {reason}")
+    text: str = (options.first_prompt or "") if options.prompt in (None, "-") else options.prompt
     if not is_utf8_text(text):
         raise UsageError("is not UTF-8 text", code="not_utf8", place="--prompt")
     piped = _read_stdin(options.prompt)
@@ -157,78 +160,77 @@ def _warn_if_stdin_stays_open() -> Generator[None]:
 
 
 async def _prepare_prompt(
-    job: _HeadlessJob, input_setup: InputSetup, conversation: Conversation | None
+    run: _HeadlessRun, input_setup: InputSetup, conversation: Conversation | None
 ) -> PreparedPrompt:
     """Build the message of the prompt, or find the one that could not be sent."""
-    options = job.options
+    options = run.options
     if options.retry:
         mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
         return prepare_retry(conversation, mode)
-    return await prepare_prompt(job.prompt, input_setup, job.loaded.settings.image_mode)
+    return await prepare_prompt(run.prompt, input_setup, run.loaded.settings.image_mode)
 
 
 # -- run -------------------------------------------------------------------------------------
 
 
-async def _run_until_signal(job: _HeadlessJob) -> int:
-    """Run the job, and return the exit status; a signal stops it in order."""
+async def _run_until_signal(run: _HeadlessRun) -> int:
+    """Run the prompt, and return the exit status; a signal stops it in order."""
     with StopSignals() as signals:
-        try:
-            result = await _run_job(job, signals)
-        except asyncio.CancelledError:
-            if signals.status is None:
-                raise
-            return signals.status
+        return await signals.run(_run_to_status(run, signals))
+
+
+async def _run_to_status(run: _HeadlessRun, signals: StopSignals) -> int:
+    result = await _run_agent(run, signals)
     if result.error is not None:
-        print_notice(terminal_line(f"{result.error}{_retry_hint(result.error, job)}"))
+        print_notice(terminal_line(f"{result.error}{_retry_hint(result.error, run)}"))
     if result.ending is EndReason.INTERRUPTED and signals.status is not None:
         return signals.status
-    return _EXIT_STATUSES[result.ending]
+    return exit_status_for(result.ending)
 
 
-def _retry_hint(error: Exception, job: _HeadlessJob) -> str:
+def _retry_hint(error: Exception, run: _HeadlessRun) -> str:
     """Return how to retry where a reference could not be opened; the prompt is recorded."""
-    if not isinstance(error, Unresolved) or job.options.no_session:
+    if not isinstance(error, Unresolved) or run.options.no_session:
         return ""
-    session = "-c" if job.start.resume is None else "-r last"
+    session = "-c" if run.start.resume is None else "-r last"
     return f"; {session} --retry tries the same again, {session} -p says something else"
 
 
-async def _run_job(job: _HeadlessJob, signals: StopSignals) -> RunResult:
-    options, reporter = job.options, job.reporter
+async def _run_agent(run: _HeadlessRun, signals: StopSignals) -> RunResult:
+    options, reporter = run.options, run.reporter
     reporter.prepare("looking for a model")
     async with prepare_run(
-        job.loaded,
-        job.start,
+        run.loaded,
+        run.start,
         is_persistent=not options.no_session,
         mode=options.mode,
         approver=_build_approver(options),
-        read_prompt=partial(_prepare_prompt, job),
+        read_prompt=partial(_prepare_prompt, run),
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
         on_progress=reporter.prepare,
         notify=lambda text: reporter.on_event(Notice(NoticeCode.INPUT, text)),
     ) as prepared:
-        reporter.begin(_describe_run(prepared, job))
+        reporter.begin(_describe_run(prepared, run))
         if prepared.target.tools is False:
             text = f"{prepared.model} calls no tools: it can only talk"
             reporter.on_event(Notice(NoticeCode.CONTEXT, text))
         if not options.quiet:
-            for text in (*job.loaded.notices, *prepared.notices):
+            for text in (*run.loaded.notices, *prepared.notices):
                 print_notice(terminal_line(text))
         signals.on_first_signal = prepared.agent.interrupt
-        return await _run_and_report(prepared, job)
+        return await _run_and_report(prepared, run)
 
 
-async def _run_and_report(prepared: PreparedRun, job: _HeadlessJob) -> RunResult:
+async def _run_and_report(prepared: PreparedRun, run: _HeadlessRun) -> RunResult:
     """Run the agent, and report its end, also where it ends with an error."""
-    totals, reporter = PartialRunResult(), job.reporter
+    totals, reporter = PartialRunResult(), run.reporter
     tools = {tool.definition.name: tool for tool in prepared.tools}
 
     def on_event(event: LoopEvent) -> None:
         totals.on_event(event)
         reporter.on_event(event)
         if isinstance(event, CallEnded):
-            notice = build_rule_hint(event, tools, job.loaded.settings.allow)
+            notice = build_rule_hint(event, tools, run.loaded.settings.allow)
             if notice is not None:
                 reporter.on_event(notice)
 
@@ -256,14 +258,14 @@ async def _run_and_report(prepared: PreparedRun, job: _HeadlessJob) -> RunResult
     return result
 
 
-def _describe_run(prepared: PreparedRun, job: _HeadlessJob) -> RunDescription:
+def _describe_run(prepared: PreparedRun, run: _HeadlessRun) -> RunDescription:
     conversation = prepared.agent.conversation
     return RunDescription(
-        session=None if job.options.no_session else conversation.id,
+        session=None if run.options.no_session else conversation.id,
         branch=conversation.branch,
         model=prepared.model,
         mode=str(conversation.mode),
-        folder=replace_lone_surrogates(str(job.start.folder)),
+        folder=replace_lone_surrogates(str(run.start.folder)),
     )
 
 

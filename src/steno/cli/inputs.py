@@ -50,11 +50,11 @@ _NO_VALUE, _UNKNOWN = "-", "?"
 
 
 class _InputRow(NamedTuple):
-    """A reference, and how its target differs from the record."""
+    """A reference, and the difference of its target from the record."""
 
     reference: TrackedReference
     facts: ResolutionFacts
-    since: str
+    change_status: str
     """same, changed, gone; fresh, stale; `-` if nothing was shown that could change; `?`."""
     changes: tuple[str, ...] = ()
 
@@ -101,11 +101,11 @@ def _run_inputs(options: argparse.Namespace) -> int:
         StdoutPrinter().table(
             _INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors
         )
-    left = len(all_references) - len(listed)
-    if left == 1:
+    hidden = len(all_references) - len(listed)
+    if hidden == 1:
         print_notice("1 was not sent or is not on this branch; --all shows it")
-    elif left:
-        print_notice(f"{left:,} were not sent or are not on this branch; --all shows them")
+    elif hidden:
+        print_notice(f"{hidden:,} were not sent or are not on this branch; --all shows them")
     elif not rows:
         print_notice("nothing is pointed at")
     return ExitStatus.OK
@@ -163,7 +163,7 @@ async def _compare(
     if _kind_of(tracked) == "pattern":  # it is not the name of anything
         return _InputRow(tracked, facts, "changed", changes)
     return _InputRow(
-        tracked, facts, await asyncio.to_thread(_describe_change, workspace, path), changes
+        tracked, facts, await asyncio.to_thread(_change_status, workspace, path), changes
     )
 
 
@@ -197,7 +197,7 @@ def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
         return None
 
 
-def _describe_change(workspace: Workspace, path: str) -> str:
+def _change_status(workspace: Workspace, path: str) -> str:
     """Return "changed" if a path that differs from the record exists, else "gone"."""
     try:
         return "changed" if workspace.exists(path) else "gone"
@@ -225,7 +225,7 @@ def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
         facts.method or _NO_VALUE,
         _NO_VALUE if facts.size is None else f"{facts.size:,}",
         facts.short_hash or _NO_VALUE,
-        row.since,
+        row.change_status,
     ]
 
 
@@ -237,9 +237,9 @@ def _kind_of(tracked: TrackedReference) -> str:
             return "resource"
         case FileReference():
             details = None if tracked.resolution is None else tracked.resolution.details
-            found = (details or {}).get("kind")
-            if found in ("file", "folder", "pattern"):
-                return str(found)
+            kind = (details or {}).get("kind")
+            if kind in ("file", "folder", "pattern"):
+                return str(kind)
             return "pattern" if is_glob(tracked.reference.path) else "file"
 
 
@@ -270,7 +270,7 @@ def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
         "how": facts.method or None,
         "bytes": facts.size,
         "sha256": facts.sha256 or None,
-        "since": None if row.since == _NO_VALUE else row.since,
+        "since": None if row.change_status == _NO_VALUE else row.change_status,
         "changes": row.changes,
         "error": None if resolution is None else resolution.error,
         "details": None if details is None else raw_members(as_json_object(details)),

@@ -51,10 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command and return its exit status. Raises StenoError, MissingExtra, OSError."""
-    given = _add_default_command(list(arguments))
-    parser = _build_parser(given)
-    _check_command(given, parser)
-    options = parser.parse_args(given)
+    command_line = _add_default_command(list(arguments))
+    parser = _build_parser(command_line)
+    _check_command(command_line, parser)
+    options = parser.parse_args(command_line)
     status: int = options.run(options)
     with report_write_errors(STDOUT):
         sys.stdout.flush()
@@ -75,9 +75,9 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
         case MissingExtra():
             print(f"steno: {error}", file=sys.stderr)
         case OSError():
-            rule = error.strerror or str(error) or type(error).__name__
+            reason = error.strerror or str(error) or type(error).__name__
             place = terminal_text(str(error.filename or "stdin"))
-            print(f"steno: {place}: {terminal_text(rule)}", file=sys.stderr)
+            print(f"steno: {place}: {terminal_text(reason)}", file=sys.stderr)
     return ExitStatus.USAGE if isinstance(error, UsageError) else ExitStatus.FAILED
 
 
@@ -88,14 +88,16 @@ def _open_missing_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def _add_default_command(given: list[str]) -> list[str]:
+def _add_default_command(arguments: list[str]) -> list[str]:
     """Return the arguments with the command `run` where none is named: `steno [PROMPT]`."""
-    if not given:
+    if not arguments:
         return ["run"]
-    if " " in given[0] and not given[0].startswith("-"):  # no command has a blank in its name
-        return ["run", *given]
-    names_none = given[0].startswith("-") and given[0] not in _GLOBAL_OPTIONS
-    return ["run", *given] if names_none else given
+    if " " in arguments[0] and not arguments[0].startswith(
+        "-"
+    ):  # no command has a blank in its name
+        return ["run", *arguments]
+    has_no_command = arguments[0].startswith("-") and arguments[0] not in _GLOBAL_OPTIONS
+    return ["run", *arguments] if has_no_command else arguments
 
 
 def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -127,13 +129,15 @@ def _command_adders(arguments: Sequence[str]) -> list[AddCommands]:
     return [load() for load in loaders]
 
 
-def _check_command(given: Sequence[str], parser: argparse.ArgumentParser) -> None:
+def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Exit if there is no such command, and suggest the closest one."""
-    name = given[0]
+    name = arguments[0]
     if name in COMMAND_LOADERS or name in _GLOBAL_OPTIONS:
         return
-    near = closest_name(name, COMMAND_LOADERS)
-    hint = f"do you mean {near}?" if near else "steno -p PROMPT lets a model work on something"
+    closest = closest_name(name, COMMAND_LOADERS)
+    hint = (
+        f"do you mean {closest}?" if closest else "steno -p PROMPT lets a model work on something"
+    )
     parser.error(
         f"there is no command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )

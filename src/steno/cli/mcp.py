@@ -157,9 +157,9 @@ def _add_listings(actions: Subparsers) -> None:
         description="List the prompts of servers, as they are called: /SERVER:PROMPT name=value.",
         epilog="example: steno mcp prompts everything",
     )
-    for parser, what in ((tools, "tool"), (resources, "resource"), (prompts, "prompt")):
+    for parser, item in ((tools, "tool"), (resources, "resource"), (prompts, "prompt")):
         parser.add_argument("server", nargs="?", metavar="SERVER", help="only this one's")
-        parser.add_argument("--json", action="store_true", help=f"a line of JSON for each {what}")
+        parser.add_argument("--json", action="store_true", help=f"a line of JSON for each {item}")
 
 
 def _add_read(actions: Subparsers) -> None:
@@ -174,9 +174,9 @@ def _add_read(actions: Subparsers) -> None:
     )
     read.add_argument("server", metavar="SERVER", help="whose it is")
     read.add_argument("uri", metavar="URI", help="which one; 'steno mcp resources' lists them")
-    how = read.add_mutually_exclusive_group()
-    how.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
-    how.add_argument("--json", action="store_true", help="one JSON object with all parts")
+    output = read.add_mutually_exclusive_group()
+    output.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
+    output.add_argument("--json", action="store_true", help="one JSON object with all parts")
     read.add_argument("--force", action="store_true", help="write over a file that is there")
 
 
@@ -205,9 +205,9 @@ def _add_call(actions: Subparsers) -> None:
 
 
 def _add_action(
-    actions: Subparsers, name: str, work: McpCommand | None, **settings: Any
+    actions: Subparsers, name: str, command: McpCommand | None, **settings: Any
 ) -> argparse.ArgumentParser:
-    """Add a command; `work` runs with the configured servers."""
+    """Add a command; `command` runs with the configured servers."""
     parser = actions.add_parser(name, **settings)
     parser.add_argument(
         "--mcp-config",
@@ -216,8 +216,8 @@ def _add_action(
         metavar="FILE",
         help="also the servers in this file, which looks like .mcp.json",
     )
-    if work is not None:
-        parser.set_defaults(run=partial(run_with_servers, work=work))
+    if command is not None:
+        parser.set_defaults(run=partial(run_with_servers, command=command))
     return parser
 
 
@@ -246,21 +246,21 @@ class McpCommandContext(NamedTuple):
         """
         name: str | None = self.options.server
         if name is not None and name not in self.servers.specs:
-            known = (
+            hint = (
                 suggest_name(name, self.servers.specs) if self.servers.specs else "there are none"
             )
             raise ServerFailed(
-                f"no server has this name; {known}",
+                f"no server has this name; {hint}",
                 code="server_not_found",
                 place=f"mcp {terminal_line(name)}",
             )
         names = self.servers.names if name is None else (name,)
-        return tuple([self.servers.get(each) for each in names])
+        return tuple([self.servers.get(server) for server in names])
 
     @contextmanager
-    def show_wait(self, what: str) -> Generator[None]:
+    def show_wait(self, activity: str) -> Generator[None]:
         """Show what the command waits for, until the block ends."""
-        self.wait_indicator.start(what)
+        self.wait_indicator.start(activity)
         try:
             yield
         finally:
@@ -286,37 +286,38 @@ def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
     return configured
 
 
-def run_with_servers(options: argparse.Namespace, work: McpCommand) -> int:
+def run_with_servers(options: argparse.Namespace, command: McpCommand) -> int:
     """Run a command with the configured servers, and return its exit status."""
     configured = find_configured_servers(options)
     if configured.specs and not any(spec.is_usable for spec in configured.specs):
         print_notice("no MCP server can be used; 'steno mcp list' says why")
         if options.server is None:
             return ExitStatus.FAILED
-    return run_with_configured(configured, options, work)
+    return run_with_configured(configured, options, command)
 
 
 def run_with_configured(
-    configured: ConfiguredServers, options: argparse.Namespace, work: McpCommand
+    configured: ConfiguredServers, options: argparse.Namespace, command: McpCommand
 ) -> int:
     """Run a command with servers that are known already."""
-    return asyncio.run(_run_with_connections(configured, options, work))
+    return asyncio.run(_run_with_connections(configured, options, command))
 
 
 async def _run_with_connections(
-    configured: ConfiguredServers, options: argparse.Namespace, work: McpCommand
+    configured: ConfiguredServers, options: argparse.Namespace, command: McpCommand
 ) -> int:
     specs, timeout_s = configured.specs, getattr(options, "timeout", None)
     if timeout_s is not None:
         specs = tuple([replace(spec, call_timeout_s=timeout_s) for spec in specs])
     with StopSignals() as signals:
-        try:
-            async with McpServers(specs, folder=working_folder()) as servers:
-                return await work(McpCommandContext(options, servers, WaitIndicator()))
-        except asyncio.CancelledError:
-            if signals.status is None:
-                raise
-            return signals.status
+        return await signals.run(_connect_and_run(specs, options, command))
+
+
+async def _connect_and_run(
+    specs: tuple[McpServerSpec, ...], options: argparse.Namespace, command: McpCommand
+) -> int:
+    async with McpServers(specs, folder=working_folder()) as servers:
+        return await command(McpCommandContext(options, servers, WaitIndicator()))
 
 
 # -- list -------------------------------------------------------------------------------------
@@ -333,14 +334,18 @@ class ServerCheck(NamedTuple):
 def list_servers(options: argparse.Namespace) -> int:
     """Print the configured servers; start them only with `--check`."""
     configured = find_configured_servers(options)
-    checked: dict[str, ServerCheck] = {}
+    checks: dict[str, ServerCheck] = {}
 
     async def check(context: McpCommandContext) -> int:
         usable = [context.servers.get(name) for name in context.servers.names]
         with context.show_wait("starting MCP servers"):
-            outcomes = await asyncio.gather(*map(_check_server, usable))
-        checked.update(zip(context.servers.names, outcomes, strict=True))
-        return ExitStatus.FAILED if any(outcome.error for outcome in outcomes) else ExitStatus.OK
+            check_results = await asyncio.gather(*map(_check_server, usable))
+        checks.update(zip(context.servers.names, check_results, strict=True))
+        return (
+            ExitStatus.FAILED
+            if any(check_result.error for check_result in check_results)
+            else ExitStatus.OK
+        )
 
     status: int = ExitStatus.OK
     if options.check and configured.specs:
@@ -349,14 +354,14 @@ def list_servers(options: argparse.Namespace) -> int:
         for spec in configured.specs:
             row = {"name": spec.name, **describe_server(spec)}
             print_json(
-                msgspec.json.encode(row | _server_state_as_json(spec, checked.get(spec.name)))
+                msgspec.json.encode(row | _server_state_as_json(spec, checks.get(spec.name)))
             )
     elif configured.specs:
-        rows = [_server_row(spec, checked.get(spec.name)) for spec in configured.specs]
+        rows = [_server_row(spec, checks.get(spec.name)) for spec in configured.specs]
         StdoutPrinter().table(_SERVER_COLUMNS, rows)
-        for outcome in checked.values():
-            if outcome.error:
-                print_notice(terminal_line(outcome.error))
+        for check_result in checks.values():
+            if check_result.error:
+                print_notice(terminal_line(check_result.error))
     return status
 
 
@@ -368,18 +373,18 @@ async def _check_server(server: McpConnection) -> ServerCheck:
         return ServerCheck(error=str(exc))
 
 
-def _server_state_as_json(spec: McpServerSpec, checked: ServerCheck | None) -> dict[str, Any]:
-    if checked is None:
+def _server_state_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str, Any]:
+    if check is None:
         return {"state": server_status(spec).text}
-    return {"state": "fails" if checked.error else "answers", **checked._asdict()}
+    return {"state": "fails" if check.error else "answers", **check._asdict()}
 
 
-def _server_row(spec: McpServerSpec, checked: ServerCheck | None) -> list[str]:
+def _server_row(spec: McpServerSpec, check: ServerCheck | None) -> list[str]:
     state = server_status(spec).text
-    if checked is not None:
-        tools = format_count(checked.tools or 0, "tool", "tools")
-        version = f" ({checked.protocol})" if checked.protocol else ""
-        state = "fails, see below" if checked.error else f"answers{version}, with {tools}"
+    if check is not None:
+        tools = format_count(check.tools or 0, "tool", "tools")
+        version = f" ({check.protocol})" if check.protocol else ""
+        state = "fails, see below" if check.error else f"answers{version}, with {tools}"
     kind = describe_server(spec)["kind"]
     return [spec.name, kind, terminal_line(state), terminal_line(spec.origin)]
 
@@ -390,19 +395,19 @@ def _server_row(spec: McpServerSpec, checked: ServerCheck | None) -> list[str]:
 async def list_tools(context: McpCommandContext) -> int:
     """Print the tools of servers, or the schema of one."""
     options = context.options
-    offered = await fetch_tools(context)
-    if offered.notes and not offered.tools:
+    tools = await fetch_tools(context)
+    if tools.notes and not tools.tools:
         return ExitStatus.FAILED
     if options.schema is not None:
-        tool = find_tool(offered, options.schema)
+        tool = find_tool(tools, options.schema)
         schema = raw_members(as_json_object(tool.definition.parameters))
         print_json(msgspec.json.encode(schema))
         return ExitStatus.OK
     if options.json:
-        for tool in offered.tools:
+        for tool in tools.tools:
             print_json(msgspec.json.encode(_tool_as_json(tool)))
-    elif offered.tools:
-        StdoutPrinter().table(_TOOL_COLUMNS, [tool_row(tool) for tool in offered.tools])
+    elif tools.tools:
+        StdoutPrinter().table(_TOOL_COLUMNS, [tool_row(tool) for tool in tools.tools])
     return ExitStatus.OK
 
 
@@ -410,18 +415,18 @@ async def fetch_tools(context: McpCommandContext) -> McpTools:
     """Return the tools of the servers of a command, and print what was left out."""
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
-        offered = await list_mcp_tools(servers)
-    for text in offered.notes:
+        tools = await list_mcp_tools(servers)
+    for text in tools.notes:
         print_notice(terminal_line(text))
-    return offered
+    return tools
 
 
-def find_tool(offered: McpTools, name: str) -> McpTool:
+def find_tool(tools: McpTools, name: str) -> McpTool:
     """Return a tool by its name here or at its server. Raises Missing."""
-    for tool in offered.tools:
+    for tool in tools.tools:
         if name in (tool.definition.name, tool.original_name):
             return tool
-    names = [tool.original_name for tool in offered.tools]
+    names = [tool.original_name for tool in tools.tools]
     hint = suggest_name(name, names) if names else "there are none"
     raise Missing(
         f"the server has none of this name; {hint}",
@@ -447,12 +452,14 @@ def _tool_as_json(tool: McpTool) -> dict[str, Any]:
 async def list_resources(context: McpCommandContext) -> int:
     """Print the resources of servers."""
     answers, status = await _ask_each_server(context, lambda server: server.resources())
-    listed = [(name, one) for name, resources in answers for one in resources]
+    listed = [(name, resource) for name, resources in answers for resource in resources]
     if context.options.json:
         for name, resource in listed:
             print_json(msgspec.json.encode({"server": name, **resource._asdict()}))
     elif listed:
-        StdoutPrinter().table(_RESOURCE_COLUMNS, [resource_row(name, one) for name, one in listed])
+        StdoutPrinter().table(
+            _RESOURCE_COLUMNS, [resource_row(name, resource) for name, resource in listed]
+        )
     elif status is ExitStatus.OK and answers:
         print_notice("no resources are offered")
     return status
@@ -487,20 +494,20 @@ async def list_prompts(context: McpCommandContext) -> int:
     """Print the prompts of servers, as they are called in a conversation."""
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
-        offered = await list_mcp_prompts(servers)
-    for text in offered.notes:
+        prompts = await list_mcp_prompts(servers)
+    for text in prompts.notes:
         print_notice(terminal_line(text))
     if context.options.json:
-        for prompt in offered.prompts:
+        for prompt in prompts.prompts:
             print_json(msgspec.json.encode(_prompt_as_json(prompt)))
-    elif offered.prompts:
+    elif prompts.prompts:
         rows = [
-            [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in offered.prompts
+            [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in prompts.prompts
         ]
         StdoutPrinter().table(_PROMPT_COLUMNS, rows)
-    elif servers and not offered.notes:
+    elif servers and not prompts.notes:
         print_notice("no prompts are offered")
-    return ExitStatus.FAILED if offered.notes and not offered.prompts else ExitStatus.OK
+    return ExitStatus.FAILED if prompts.notes and not prompts.prompts else ExitStatus.OK
 
 
 def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
@@ -509,7 +516,7 @@ def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
         "server": prompt.server,
         "name": prompt.name,
         "description": prompt.description,
-        "arguments": [one._asdict() for one in prompt.arguments],
+        "arguments": [argument._asdict() for argument in prompt.arguments],
     }
 
 
@@ -595,12 +602,12 @@ def _resource_as_json(resource: ReadResourceResult) -> Any:
 async def call_tool(context: McpCommandContext) -> int:
     """Call a tool with checked arguments, and print its result."""
     options = context.options
-    typed = parse_tool_arguments(options.arguments)
-    offered = await fetch_tools(context)
-    if offered.notes and not offered.tools:
+    typed_arguments = parse_tool_arguments(options.arguments)
+    tools = await fetch_tools(context)
+    if tools.notes and not tools.tools:
         return ExitStatus.FAILED
-    tool = find_tool(offered, options.tool)
-    arguments = typed.fit_schema(tool.definition.parameters)
+    tool = find_tool(tools, options.tool)
+    arguments = typed_arguments.fit_schema(tool.definition.parameters)
     try:
         tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
     except InvalidArguments as exc:
@@ -610,12 +617,12 @@ async def call_tool(context: McpCommandContext) -> int:
         ) from None
     [server] = context.connections
     with context.show_wait(f"calling {tool.definition.name}"):
-        called = await server.call(tool.original_name, arguments, progress=context.print_progress)
+        result = await server.call(tool.original_name, arguments, progress=context.print_progress)
     if options.json:
-        print_json(msgspec.json.encode(sanitise_json(called._asdict())))
+        print_json(msgspec.json.encode(sanitise_json(result._asdict())))
     else:
-        _print_result(called)
-    return ExitStatus.FAILED if called.is_error else ExitStatus.OK
+        _print_result(result)
+    return ExitStatus.FAILED if result.is_error else ExitStatus.OK
 
 
 class ToolArguments(NamedTuple):
@@ -662,18 +669,18 @@ def _parse_json_object(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _print_result(called: CallToolResult) -> None:
+def _print_result(result: CallToolResult) -> None:
     printer = StdoutPrinter()
-    if called.is_error:
+    if result.is_error:
         print_notice("the server says that it failed")
     texts: list[str] = []
-    for block in called.content:
+    for block in result.content:
         if block.get("type") == "text":
             texts.append(str(block.get("text", "")))
             printer.line(terminal_text(texts[-1]))
         else:
             print_notice(f"not shown: {_describe_content_block(block)}; --json has all of it")
-    structured = sanitise_json(called.structured)
+    structured = sanitise_json(result.structured)
     if structured is not None and not is_repeated_in_texts(structured, texts):
         print_json(msgspec.json.encode(structured))
 

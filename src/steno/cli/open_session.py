@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from steno.agent import AllowingApprover
-from steno.app.folders import working_folder
 from steno.app.input_setup import McpOptions
 from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
-from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import settings_from_options
+from steno.cli.store_options import session_start_from_options
 
 
 @asynccontextmanager
@@ -21,9 +20,7 @@ async def open_session_from_options(
     options: argparse.Namespace, on_progress: Callable[[str], None]
 ) -> AsyncGenerator[AgentSession]:
     """Open the session of a command line; `on_progress` receives each step."""
-    start = SessionStart(
-        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
-    )
+    start = session_start_from_options(options)
     loaded = load_settings(flags=settings_from_options(options))
     async with open_local_session(
         loaded,

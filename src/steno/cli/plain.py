@@ -23,16 +23,15 @@ def run_plain_mode(options: argparse.Namespace, history: Path | None) -> int:
 async def _run_session(options: argparse.Namespace, history: Path | None) -> int:
     # The line reader handles Ctrl-C: it interrupts, and twice it leaves.
     with StopSignals((signal.SIGTERM, signal.SIGHUP)) as signals:
-        try:
-            # No progress is shown: a screen reader would read a changing line again and again.
-            async with open_session_from_options(options, lambda _: None) as session:
-                return await run_plain(
-                    session,
-                    history=history,
-                    is_verbose=options.verbose,
-                    first_prompt=options.words or "",
-                )
-        except asyncio.CancelledError:
-            if signals.status is None:
-                raise
-            return signals.status
+        return await signals.run(_open_and_run(options, history))
+
+
+async def _open_and_run(options: argparse.Namespace, history: Path | None) -> int:
+    # No progress is shown: a screen reader would read a changing line again and again.
+    async with open_session_from_options(options, lambda _: None) as session:
+        return await run_plain(
+            session,
+            history=history,
+            is_verbose=options.verbose,
+            first_prompt=options.first_prompt or "",
+        )

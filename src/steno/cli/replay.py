@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.agent import Agent, AllowingApprover, EndReason, Runner
+from steno.agent import Agent, AllowingApprover, Runner
 from steno.agent.replay.comparison import (
     Divergence,
     ModelComparison,
@@ -27,6 +27,7 @@ from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_lookup import explain_damage, find_session
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.headless import exit_status_for
 from steno.cli.store_options import open_existing_store
 from steno.errors import Missing
 from steno.messages.message import AssistantMessage
@@ -56,11 +57,6 @@ exit status:
 Without --model nothing is sent and nothing runs: what models, people and tools said is taken from
 the record, and everything that steno makes of it is compared with the record.
 """
-_EXIT_STATUSES: Final = {
-    EndReason.FAILED: ExitStatus.FAILED,
-    EndReason.LIMIT: ExitStatus.LIMIT,
-    EndReason.INTERRUPTED: ExitStatus.INTERRUPTED,
-}
 _COMPARISON_COLUMNS: Final = (
     Column("", "dim"),
     Column("recorded", may_shrink=True),
@@ -189,10 +185,8 @@ def _print_difference(
 
 def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
     decision = "" if entry.decision is None else f" [{terminal_line(entry.decision)}]"
-    return (
-        entry_type(entry),
-        "bold",
-    ), f"{decision}  {truncate_to_width(summarize_entry(entry, log), _MAX_SUMMARY_LENGTH)}"
+    summary = truncate_to_width(summarize_entry(entry, log), _MAX_SUMMARY_LENGTH)
+    return (entry_type(entry), "bold"), f"{decision}  {summary}"
 
 
 # -- on another model -------------------------------------------------------------------------
@@ -216,7 +210,7 @@ def rerun_session(options: argparse.Namespace) -> int:
     if stopped is None:
         return ExitStatus.OK
     print_notice(f"not everything was said: {stopped.ending}: {terminal_line(stopped.reason)}")
-    return _EXIT_STATUSES[stopped.ending]
+    return exit_status_for(stopped.ending)
 
 
 async def _compare_models(
@@ -266,17 +260,17 @@ async def _compare_models(
 
 
 def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
-    parting, stopped = comparison.parting, comparison.stopped
+    divergence, stopped = comparison.parting, comparison.stopped
     return {
         "branch": comparison.branch,
         "recorded": _side_as_json(comparison.recorded),
         "new": _side_as_json(comparison.new),
         "difference": None
-        if parting is None
+        if divergence is None
         else {
-            "turn": parting.turn,
-            "recorded": _answer_as_json(parting.recorded),
-            "new": _answer_as_json(parting.new),
+            "turn": divergence.turn,
+            "recorded": _answer_as_json(divergence.recorded),
+            "new": _answer_as_json(divergence.new),
         },
         "reused": comparison.reused,
         "stopped": None
@@ -310,8 +304,8 @@ def _print_comparison(comparison: ModelComparison) -> None:
         ("model", [terminal_line(side.model) or "?" for side in sides]),
         ("turns", [f"{side.turns:,}" for side in sides]),
         ("calls", [f"{side.calls:,}" for side in sides]),
-        ("tokens in", [_format_count(side.usage.input_tokens) for side in sides]),
-        ("tokens out", [_format_count(side.usage.output_tokens) for side in sides]),
+        ("tokens in", [_format_number(side.usage.input_tokens) for side in sides]),
+        ("tokens out", [_format_number(side.usage.output_tokens) for side in sides]),
         ("cost", [_format_cost(side.cost) for side in sides]),
         ("ended", [_format_endings(side) for side in sides]),
         (
@@ -327,12 +321,12 @@ def _print_comparison(comparison: ModelComparison) -> None:
     )
 
 
-def _print_first_difference(printer: StdoutPrinter, parting: Divergence | None) -> None:
-    if parting is None:
+def _print_first_difference(printer: StdoutPrinter, divergence: Divergence | None) -> None:
+    if divergence is None:
         printer.line(("same", "bold green"), ": both gave the same answers")
         return
-    printer.line(("different", "bold yellow"), f": turn {parting.turn} is the first")
-    for name, answer in (("recorded", parting.recorded), ("new", parting.new)):
+    printer.line(("different", "bold yellow"), f": turn {divergence.turn} is the first")
+    for name, answer in (("recorded", divergence.recorded), ("new", divergence.new)):
         printer.line((f"  {name:8}  ", "dim"), _summarize_answer(answer))
 
 
@@ -346,7 +340,7 @@ def _summarize_answer(answer: AssistantMessage | None) -> str:
     )
 
 
-def _format_count(number: int | None) -> str:
+def _format_number(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
 
 

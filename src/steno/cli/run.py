@@ -62,7 +62,9 @@ def add_commands(commands: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("words", nargs="?", metavar="PROMPT", help="what to say first at the terminal")
+    run.add_argument(
+        "first_prompt", nargs="?", metavar="PROMPT", help="what to say first at the terminal"
+    )
     run.add_argument(
         "-p",
         "--prompt",
@@ -94,9 +96,11 @@ def add_commands(commands: Subparsers) -> None:
     _add_session_options(run)
     _add_model_options(run)
     _add_permission_options(run)
-    how_much = run.add_mutually_exclusive_group()
-    how_much.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
-    how_much.add_argument(
+    verbosity = run.add_mutually_exclusive_group()
+    verbosity.add_argument(
+        "-q", "--quiet", action="store_true", help="nothing on stderr but errors"
+    )
+    verbosity.add_argument(
         "-v", "--verbose", action="store_true", help="also all that a server does not look at"
     )
     run.set_defaults(run=_run_command, parser=run)
@@ -104,16 +108,16 @@ def add_commands(commands: Subparsers) -> None:
 
 def _add_session_options(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group("session")
-    which = group.add_mutually_exclusive_group()
-    which.add_argument(
+    resume = group.add_mutually_exclusive_group()
+    resume.add_argument(
         "-c",
         "--continue",
         dest="continues",
         action="store_true",
         help="go on with the last session of this folder",
     )
-    which.add_argument("-r", "--resume", metavar="ID", help="go on with a session, or `last`")
-    which.add_argument("--no-session", action="store_true", help="keep nothing on disk")
+    resume.add_argument("-r", "--resume", metavar="ID", help="go on with a session, or `last`")
+    resume.add_argument("--no-session", action="store_true", help="keep nothing on disk")
     group.add_argument(
         "--fork",
         nargs="?",
@@ -166,9 +170,11 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--deny", action="append", metavar="RULE", help="counts more than any --allow"
     )
-    whom = group.add_mutually_exclusive_group()
-    whom.add_argument("--ask", action="store_true", help="ask on the terminal what no rule decides")
-    whom.add_argument("--yes", action="store_true", help="allow what would be asked")
+    approval = group.add_mutually_exclusive_group()
+    approval.add_argument(
+        "--ask", action="store_true", help="ask on the terminal what no rule decides"
+    )
+    approval.add_argument("--yes", action="store_true", help="allow what would be asked")
     group.add_argument(
         "--add-dir",
         action="append",
@@ -246,10 +252,10 @@ def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
 
 def _history_file(environ: Mapping[str, str]) -> Path | None:
     """Return the file that keeps the lines a user has typed."""
-    named = environ.get("XDG_STATE_HOME", "")
+    state_folder = environ.get("XDG_STATE_HOME", "")
     home = home_folder(environ)
-    if named.startswith("/"):
-        return Path(named) / "steno" / "typed.jsonl"
+    if state_folder.startswith("/"):
+        return Path(state_folder) / "steno" / "typed.jsonl"
     return None if home is None else home / ".local" / "state" / "steno" / "typed.jsonl"
 
 
@@ -285,7 +291,7 @@ def _run_full_screen(
         return _open_session(options, report, sessions)
 
     status = screen.run_terminal(
-        opener, theme=theme, history=history, first_prompt=options.words or ""
+        opener, theme=theme, history=history, first_prompt=options.first_prompt or ""
     )
     for session in sessions:
         print(f"session {session}: steno -c goes on with it", file=sys.stderr)

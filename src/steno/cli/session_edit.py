@@ -112,9 +112,10 @@ def redact_entry(options: argparse.Namespace) -> int:
         log = SessionLog.read(store, session)
         target = log.find_entry(options.entry)
         number = log.number(target.id)
-        what = f"{number} {entry_type(target)}  {truncate_to_width(summarize_entry(target, log), _MAX_SUMMARY_LENGTH)}"
+        summary = truncate_to_width(summarize_entry(target, log), _MAX_SUMMARY_LENGTH)
+        entry_line = f"{number} {entry_type(target)}  {summary}"
         question = f"Take the content of {number} out for good?"
-        status = _confirm("redact", question, [what], is_sure=options.yes)
+        status = _confirm("redact", question, [entry_line], is_sure=options.yes)
         if status is not None:
             return status
         store.redact(session, target.id, actor=actor, reason=options.reason)

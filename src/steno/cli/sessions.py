@@ -108,7 +108,7 @@ _FORMAT_BY_SUFFIX: Final = {
 }
 """The format of a file by its suffix, where no option names one."""
 _SUFFIXES_HELP: Final = ", ".join(
-    [".json", ".jsonl", *[format.suffixes[0] for format in WRITE_ONLY.values()]]
+    [".json", ".jsonl", *[transcript.suffixes[0] for transcript in WRITE_ONLY.values()]]
 )
 _MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
 """The limits of a printed detail, such as a tool result."""
@@ -205,7 +205,7 @@ def search_sessions(options: argparse.Namespace) -> int:
     unreadable = UnreadableSessions()
     with open_existing_store(options) as store:
         headers = readable_headers(store, unreadable)
-        text = " ".join(options.words)
+        text = " ".join(options.terms)
         titled = find_by_title(headers, text)[: options.limit]
         # One more than is printed shows whether there are more.
         all_hits = search_entries(store, headers, text, options.limit + 1, unreadable)
@@ -216,7 +216,7 @@ def search_sessions(options: argparse.Namespace) -> int:
         for header in titled:
             print_json(msgspec.json.encode(_title_as_json(header)))
         for hit in hits:
-            described = {
+            members = {
                 "session": hit.session,
                 "number": numbers.get((hit.session, hit.entry.id)),
                 "entry": hit.entry.id,
@@ -224,7 +224,7 @@ def search_sessions(options: argparse.Namespace) -> int:
                 "type": entry_type(hit.entry),
                 "snippet": hit.snippet,
             }
-            print_json(msgspec.json.encode(described))
+            print_json(msgspec.json.encode(members))
     elif hits or titled:
         rows = [_title_row(header, length) for header in titled]
         rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
@@ -372,23 +372,23 @@ def _entry_paragraphs(
 def _print_paragraph(printer: StdoutPrinter, paragraph: StyledParagraph, *, is_whole: bool) -> None:
     text, omitted = paragraph.text.rstrip("\n"), ""
     if not is_whole:
-        text, omitted = _truncate_text(text, is_detail=paragraph.is_detail)
+        text, omitted = _shorten_paragraph(text, is_detail=paragraph.is_detail)
     for line in text.split("\n"):
         printer.line(INDENT, (line, paragraph.style)) if line else printer.line()
     if omitted:
         printer.line(INDENT, (omitted, "dim"))
 
 
-def _truncate_text(text: str, *, is_detail: bool) -> tuple[str, str]:
+def _shorten_paragraph(text: str, *, is_detail: bool) -> tuple[str, str]:
     """Return the beginning of a text, and a note about the rest of it."""
-    most_lines, most_characters = (
+    max_lines, max_characters = (
         (_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS)
         if is_detail
         else (_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS)
     )
-    shown = "\n".join(text[:most_characters].split("\n")[:most_lines])
-    left = len(text) - len(shown)
-    return shown, f"… {left:,} more characters (--all shows them)" if left else ""
+    shown = "\n".join(text[:max_characters].split("\n")[:max_lines])
+    omitted = len(text) - len(shown)
+    return shown, f"… {omitted:,} more characters (--all shows them)" if omitted else ""
 
 
 def draw_tree(options: argparse.Namespace) -> int:
@@ -425,10 +425,10 @@ def export_session(options: argparse.Namespace) -> int:
         )
     _check_targets(files, may_replace=options.force)
     path = Path(options.output or "")
-    format = options.format or _FORMAT_BY_SUFFIX.get(path.suffix.lower(), DOCUMENT_FORMAT)
+    format_name = options.format or _FORMAT_BY_SUFFIX.get(path.suffix.lower(), DOCUMENT_FORMAT)
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
-        exported = export_log(store, log, format, options.branch)
+        exported = export_log(store, log, format_name, options.branch)
     changes = exported.losses
     _check_targets(files, may_replace=options.force)
     if target is None:
@@ -436,7 +436,7 @@ def export_session(options: argparse.Namespace) -> int:
     else:
         write_file(target, exported.data + b"\n")
         if not options.quiet:
-            print_notice(f"written: {terminal_line(str(path))} (format {format})")
+            print_notice(f"written: {terminal_line(str(path))} (format {format_name})")
     if report is not None:
         write_file(report, omissions_as_json(changes, log) + b"\n")
     if not options.quiet:
@@ -512,11 +512,11 @@ def import_session(options: argparse.Namespace) -> int:
 
 
 def _read_stdin() -> bytes:
-    """Read stdin to its end. In chunks, so that Ctrl-C is handled between two reads."""
-    buffer, pieces = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
-    while piece := buffer.read1(1 << 16):
-        pieces.append(piece)
-    return b"".join(pieces)
+    """Read stdin to its end, in chunks, so that Ctrl-C is handled between two reads."""
+    buffer, chunks = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
+    while chunk := buffer.read1(1 << 16):
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
@@ -563,7 +563,7 @@ def _add_tree_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="+", metavar="WORD", help="a whole word; all of them")
+    parser.add_argument("terms", nargs="+", metavar="WORD", help="a whole word; all of them")
     parser.add_argument(
         "--limit", type=positive_int, default=20, metavar="N", help="print so many at most (20)"
     )

@@ -1,10 +1,10 @@
-"""Signals that stop a run: the first one in order, the next one at once."""
+"""Signals that stop a run: the first one in order, the next one immediately."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Final, Self, final
 
@@ -30,6 +30,15 @@ class StopSignals:
     def status(self) -> int | None:
         """The exit status of the first signal; None if there was none."""
         return 128 + self._received[0] if self._received else None
+
+    async def run(self, work: Awaitable[int]) -> int:
+        """Return the exit status of the work, or of the signal that cancelled it."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self.status is None:
+                raise
+            return self.status
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()

@@ -111,28 +111,30 @@ def _copy_sessions(
     source: Store, target: Store, sessions: list[str], unreadable: UnreadableSessions
 ) -> int:
     """Copy sessions to the target, except those that cannot be read; return how many."""
-    arrived: set[str] = set()
-    left = sessions
+    copied: set[str] = set()
+    remaining = sessions
     try:
         with show_progress("copying sessions", len(sessions)) as progress:
 
             def on_copied(session: str) -> None:
-                arrived.add(session)
-                progress.show(len(arrived))
+                copied.add(session)
+                progress.show(len(copied))
 
-            while left:
+            while remaining:
                 try:
-                    convert_store(source, target, left, on_session=on_copied)
+                    convert_store(source, target, remaining, on_session=on_copied)
                     break
                 except (*UNREADABLE_ERRORS, Missing) as exc:  # a blob may be Missing, too
-                    bad = next(number for number, name in enumerate(left) if name not in arrived)
-                    unreadable.add(left[bad], exc)
-                    left = left[bad + 1 :]
+                    failed = next(
+                        number for number, name in enumerate(remaining) if name not in copied
+                    )
+                    unreadable.add(remaining[failed], exc)
+                    remaining = remaining[failed + 1 :]
     except BaseException:
-        done = f"{len(arrived):,} of {len(sessions):,}"
-        print_notice(f"{done} sessions copied; --skip-existing goes on from there")
+        progress_text = f"{len(copied):,} of {len(sessions):,}"
+        print_notice(f"{progress_text} sessions copied; --skip-existing goes on from there")
         raise
-    return len(arrived)
+    return len(copied)
 
 
 def _run_gc(options: argparse.Namespace) -> int:
@@ -164,7 +166,7 @@ def _run_info(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
         summaries = readable_summaries(store, unreadable)
         blobs = list(store.blobs())
-    described = {
+    facts = {
         "store": str(address),
         "there": address.exists,
         "sessions": len(summaries) + len(unreadable.sessions),
@@ -174,20 +176,20 @@ def _run_info(options: argparse.Namespace) -> int:
         "disk_bytes": _disk_bytes(address),
     }
     if options.json:
-        print_json(msgspec.json.encode(described))
+        print_json(msgspec.json.encode(facts))
     else:
-        _print_info(described)
+        _print_info(facts)
     return report_unreadable(unreadable)
 
 
-def _print_info(described: dict[str, Any]) -> None:
-    place = terminal_text(described["store"]) + ("" if described["there"] else " (not there yet)")
-    size = described["disk_bytes"]
+def _print_info(facts: dict[str, Any]) -> None:
+    place = terminal_text(facts["store"]) + ("" if facts["there"] else " (not there yet)")
+    size = facts["disk_bytes"]
     rows = [
         ("store", place),
-        ("sessions", f"{described['sessions']:,}"),
-        ("entries", f"{described['entries']:,}"),
-        ("blobs", f"{described['blobs']:,} ({described['blob_bytes']:,} bytes)"),
+        ("sessions", f"{facts['sessions']:,}"),
+        ("entries", f"{facts['entries']:,}"),
+        ("blobs", f"{facts['blobs']:,} ({facts['blob_bytes']:,} bytes)"),
         *([] if size is None else [("on disk", f"{size:,} bytes")]),
     ]
     printer = StdoutPrinter()
@@ -200,6 +202,6 @@ def _disk_bytes(address: StoreAddress) -> int | None:
     place = address.location
     if not isinstance(place, Path) or not place.exists():
         return None
-    beside = (place.with_name(f"{place.name}{ending}") for ending in ("", "-wal", "-shm"))
-    files = place.rglob("*") if place.is_dir() else beside
+    database_files = (place.with_name(f"{place.name}{ending}") for ending in ("", "-wal", "-shm"))
+    files = place.rglob("*") if place.is_dir() else database_files
     return sum(file.stat().st_size for file in files if file.is_file())

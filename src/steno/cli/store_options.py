@@ -1,4 +1,4 @@
-"""Find and open the store that the options of a command name."""
+"""Find the store and the session that the options of a command name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from steno.app.errors import UsageError
 from steno.app.folders import settings_files, working_folder
-from steno.app.session_lookup import UnreadableSessions, open_store_at
+from steno.app.session_lookup import SessionStart, UnreadableSessions, open_store_at
 from steno.cli.arguments import ExitStatus
 from steno.cli.command_table import read_store_setting
 from steno.errors import InvalidValue, Missing
@@ -61,6 +61,13 @@ def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
         return
     with open_store_at(address, create=False) as store:
         yield store
+
+
+def session_start_from_options(options: argparse.Namespace) -> SessionStart:
+    """Return the session that the options of a run resume, continue or fork, or a new one."""
+    return SessionStart(
+        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
+    )
 
 
 def report_unreadable(sessions: UnreadableSessions) -> ExitStatus:

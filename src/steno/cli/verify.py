@@ -80,23 +80,16 @@ def _run_verify(options: argparse.Namespace) -> int:
                     for session in progress.track(sessions)
                 ]
     for verification in verifications:
+        session, chain = terminal_line(verification.session), verification.chain
         if options.json:
             print_json(msgspec.json.encode(verification_as_json(verification)))
         elif verification.problem is None:
             _print_verification(verification, is_one_of_many=options.all)
         if verification.problem is not None:
-            print_notice(
-                f"session {terminal_line(verification.session)}: {terminal_line(verification.problem)}"
-            )
+            print_notice(f"session {session}: {terminal_line(verification.problem)}")
             status = ExitStatus.FAILED
-        elif (
-            verification.chain is not None
-            and verification.chain.foreign
-            and not options.allow_newer
-        ):
-            print_notice(
-                f"session {terminal_line(verification.session)}: only a newer steno can check all of it"
-            )
+        elif chain is not None and chain.foreign and not options.allow_newer:
+            print_notice(f"session {session}: only a newer steno can check all of it")
             status = status or ExitStatus.INCOMPLETE
     if status is ExitStatus.FAILED:
         return status
@@ -104,12 +97,12 @@ def _run_verify(options: argparse.Namespace) -> int:
 
 
 def _print_verification(verification: SessionVerification, *, is_one_of_many: bool) -> None:
-    found, printer = verification.chain, StdoutPrinter()
-    assert found is not None
-    shown = describe_verification(found)
+    chain, printer = verification.chain, StdoutPrinter()
+    assert chain is not None
+    description = describe_verification(chain)
     if verification.head_record is not None:
-        shown += f", the digest is that of record {verification.head_record}"
-    printer.line(("intact", "bold green"), f"  {terminal_line(verification.session)}  {shown}")
+        description += f", the digest is that of record {verification.head_record}"
+    printer.line(("intact", "bold green"), f"  {terminal_line(verification.session)}  {description}")
     if not is_one_of_many:
-        for branch, digest in found.heads.items():
+        for branch, digest in chain.heads.items():
             printer.line("  ", (digest or "(nothing yet)", "cyan"), f"  {terminal_line(branch)}")

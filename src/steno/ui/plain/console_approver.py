@@ -13,11 +13,12 @@ import os
 import termios
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, TextIO, final
+from typing import Final, NamedTuple, TextIO, final
 
 from steno.app.folders import user_name
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
 from steno.render.terminal_text import terminal_text
+from steno.ui.plain.line_writer import shorten_lines
 
 _SCOPE_ANSWERS: Final = {
     "y": GrantScope.ONCE,
@@ -29,25 +30,48 @@ _SCOPE_ANSWERS: Final = {
     "u": GrantScope.USER,
     "user": GrantScope.USER,
 }
-_ONCE_CHOICES: Final = ("[y]es, once",)
-_LASTING_CHOICES: Final = ("for the [s]ession", "[p]roject", "[u]ser")
-_DENY_CHOICES: Final = ("[n]o", "no, and [e]xplain why")
-_VIEW_CHOICES: Final = ("[v]iew all of it",)
-_HELP_CHOICES: Final = ("[?]",)
-_ANSWER_HELP: Final = (
-    ("y", "let this call run, with exactly these arguments"),
-    ("s", "and whatever else the rule covers, in this session"),
-    ("p", "and whatever else the rule covers, in this folder from now on"),
-    ("u", "and whatever else the rule covers, in all folders from now on"),
-    ("n", "do not let it run; the model is told so, and goes on"),
-    ("e", "do not let it run, and tell the model why"),
-    ("v", "show all of what the call would do"),
-)
-"""The meaning of each answer; only those that are offered are explained."""
 _DIFF_STYLES: Final = {"@@": "cyan", "+": "green", "-": "red"}
 _MAX_LINES: Final = 60
 _MAX_LINE_LENGTH: Final = 2_000
 NO_TERMINAL: Final = "there is no terminal at which somebody could be asked"
+
+
+class _Answer(NamedTuple):
+    """An answer to a request, and when it is offered."""
+
+    letter: str
+    choice: str
+    """The answer as the prompt shows it."""
+    help: str = ""
+    needs_rule: bool = False
+    needs_long_preview: bool = False
+
+
+_ANSWERS: Final = (
+    _Answer("y", "[y]es, once", "let this call run, with exactly these arguments"),
+    _Answer(
+        "s",
+        "for the [s]ession",
+        "and whatever else the rule covers, in this session",
+        needs_rule=True,
+    ),
+    _Answer(
+        "p",
+        "[p]roject",
+        "and whatever else the rule covers, in this folder from now on",
+        needs_rule=True,
+    ),
+    _Answer(
+        "u",
+        "[u]ser",
+        "and whatever else the rule covers, in all folders from now on",
+        needs_rule=True,
+    ),
+    _Answer("n", "[n]o", "do not let it run; the model is told so, and goes on"),
+    _Answer("e", "no, and [e]xplain why", "do not let it run, and tell the model why"),
+    _Answer("v", "[v]iew all of it", "show all of what the call would do", needs_long_preview=True),
+    _Answer("?", "[?]"),
+)
 
 
 @final
@@ -60,33 +84,32 @@ class ConsoleApprover:
         self._actor = actor or user_name() or f"user {os.getuid()}"
         self._lock = asyncio.Lock()
 
-    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+    async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Show a preview of the call, and return the decision of the user."""
         async with self._lock:
             try:
                 with _open_terminal(self._terminal or _terminal_path()) as terminal:
-                    return await self._read_decision(question, terminal)
+                    return await self._read_decision(request, terminal)
             except OSError:
                 return ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
 
     async def _read_decision(
-        self, question: ApprovalRequest, terminal: _Terminal
+        self, request: ApprovalRequest, terminal: _Terminal
     ) -> ApprovalDecision:
-        lines = terminal_text(question.preview or question.call.arguments).split("\n")
-        preview = _truncate_lines(lines)
-        terminal.show(f"{question.call.name} asks for permission to {question.capability}:")
+        lines = terminal_text(request.preview or request.call.arguments).split("\n")
+        preview = shorten_lines([_shorten_line(line) for line in lines], _MAX_LINES)
+        terminal.show(f"{request.call.name} asks for permission to {request.capability}:")
         terminal.quote(preview)
-        if question.rule:
-            terminal.show(f"rule for more than once: {terminal_text(question.rule)}")
-        lasting = _LASTING_CHOICES if question.rule else ()
-        view = _VIEW_CHOICES if preview != lines else ()
-        prompt = " / ".join(_ONCE_CHOICES + lasting + _DENY_CHOICES + view + _HELP_CHOICES) + "? "
+        if request.rule:
+            terminal.show(f"rule for more than once: {terminal_text(request.rule)}")
+        offered = _offered_answers(has_rule=bool(request.rule), is_shortened=preview != lines)
+        prompt = " / ".join([answer.choice for answer in offered]) + "? "
         while True:
-            answer = await terminal.read_line(prompt)
-            choice = None if answer is None else answer.strip().lower()
+            line = await terminal.read_line(prompt)
+            choice = None if line is None else line.strip().lower()
             scope = _SCOPE_ANSWERS.get(choice or "")
-            if scope is not None and (question.rule or scope is GrantScope.ONCE):
-                rule = None if scope is GrantScope.ONCE else question.rule
+            if scope is not None and (request.rule or scope is GrantScope.ONCE):
+                rule = None if scope is GrantScope.ONCE else request.rule
                 return ApprovalDecision(allowed=True, actor=self._actor, scope=scope, rule=rule)
             if choice in (None, "n", "no"):
                 return ApprovalDecision(allowed=False, actor=self._actor)
@@ -98,9 +121,9 @@ class ConsoleApprover:
             if choice in ("v", "view"):
                 terminal.quote(lines)
             if choice in ("?", "h", "help"):
-                for letter, meaning in _ANSWER_HELP:
-                    if f"[{letter}]" in prompt:
-                        terminal.show(f"  {letter}  {meaning}")
+                for answer in offered:
+                    if answer.help:
+                        terminal.show(f"  {answer.letter}  {answer.help}")
 
 
 def has_terminal() -> bool:
@@ -112,18 +135,17 @@ def has_terminal() -> bool:
         return False
 
 
-def _truncate_lines(lines: Sequence[str]) -> list[str]:
-    """Return the first and last lines of a long text, with the number of lines between them."""
-    kept = [
-        line
-        if len(line) <= _MAX_LINE_LENGTH
-        else f"{line[:_MAX_LINE_LENGTH]} … and {len(line) - _MAX_LINE_LENGTH:,} more characters"
-        for line in lines
+def _offered_answers(*, has_rule: bool, is_shortened: bool) -> list[_Answer]:
+    return [
+        answer
+        for answer in _ANSWERS
+        if (has_rule or not answer.needs_rule) and (is_shortened or not answer.needs_long_preview)
     ]
-    if len(kept) <= _MAX_LINES:
-        return kept
-    half = _MAX_LINES // 2
-    return [*kept[:half], f"… {len(kept) - 2 * half:,} lines are not shown …", *kept[-half:]]
+
+
+def _shorten_line(line: str) -> str:
+    omitted = len(line) - _MAX_LINE_LENGTH
+    return line if omitted <= 0 else f"{line[:_MAX_LINE_LENGTH]} … and {omitted:,} more characters"
 
 
 # -- the terminal ----------------------------------------------------------------------------------
@@ -140,53 +162,55 @@ def _terminal_path() -> str:
 @contextmanager
 def _open_terminal(name: str) -> Generator[_Terminal]:
     """Open a terminal twice: reads must not block, and writes must not be cut off."""
-    keys = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    input_fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        if not os.isatty(keys):
+        if not os.isatty(input_fd):
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
-        screen = os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
-        with os.fdopen(screen, "w", errors="backslashreplace") as stream:
-            yield _Terminal(keys, stream)
+        output_fd = os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(output_fd, "w", errors="backslashreplace") as stream:
+            yield _Terminal(input_fd, stream)
     finally:
-        os.close(keys)
+        os.close(input_fd)
 
 
 @final
 class _Terminal:
     """Shows lines and reads lines."""
 
-    def __init__(self, keys: int, screen: TextIO) -> None:
-        self._keys = keys
-        self._screen = screen
-        self._print_styled = _load_rich(screen)
+    def __init__(self, input_fd: int, output: TextIO) -> None:
+        self._input_fd = input_fd
+        self._output = output
+        self._print_styled = _load_rich(output)
 
     def show(self, text: str, style: str = "") -> None:
         """Print a line, which has to be printable."""
         if self._print_styled is not None and style:
             self._print_styled(text, style)
         else:
-            print(text, file=self._screen, flush=True)
+            print(text, file=self._output, flush=True)
 
     def quote(self, lines: Sequence[str]) -> None:
         """Print untrusted text after a bar, so that it cannot pass for a question of steno."""
         is_diff = any(line.startswith("@@ ") for line in lines)
         for line in lines:
-            style = next((of for mark, of in _DIFF_STYLES.items() if line.startswith(mark)), "")
+            style = next(
+                (style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)), ""
+            )
             self.show(f"│ {line}", style if is_diff else "")
 
     async def read_line(self, prompt: str) -> str | None:
         """Return the next line that is typed from now on; None at the end of the input."""
         with suppress(termios.error):
             # Keys that were typed before the question appeared are no answer to it.
-            termios.tcflush(self._keys, termios.TCIFLUSH)
-        print(prompt, end="", file=self._screen, flush=True)
+            termios.tcflush(self._input_fd, termios.TCIFLUSH)
+        print(prompt, end="", file=self._output, flush=True)
         typed: bytes | None = None
         try:
             typed = await self._read_typed()
         finally:
             if typed is None:  # the line of the question has no end yet
                 with suppress(OSError):
-                    print(file=self._screen, flush=True)
+                    print(file=self._output, flush=True)
         return None if typed is None else typed.decode(errors="replace")
 
     async def _read_typed(self) -> bytes | None:
@@ -194,7 +218,7 @@ class _Terminal:
         while not typed.endswith(b"\n"):
             await self._wait_until_readable()
             try:
-                piece = os.read(self._keys, 4096)
+                piece = os.read(self._input_fd, 4096)
             except BlockingIOError:  # another reader took it
                 continue
             if not piece:
@@ -205,17 +229,17 @@ class _Terminal:
     async def _wait_until_readable(self) -> None:
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        loop.add_reader(self._keys, ready.set)
+        loop.add_reader(self._input_fd, ready.set)
         try:
             await ready.wait()
         finally:
-            loop.remove_reader(self._keys)
+            loop.remove_reader(self._input_fd)
 
 
-def _load_rich(screen: TextIO) -> Callable[[str, str], None] | None:
+def _load_rich(output: TextIO) -> Callable[[str, str], None] | None:
     """Return a function that prints styled text; None if rich is not installed (`steno[cli]`)."""
     try:
-        console = importlib.import_module("rich.console").Console(file=screen)
+        console = importlib.import_module("rich.console").Console(file=output)
         text = importlib.import_module("rich.text").Text
     except ImportError:
         return None

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from steno import ToolCall
-from steno.cli.console_approver import NO_TERMINAL, ConsoleApprover
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.ui.plain.console_approver import NO_TERMINAL, ConsoleApprover
 
 CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
 PATIENCE_S = 60
