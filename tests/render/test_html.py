@@ -214,4 +214,4 @@ def test_without_a_parser_words_are_plain_text_and_quotations() -> None:
         [sys.executable, "-c", script], capture_output=True, check=True, timeout=60, text=True
     )
     assert "\n> # *x* &lt;b>\n" in ran.stdout
-    assert '<div class="said"># *x* &lt;b&gt;</div>' in ran.stdout
+    assert '<div class="text"># *x* &lt;b&gt;</div>' in ran.stdout

@@ -86,9 +86,9 @@ def _parse_decisions(options: argparse.Namespace, conversation: Conversation) ->
 
 def _waiting_calls(conversation: Conversation) -> list[AnyToolCall]:
     """Return the calls without a result that needed approval, decided or not."""
-    known = approvals_of(conversation.entries())
+    approvals = approvals_of(conversation.entries())
     outstanding = map(conversation.outstanding_call, conversation.outstanding)
-    return [call for call in outstanding if call.id in known]
+    return [call for call in outstanding if call.id in approvals]
 
 
 def _find_call(conversation: Conversation, name: str) -> AnyToolCall:

@@ -111,9 +111,6 @@ def _parse_model(name: str) -> str:
     return name
 
 
-# -- convert ----------------------------------------------------------------------------------------
-
-
 class _ReportLine(NamedTuple):
     """One line of the report: a loss or a repair."""
 

@@ -75,9 +75,6 @@ def add_commands(commands: Subparsers) -> None:
     decode.set_defaults(run=_run_decode)
 
 
-# -- decode -----------------------------------------------------------------------------------
-
-
 def _run_decode(options: argparse.Namespace) -> int:
     wire: Wire = options.wire
     is_stream = options.stream or options.events
@@ -128,9 +125,8 @@ def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
         for event in events:
             print_json(_encode_event(event), escape=False)
         if options.envelope:
-            print_json(
-                msgspec.json.encode({"type": "envelope", "envelope": envelope}), escape=False
-            )
+            last = {"type": "envelope", "envelope": envelope}
+            print_json(msgspec.json.encode(last), escape=False)
     else:
         reason = None if error is None else StopReason.ERROR
         message = encode_message(assembler.message(reason, usage=decoder.usage))

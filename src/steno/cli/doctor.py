@@ -128,10 +128,9 @@ def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
 
 
 def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
-    platform_text = (
-        f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    )
-    yield DoctorCheck("steno", CheckState.OK, f"{__version__}, {platform_text}")
+    system = f"{platform.system()} {platform.machine()}"
+    text = f"{__version__}, Python {platform.python_version()} on {system}"
+    yield DoctorCheck("steno", CheckState.OK, text)
     try:
         loaded = load_settings(working_folder())
     except StenoError as exc:
@@ -170,8 +169,8 @@ def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
 def _check_store(options: argparse.Namespace) -> DoctorCheck:
     try:
         address = store_address(options)
-        place = address.location
-        if isinstance(place, Path) and not _is_writable(place):
+        location = address.location
+        if isinstance(location, Path) and not _is_writable(location):
             text = f"{address}: may not be written; name another by --store, or use --no-session"
             return DoctorCheck("store", CheckState.BROKEN, text)
         check_location(address)
@@ -198,11 +197,11 @@ def _check_grants() -> DoctorCheck:
     return DoctorCheck("grants", CheckState.OK, f"{text} ({grants.file})")
 
 
-def _is_writable(place: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     """Return whether steno may write to a path, or else to the folder that it will be in."""
-    if place.exists():
-        return os.access(place, os.W_OK)
-    nearest = next(path for path in place.absolute().parents if path.exists())
+    if path.exists():
+        return os.access(path, os.W_OK)
+    nearest = next(folder for folder in path.absolute().parents if folder.exists())
     return nearest.is_dir() and os.access(nearest, os.W_OK)
 
 

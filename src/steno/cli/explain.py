@@ -108,9 +108,8 @@ def _print_explanation(
     for message, source in zip(context.request.messages, context.sources, strict=True):
         _print_message(printer, message, entry_number(explanation.log, source), is_full=is_full)
     printer.line()
-    for line in describe_differences(explanation) or [
-        "nothing is seen otherwise than it is on record"
-    ]:
+    differences = describe_differences(explanation)
+    for line in differences or ["nothing is seen otherwise than it is on record"]:
         printer.line(line)
     if context.is_over_budget:
         printer.line(("this is more than the model can read", "bold red"))

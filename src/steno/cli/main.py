@@ -82,7 +82,7 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
 
 
 def _open_missing_streams() -> None:
-    """Open standard streams that the parent process has closed, so that no file gets their number."""
+    """Open closed standard streams, so that no file gets their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
@@ -92,12 +92,12 @@ def _add_default_command(arguments: list[str]) -> list[str]:
     """Return the arguments with the command `run` where none is named: `steno [PROMPT]`."""
     if not arguments:
         return ["run"]
-    if " " in arguments[0] and not arguments[0].startswith(
-        "-"
-    ):  # no command has a blank in its name
-        return ["run", *arguments]
-    has_no_command = arguments[0].startswith("-") and arguments[0] not in _GLOBAL_OPTIONS
-    return ["run", *arguments] if has_no_command else arguments
+    first = arguments[0]
+    if first.startswith("-"):
+        has_command = first in _GLOBAL_OPTIONS
+    else:
+        has_command = " " not in first  # no command has a blank in its name
+    return arguments if has_command else ["run", *arguments]
 
 
 def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -121,12 +121,8 @@ def _command_adders(arguments: Sequence[str]) -> list[AddCommands]:
     first = arguments[0] if arguments else ""
     if first == "--version":
         return []
-    loaders = (
-        [COMMAND_LOADERS[first]]
-        if first in COMMAND_LOADERS
-        else dict.fromkeys(COMMAND_LOADERS.values())
-    )
-    return [load() for load in loaders]
+    names = [first] if first in COMMAND_LOADERS else list(COMMAND_LOADERS)
+    return [COMMAND_LOADERS[name]() for name in names]
 
 
 def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) -> None:
@@ -135,9 +131,9 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     if name in COMMAND_LOADERS or name in _GLOBAL_OPTIONS:
         return
     closest = closest_name(name, COMMAND_LOADERS)
-    hint = (
-        f"do you mean {closest}?" if closest else "steno -p PROMPT lets a model work on something"
-    )
+    hint = "steno -p PROMPT lets a model work on something"
+    if closest:
+        hint = f"do you mean {closest}?"
     parser.error(
         f"there is no command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )

@@ -246,9 +246,8 @@ class McpCommandContext(NamedTuple):
         """
         name: str | None = self.options.server
         if name is not None and name not in self.servers.specs:
-            hint = (
-                suggest_name(name, self.servers.specs) if self.servers.specs else "there are none"
-            )
+            known = self.servers.specs
+            hint = suggest_name(name, known) if known else "there are none"
             raise ServerFailed(
                 f"no server has this name; {hint}",
                 code="server_not_found",
@@ -339,29 +338,24 @@ def list_servers(options: argparse.Namespace) -> int:
     async def check(context: McpCommandContext) -> int:
         usable = [context.servers.get(name) for name in context.servers.names]
         with context.show_wait("starting MCP servers"):
-            check_results = await asyncio.gather(*map(_check_server, usable))
-        checks.update(zip(context.servers.names, check_results, strict=True))
-        return (
-            ExitStatus.FAILED
-            if any(check_result.error for check_result in check_results)
-            else ExitStatus.OK
-        )
+            results = await asyncio.gather(*map(_check_server, usable))
+        checks.update(zip(context.servers.names, results, strict=True))
+        return ExitStatus.FAILED if any(result.error for result in results) else ExitStatus.OK
 
     status: int = ExitStatus.OK
     if options.check and configured.specs:
         status = run_with_configured(configured, options, check)
     if options.json:
         for spec in configured.specs:
-            row = {"name": spec.name, **describe_server(spec)}
-            print_json(
-                msgspec.json.encode(row | _server_state_as_json(spec, checks.get(spec.name)))
-            )
+            state = _server_state_as_json(spec, checks.get(spec.name))
+            members = {"name": spec.name, **describe_server(spec), **state}
+            print_json(msgspec.json.encode(members))
     elif configured.specs:
         rows = [_server_row(spec, checks.get(spec.name)) for spec in configured.specs]
         StdoutPrinter().table(_SERVER_COLUMNS, rows)
-        for check_result in checks.values():
-            if check_result.error:
-                print_notice(terminal_line(check_result.error))
+        for result in checks.values():
+            if result.error:
+                print_notice(terminal_line(result.error))
     return status
 
 
@@ -457,9 +451,8 @@ async def list_resources(context: McpCommandContext) -> int:
         for name, resource in listed:
             print_json(msgspec.json.encode({"server": name, **resource._asdict()}))
     elif listed:
-        StdoutPrinter().table(
-            _RESOURCE_COLUMNS, [resource_row(name, resource) for name, resource in listed]
-        )
+        rows = [resource_row(name, resource) for name, resource in listed]
+        StdoutPrinter().table(_RESOURCE_COLUMNS, rows)
     elif status is ExitStatus.OK and answers:
         print_notice("no resources are offered")
     return status
@@ -633,7 +626,7 @@ class ToolArguments(NamedTuple):
     """Whether they carry no JSON types: `key=value`."""
 
     def fit_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments for a schema; a text is read as JSON where that fits (`5`, `true`)."""
+        """Return the arguments for a schema; text is read as JSON where that fits (`5`, `true`)."""
         if not self.are_untyped:
             return self.values
         return parse_text_arguments(self.values, schema)
@@ -645,8 +638,8 @@ def parse_tool_arguments(texts: Sequence[str]) -> ToolArguments:
         return ToolArguments(_parse_json_object(texts[0]), are_untyped=False)
     values: dict[str, str] = {}
     for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
             raise UsageError(
                 f"{terminal_line(text)}: write key=value for each, or one JSON object",
                 code="argument_malformed",

@@ -65,8 +65,8 @@ def add_commands(commands: Subparsers) -> None:
 
 def _run_models(options: argparse.Namespace) -> int:
     loaded = load_settings()
-    found = asyncio.run(_find_models(options.provider, loaded.settings.providers))
-    results = [apply_settings_to_models(result, loaded.settings) for result in found]
+    discovered = asyncio.run(_find_models(options.provider, loaded.settings.providers))
+    results = [apply_settings_to_models(result, loaded.settings) for result in discovered]
     if options.json:
         for result in results:
             print_json(msgspec.json.encode(_provider_as_json(result)))
@@ -125,20 +125,20 @@ def _print_models(results: Sequence[DiscoveryResult]) -> None:
 def _print_default(configured: str | None, results: Iterable[DiscoveryResult]) -> None:
     """Print the model that is used where none is named: the first that can be reached."""
     first = next((result for result in results if result.is_usable), None)
-    found = "" if first is None else format_model_name(first.where, first.choice)
+    default_model = "" if first is None else format_model_name(first.where, first.choice)
     printer = StdoutPrinter()
     printer.line()
-    printer.line(f"used without --model: {terminal_line(configured or found)}")
+    printer.line(f"used without --model: {terminal_line(configured or default_model)}")
 
 
 def _model_row(result: DiscoveryResult, model: Model) -> list[str]:
-    can = model.capabilities
+    capabilities = model.capabilities
     return [
         terminal_line(format_model_name(result.where, model.id)),
         "?" if model.context_tokens is None else f"{model.context_tokens:,}",
-        _YES_NO[can.tools],
-        _YES_NO[can.vision],
-        _YES_NO[can.thinking],
+        _YES_NO[capabilities.tools],
+        _YES_NO[capabilities.vision],
+        _YES_NO[capabilities.thinking],
         terminal_line(model.title or ""),
     ]
 

@@ -61,28 +61,28 @@ def add_commands(commands: Subparsers) -> None:
 def _add_rule_arguments(parser: argparse.ArgumentParser, *, is_required: bool) -> None:
     parser.add_argument("rule", metavar="RULE", help="a tool, or bash(git log *), write(src/**)")
     scopes = parser.add_mutually_exclusive_group(required=is_required)
-    for scope, whom in SCOPE_NAMES.items():
+    for scope, scope_name in SCOPE_NAMES.items():
         scopes.add_argument(
-            f"--{scope}", dest="scope", action="store_const", const=scope, help=f"for {whom}"
+            f"--{scope}", dest="scope", action="store_const", const=scope, help=f"for {scope_name}"
         )
 
 
 def _run_list(options: argparse.Namespace) -> int:
     grants = GrantsFile(options.folder)
     stored = grants.read()
-    here = stored.rules_for(grants.folder)
+    project_rules = stored.rules_for(grants.folder)
     others = stored.with_rules(grants.folder, ()).projects if options.all else {}
     if options.json:
-        described = {
+        members = {
             "file": str(grants.file),
             "folder": replace_lone_surrogates(grants.folder),
-            "project": here,
+            "project": project_rules,
             "user": stored.user,
             "other_projects": others,
         }
-        print_json(msgspec.json.encode(described))
+        print_json(msgspec.json.encode(members))
         return ExitStatus.OK
-    rows = [("project", rule) for rule in here] + [("user", rule) for rule in stored.user]
+    rows = [("project", rule) for rule in project_rules] + [("user", rule) for rule in stored.user]
     rows += [(terminal_line(folder), rule) for folder, rules in others.items() for rule in rules]
     if rows:
         StdoutPrinter().table(_GRANT_COLUMNS, rows)

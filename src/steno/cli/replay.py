@@ -154,10 +154,10 @@ def _print_replay(replayed: ReplayResult, log: SessionLog) -> None:
     printer, difference = StdoutPrinter(), replayed.difference
     style = "bold green" if difference is None else "bold red"
     entries = format_count(replayed.entries, "entry", "entries")
-    unchanged = replayed.entries - replayed.made
+    made, unchanged = replayed.made, replayed.entries - replayed.made
     printer.line(
         ("same" if difference is None else "different", style),
-        f": {entries} as recorded, {replayed.made:,} made again and {unchanged:,} taken as they are",
+        f": {entries} as recorded, {made:,} made again and {unchanged:,} taken as they are",
     )
     turns = format_count(replayed.turns, "turn", "turns")
     printer.line(f"{turns}, {format_count(replayed.calls, 'call', 'calls')}")

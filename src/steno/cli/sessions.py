@@ -274,12 +274,12 @@ def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str],
     """Return the numbers of the entries in their sessions."""
     numbers: dict[tuple[str, str], int] = {}
     for session in {hit.session for hit in hits}:
-        wanted = {hit.entry.id for hit in hits if hit.session == session}
+        entry_ids = {hit.entry.id for hit in hits if hit.session == session}
         for record in store.records(session):
-            if record.entry is not None and record.entry.id in wanted:
+            if record.entry is not None and record.entry.id in entry_ids:
                 numbers[session, record.entry.id] = record.seq
-                wanted.remove(record.entry.id)
-                if not wanted:
+                entry_ids.remove(record.entry.id)
+                if not entry_ids:
                     break
     return numbers
 
@@ -350,8 +350,8 @@ def _print_entry(printer: StdoutPrinter, log: SessionLog, entry: Entry, *, is_wh
 def _outcome_pieces(result: ToolResultMessage, tool: str) -> list[StyledText]:
     style = "green" if result.outcome is Outcome.OK else "red"
     name = f"{terminal_line(tool)} ({terminal_line(result.tool_call_id)})".lstrip()
-    took = "" if result.duration_s is None else f" {result.duration_s:.2f} s"
-    return [f" {name} ", (f"{result.outcome}{took}", style)]
+    duration = "" if result.duration_s is None else f" {result.duration_s:.2f} s"
+    return [f" {name} ", (f"{result.outcome}{duration}", style)]
 
 
 def _decision_text(entry: Entry) -> str:

@@ -125,14 +125,12 @@ def _copy_sessions(
                     convert_store(source, target, remaining, on_session=on_copied)
                     break
                 except (*UNREADABLE_ERRORS, Missing) as exc:  # a blob may be Missing, too
-                    failed = next(
-                        number for number, name in enumerate(remaining) if name not in copied
-                    )
-                    unreadable.add(remaining[failed], exc)
-                    remaining = remaining[failed + 1 :]
+                    failed = next(name for name in remaining if name not in copied)
+                    unreadable.add(failed, exc)
+                    remaining = remaining[remaining.index(failed) + 1 :]
     except BaseException:
-        progress_text = f"{len(copied):,} of {len(sessions):,}"
-        print_notice(f"{progress_text} sessions copied; --skip-existing goes on from there")
+        count = f"{len(copied):,} of {len(sessions):,}"
+        print_notice(f"{count} sessions copied; --skip-existing goes on from there")
         raise
     return len(copied)
 
@@ -183,10 +181,10 @@ def _run_info(options: argparse.Namespace) -> int:
 
 
 def _print_info(facts: dict[str, Any]) -> None:
-    place = terminal_text(facts["store"]) + ("" if facts["there"] else " (not there yet)")
+    store_text = terminal_text(facts["store"]) + ("" if facts["there"] else " (not there yet)")
     size = facts["disk_bytes"]
     rows = [
-        ("store", place),
+        ("store", store_text),
         ("sessions", f"{facts['sessions']:,}"),
         ("entries", f"{facts['entries']:,}"),
         ("blobs", f"{facts['blobs']:,} ({facts['blob_bytes']:,} bytes)"),
@@ -199,9 +197,11 @@ def _print_info(facts: dict[str, Any]) -> None:
 
 def _disk_bytes(address: StoreAddress) -> int | None:
     """Return how much room a store takes on disk; None where it is on a server or not there."""
-    place = address.location
-    if not isinstance(place, Path) or not place.exists():
+    location = address.location
+    if not isinstance(location, Path) or not location.exists():
         return None
-    database_files = (place.with_name(f"{place.name}{ending}") for ending in ("", "-wal", "-shm"))
-    files = place.rglob("*") if place.is_dir() else database_files
+    database_files = (
+        location.with_name(f"{location.name}{suffix}") for suffix in ("", "-wal", "-shm")
+    )
+    files = location.rglob("*") if location.is_dir() else database_files
     return sum(file.stat().st_size for file in files if file.is_file())

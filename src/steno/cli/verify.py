@@ -102,7 +102,9 @@ def _print_verification(verification: SessionVerification, *, is_one_of_many: bo
     description = describe_verification(chain)
     if verification.head_record is not None:
         description += f", the digest is that of record {verification.head_record}"
-    printer.line(("intact", "bold green"), f"  {terminal_line(verification.session)}  {description}")
+    printer.line(
+        ("intact", "bold green"), f"  {terminal_line(verification.session)}  {description}"
+    )
     if not is_one_of_many:
         for branch, digest in chain.heads.items():
             printer.line("  ", (digest or "(nothing yet)", "cyan"), f"  {terminal_line(branch)}")

@@ -226,13 +226,11 @@ def describe_entry(
             )
         case Rewind():
             place = "the beginning" if entry.parent is None else entry_label(entry.parent)
-            return EntryDescription(
-                f"goes on from {place}; {entry_label(payload.left)} was the last"
-            )
+            last = entry_label(payload.left)
+            return EntryDescription(f"goes on from {place}; {last} was the last")
         case Label():
-            return EntryDescription(
-                f"{entry_label(payload.target)} is {terminal_line(payload.text)}"
-            )
+            target = entry_label(payload.target)
+            return EntryDescription(f"{target} is {terminal_line(payload.text)}")
         case Compaction():
             line = f"stands for everything up to {entry_label(payload.through)}"
             return EntryDescription(line, terminal_text(payload.summary))
@@ -243,9 +241,8 @@ def describe_entry(
         case Resolution():
             return describe_resolution(payload)
         case Feedback():
-            return EntryDescription(
-                f"on {entry_label(payload.target)}", terminal_text(payload.text)
-            )
+            target = entry_label(payload.target)
+            return EntryDescription(f"on {target}", terminal_text(payload.text))
         case Repair():
             return EntryDescription(terminal_line(payload.code), terminal_text(payload.explanation))
         case Redacted():

@@ -1,7 +1,7 @@
 """A branch as one page of HTML, for people with a browser: nothing is loaded, nothing runs.
 
-All text of messages is escaped here, or is Markdown that `commonmark` turns into HTML of a few
-harmless tags; a policy in the page forbids the rest, should either have a bug.
+All text of messages is escaped here, or is Markdown that `commonmark` turns into HTML of a few safe
+tags; a policy in the page forbids the rest, should either have a bug.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ dd { margin: 0; }
 article { margin: 1rem 0; padding: .5rem 0 .5rem .75rem; border-left: 3px solid var(--line); }
 article:target { background: var(--panel); }
 .user { border-color: var(--accent); }
-.aside { padding-block: 0; color: var(--dim); font-size: .9rem; }
-.aside h2 { display: inline; font-weight: normal; }
-.said { white-space: pre-wrap; margin: .5rem 0; }
-.title, .remark { margin: .25rem 0; }
+.event { padding-block: 0; color: var(--dim); font-size: .9rem; }
+.event h2 { display: inline; font-weight: normal; }
+.text { white-space: pre-wrap; margin: .5rem 0; }
+.title, .note { margin: .25rem 0; }
 .title { font-weight: 600; }
 pre { margin: .5rem 0; padding: .5rem .75rem; overflow-x: auto; background: var(--panel);
   border-radius: 4px; font: .85rem/1.45 ui-monospace, monospace; overflow-wrap: normal; }
@@ -113,8 +113,8 @@ def _definition_list(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _entry_html(entry: TranscriptEntry) -> Iterator[str]:
-    # The kind of an opaque entry is foreign text: only our own become names of classes.
-    kind = entry.kind if entry.is_message else "aside"
+    # The kind of an opaque entry is untrusted text: only known kinds become names of classes.
+    kind = entry.kind if entry.is_message else "event"
     anchor = f"e{entry.number}"
     yield f'<article class="{kind}" id="{anchor}">'
     yield f'<h2><a href="#{anchor}">#{entry.number}</a> {escape(entry.title)}</h2>'
@@ -134,7 +134,7 @@ def _section_html(section: TranscriptSection) -> Iterator[str]:
         case ThinkingSection(text):
             yield from _details("Thinking", _markdown_html(text))
         case NoteSection(text):
-            yield f'<p class="remark">{escape(text)}</p>'
+            yield f'<p class="note">{escape(text)}</p>'
         case CodeSection(title, text):
             if section.is_folded:
                 yield from _details(title, _code_html(section))
@@ -144,7 +144,7 @@ def _section_html(section: TranscriptSection) -> Iterator[str]:
             if text:
                 yield _code_html(section)
         case ImageSection(name, mime_type, data):
-            yield f'<p class="remark">image: {escape(name)}</p>'
+            yield f'<p class="note">image: {escape(name)}</p>'
             if data is not None:
                 address = f"data:{escape(mime_type)};base64,{b64encode(data).decode()}"
                 yield f'<p><img alt="{escape(name)}" src="{address}"></p>'
@@ -153,12 +153,12 @@ def _section_html(section: TranscriptSection) -> Iterator[str]:
 
 
 def _plain_text_html(text: str) -> str:
-    return f'<div class="said">{escape(text)}</div>'
+    return f'<div class="text">{escape(text)}</div>'
 
 
 def _markdown_html(text: str) -> str:
     html = markdown_to_html(text)
-    return _plain_text_html(text) if html is None else f'<div class="answer">\n{html}</div>'
+    return _plain_text_html(text) if html is None else f'<div class="markdown">\n{html}</div>'
 
 
 def _details(title: str, content: str) -> Iterator[str]:

@@ -256,8 +256,8 @@ def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocat
 def marker_from_entry(entry: Entry, *, reference: str = "") -> TranscriptItem | None:
     """Return the item of an entry that is neither a message nor about a call; None if it has none.
 
-    Rewound entries are not on the branch any more, and have no item: the tree shows them. `reference`
-    names the reference of a resolution.
+    Rewound entries are not on the branch any more, and have no item: the tree shows them.
+    `reference` is the name of the reference that a resolution is about.
     """
     payload = entry.payload
     match payload:

@@ -105,9 +105,8 @@ def _call_paragraph(call: ToolCall | InvalidToolCall) -> StyledParagraph:
     shown = f"{name} {terminal_text(call.arguments)}"
     if isinstance(call, ToolCall):
         return StyledParagraph(shown, "green", is_detail=True)
-    return StyledParagraph(
-        f"{shown} [invalid: {terminal_line(call.reason)}]", "red", is_detail=True
-    )
+    reason = terminal_line(call.reason)
+    return StyledParagraph(f"{shown} [invalid: {reason}]", "red", is_detail=True)
 
 
 # -- resolutions ------------------------------------------------------------------------------
@@ -135,13 +134,12 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
     size, sha256 = _int_detail(details, "bytes"), _text_detail(details, "sha256")
     match details.get("kind"):
         case "file":
-            return ResolutionFacts(
-                _describe_lines(details) + _describe_encoding(details), size, sha256
-            )
+            method = _describe_lines(details) + _describe_encoding(details)
+            return ResolutionFacts(method, size, sha256)
         case "folder":
-            left_out = _int_detail(details, "left_out")
-            rest = f", {left_out:,} more names left out" if left_out else ""
-            return ResolutionFacts(f"listing{rest}", None, sha256)
+            omitted = _int_detail(details, "left_out")
+            omission = f", {omitted:,} more names left out" if omitted else ""
+            return ResolutionFacts(f"listing{omission}", None, sha256)
         case "pattern":
             return _pattern_facts(details)
         case "image":
@@ -197,8 +195,8 @@ def _describe_lines(details: Mapping[str, Any]) -> str:
         return "empty"
     if (first, last) == (1, count):
         return format_count(count, "line", "lines")
-    which = f"line {first:,}" if first == last else f"lines {first:,}-{last:,}"
-    return f"{which} of {count:,}"
+    line_range = f"line {first:,}" if first == last else f"lines {first:,}-{last:,}"
+    return f"{line_range} of {count:,}"
 
 
 def _describe_encoding(details: Mapping[str, Any]) -> str:

@@ -72,16 +72,16 @@ class StdoutPrinter:
         The text `below` a row, by its number, has lines of its own and is never cut.
         """
         widths = [
-            self._width_of(column, [row[number] for row in rows])
-            for number, column in enumerate(columns)
+            self._width_of(column, [row[index] for row in rows])
+            for index, column in enumerate(columns)
         ]
         if self.width is not None:
             _shrink_widths(widths, columns, self.width)
         self._row(widths, columns, [(column.title, "bold") for column in columns])
-        for number, row in enumerate(rows):
+        for index, row in enumerate(rows):
             cells = [(cell, column.style) for cell, column in zip(row, columns, strict=True)]
             self._row(widths, columns, cells)
-            for line in self._wrapped(below.get(number, "")):
+            for line in self._wrapped(below.get(index, "")):
                 self.line(INDENT, line)
 
     def _width_of(self, column: Column, cells: Sequence[str]) -> int:

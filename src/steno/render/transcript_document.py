@@ -292,8 +292,8 @@ class _DocumentBuilder:
         if not isinstance(message, ToolResultMessage):
             return _ROLE_TITLES[type(message)]
         tool = ", ".join(map(terminal_line, tools_of(entry, self._tools))) or "a call"
-        took = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
-        return f"Result of {tool}: {message.outcome}{took}"
+        duration = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
+        return f"Result of {tool}: {message.outcome}{duration}"
 
     # -- messages ----------------------------------------------------------------------------
 

@@ -54,12 +54,10 @@ class WaitIndicator:
 
     def _paint(self) -> None:
         loop = asyncio.get_running_loop()
-        available_width = (
-            shutil.get_terminal_size().columns - 1
-        )  # a wrapped line could not be cleared
-        line = truncate_to_width(
-            f"{self._activity} … {loop.time() - self._started_at:.0f} s", available_width
-        )
+        # A wrapped line could not be cleared.
+        available_width = shutil.get_terminal_size().columns - 1
+        text = f"{self._activity} … {loop.time() - self._started_at:.0f} s"
+        line = truncate_to_width(text, available_width)
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         self._is_painted = True
         self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)

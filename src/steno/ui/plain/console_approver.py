@@ -193,10 +193,8 @@ class _Terminal:
         """Print untrusted text after a bar, so that it cannot pass for a question of steno."""
         is_diff = any(line.startswith("@@ ") for line in lines)
         for line in lines:
-            style = next(
-                (style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)), ""
-            )
-            self.show(f"│ {line}", style if is_diff else "")
+            styles = [style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)]
+            self.show(f"│ {line}", styles[0] if is_diff and styles else "")
 
     async def read_line(self, prompt: str) -> str | None:
         """Return the next line that is typed from now on; None at the end of the input."""

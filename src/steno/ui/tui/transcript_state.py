@@ -194,10 +194,9 @@ class TranscriptState:
             return "something"
         message, item = self._messages_with_references[payload.target]
         self._sink.update_item(item)
-        is_there = payload.block < len(message.content)
-        return (
-            describe_content_reference(message.content[payload.block]) if is_there else "something"
-        )
+        if payload.block >= len(message.content):
+            return "something"
+        return describe_content_reference(message.content[payload.block])
 
     # -- events ---------------------------------------------------------------------------
 
