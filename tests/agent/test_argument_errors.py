@@ -77,7 +77,8 @@ def test_a_refusal_names_the_expected_and_the_given_type() -> None:
     store: Any = MemoryStore()
     with pytest.raises(InvalidValue) as refused:
         Agent(provider(), Conversation(), runner=store)
-    assert str(refused.value) == "runner: must be a Runner, not MemoryStore; Runner(store)?"
+    assert (refused.value.place, refused.value.code) == ("runner", "runner_is_store")
+    assert all(name in refused.value.message for name in ("MemoryStore", "Runner(store)"))
 
 
 def test_a_provider_that_is_not_here_yet_has_to_be_awaited() -> None:
@@ -234,6 +235,5 @@ def test_a_conversation_of_dicts_is_told_what_messages_are_made_with() -> None:
     messages: Any = [{"role": "user", "content": "Hello."}]
     with pytest.raises(InvalidMessage) as refused:
         Conversation(messages)
-    assert str(refused.value) == (
-        "conversation: use ChatMessage.user(…) or steno.formats, not dict"
-    )
+    assert refused.value.place == "conversation"
+    assert all(name in refused.value.message for name in ("ChatMessage.user", "dict"))

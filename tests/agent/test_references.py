@@ -149,7 +149,7 @@ def test_nothing_is_sent_if_something_cannot_be_opened_and_the_branch_is_as_befo
     result = run(harness.run(prompt))
     assert result.ending is EndReason.FAILED
     assert isinstance(result.error, Unresolved)
-    assert result.reason.startswith("nothing was sent: ")
+    assert result.error.code == "unresolved"
     assert "gone.py" in result.reason
     assert len(harness.provider.requests) == 1
     assert recorded_kinds(harness)[-3:] == ["UserMessage", "Resolution failed", "Rewind"]

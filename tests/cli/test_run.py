@@ -8,7 +8,7 @@ import pytest
 
 from steno.store import open_store
 from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
-from tests.cli.program import ProgramOutput, run_process, run_steno
+from tests.cli.program import CommandOutput, run_process, run_steno
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def as_json(*arguments: str | Path, data: bytes = b"") -> ProgramOutput:
+def as_json(*arguments: str | Path, data: bytes = b"") -> CommandOutput:
     return run_steno(*arguments, "--output-format", "json", "-q", data=data)
 
 
@@ -60,20 +60,21 @@ def test_the_prompt_comes_from_the_option_from_stdin_or_from_both(home: Path) ->
 def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) -> None:
     output = run_steno(*arguments)
     assert (output.status, output.out) == (2, "")
-    assert "say what to do, as in: steno -p " in output.err
+    assert "steno -p " in output.err
 
 
 def test_what_is_no_text_is_refused(home: Path) -> None:
     output = run_steno("-p", "Look.", data=b"\xff\xfe")
-    assert output == (1, "", "steno: stdin: is not UTF-8 text\n")
-    assert run_steno("-p", "\udcff") == (2, "", "steno: --prompt: is not UTF-8 text\n")
+    assert (output.status, output.code, output.place) == (1, "not_utf8", "stdin")
+    output = run_steno("-p", "\udcff")
+    assert (output.status, output.code, output.place) == (2, "not_utf8", "--prompt")
     assert files_below(home) == []
 
 
 def test_what_is_far_too_long_is_refused() -> None:
     output = run_steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
-    assert output.status == 1
-    assert output.err == "steno: stdin: more than 10,485,760 bytes; name a file instead\n"
+    assert (output.status, output.code, output.place) == (1, "input_too_large", "stdin")
+    assert "10,485,760" in output.err
 
 
 # -- sessions ------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def test_the_last_session_is_that_of_this_folder(
     monkeypatch.chdir(tmp_path / "elsewhere")
     output = as_json("-c", "-p", "list files", *OFFLINE)
     assert (output.status, output.out) == (1, "")
-    assert output.err.startswith("steno: session: none was begun in this folder")
+    assert (output.code, output.place) == ("folder_without_session", "session")
     there = result_of(as_json("-p", "list files", *OFFLINE))["session"]
     monkeypatch.chdir(tmp_path / "project")
     assert result_of(as_json("-c", "-p", "list files", *OFFLINE))["session"] == here
@@ -112,14 +113,15 @@ def test_a_session_that_goes_on_elsewhere_is_told_so(
     monkeypatch.chdir(tmp_path / "elsewhere")
     output = run_steno("-r", "last", "-p", "list files", *OFFLINE)
     assert output.status == 0
-    assert f"session: it was begun in {tmp_path}/project, and goes on in {tmp_path}" in output.err
+    [notice] = [line for line in output.err.splitlines() if f"{tmp_path}/project" in line]
+    assert f"{tmp_path}/elsewhere" in notice
 
 
 def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path) -> None:
-    store = f"jsonl:{tmp_path / 'kept'}"
+    store = f"jsonl:{tmp_path / 'store'}"
     good = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
     bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
-    (broken,) = [path for path in (tmp_path / "kept").rglob("*.jsonl") if bad in str(path)]
+    (broken,) = [path for path in (tmp_path / "store").rglob("*.jsonl") if bad in str(path)]
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     assert run_steno("sessions", "show", bad, "--store", store).status == 1
@@ -133,21 +135,22 @@ def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path
 
 
 def test_where_every_session_of_the_folder_is_damaged_that_is_what_is_said(tmp_path: Path) -> None:
-    store = f"jsonl:{tmp_path / 'kept'}"
+    store = f"jsonl:{tmp_path / 'store'}"
     bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
-    (broken,) = (tmp_path / "kept").rglob("*.jsonl")
+    (broken,) = (tmp_path / "store").rglob("*.jsonl")
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     output = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
     assert (output.status, output.out) == (1, "")
-    assert f"`steno verify {bad}` looks at it" in output.err
-    assert "session: none of this folder can be read; `steno verify --all` tells why" in output.err
+    assert (output.code, output.place) == ("folder_sessions_unreadable", "session")
+    assert f"`steno verify {bad}`" in output.err
+    assert "`steno verify --all`" in output.err
 
 
 def test_a_session_that_is_not_there_is_named_with_advice() -> None:
     output = as_json("-r", "nope", "-p", "list files", *OFFLINE)
     assert (output.status, output.out) == (1, "")
-    assert "session nope: there is none" in output.err
+    assert (output.code, output.place) == ("name_unknown", "session nope")
 
 
 def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
@@ -168,7 +171,7 @@ def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
 def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
     run_steno("-p", "list files", *OFFLINE)
     output = run_steno("-c", "--fork", "main", "-p", "list files")
-    assert output == (1, "", "steno: --fork: there is a branch of this name; choose another\n")
+    assert (output.status, output.code, output.place) == (1, "branch_exists", "--fork")
 
 
 @pytest.mark.parametrize(
@@ -201,9 +204,9 @@ def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> 
 
 
 def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
-    output = as_json("-p", "x", "--model", "nobody/x")
+    output = as_json("-p", "x", "--model", "unknown/x")
     assert (output.status, output.out) == (2, "")
-    assert output.err.startswith("steno: --model nobody/x: there is no vendor of this name")
+    assert (output.code, output.place) == ("provider_unknown", "--model unknown/x")
     assert files_below(home) == []
 
 
@@ -248,7 +251,7 @@ def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> 
     (project / ".steno" / "config.toml").write_text('store = "sqlite:stolen.db"')
     output = run_steno("-p", "list files", *OFFLINE)
     assert output.status == 0
-    assert "project settings ignored: store" in output.err
+    assert f"steno: {project}/.steno/config.toml: " in output.err
     assert run_steno("sessions", "list", "--json").out.count("\n") == 1
     assert not (project / "stolen.db").exists()
 
@@ -270,8 +273,9 @@ def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) 
     write_settings(home, "")
     output = run_steno("-c", "-p", "hello")
     assert output.status == 1
-    assert output.err.startswith("steno: lab/tester, who spoke last: model: there is no vendor of")
-    assert output.err.endswith("; or choose by --model\n")
+    assert output.code == "provider_unknown"
+    assert output.place.startswith("lab/tester, ")
+    assert "--model" in output.err
     assert run_steno("-c", "-p", "list files", *OFFLINE).status == 0
 
 
@@ -299,11 +303,12 @@ def test_settings_and_variables_count_and_flags_count_more(
 
 def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> None:
     with scripted_model(home, "Hello.", "Hello.") as model:
-        assert "no model was named" not in run_steno("-p", "x").err
+        assert "http://127.0.0.1:" not in run_steno("-p", "x").err
         write_settings(home, model.settings)
         output = run_steno("-p", "x")
     assert output.out == "Hello.\n"
-    assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in output.err
+    [notice] = [line for line in output.err.splitlines() if "http://127.0.0.1:" in line]
+    assert "lab/tester" in notice
 
 
 def test_words_without_an_option_are_the_prompt_where_there_is_no_terminal() -> None:

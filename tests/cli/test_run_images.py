@@ -86,7 +86,7 @@ def test_in_a_prompt_no_image_outside_the_folder_is_opened(home: Path, tmp_path:
     with scripted_model(home, settings=WITH_VISION) as model:
         output = run_steno("-p", f"See @{tmp_path}/shot.png", "-q")
     assert (output.status, model.seen) == (1, [])
-    assert "nothing was sent: " in output.err
+    assert f"{tmp_path}/shot.png" in output.err
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,9 @@ def test_a_server_that_refuses_an_image_gets_its_text_instead(home: Path) -> Non
     assert len(last_images(model, 0)) == 1
     assert last_images(model, 1) == []
     assert f"\n{TEXT}\n[end of the image, mark " in last_text(model, 1)
-    assert "! the model took no images: this model cannot look at pictures" in output.err
+    assert any(
+        line.startswith("! ") and refusal.message in line for line in output.err.splitlines()
+    )
     first, second = resolutions()
     assert first.details is not None
     assert second.details is not None
@@ -186,8 +188,8 @@ def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_a
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
         output = run_steno("-p", "When?", "--image", shot, "--image-mode", "vision", "-q")
         assert (output.status, output.out, model.seen) == (1, "", [])
-        assert "the model takes no images; send it as text with mode ocr or auto" in output.err
-        assert "-c --retry tries the same again" in output.err
+        assert all(mode in output.err for mode in ("ocr", "auto"))
+        assert "-c --retry" in output.err
         shot.unlink()
         output = run_steno("-c", "--retry", "--image-mode", "ocr")
     assert (output.status, output.out) == (0, "Friday.\n")
@@ -200,7 +202,7 @@ def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path
     with scripted_model(home, settings=f'ocr = "off"\n{WITHOUT_VISION}') as model:
         output = run_steno("-p", "When?", "--image", "words.png", "-q")
     assert (output.status, model.seen) == (1, [])
-    assert "words.png: the model takes no images, and there is nothing to recognise" in output.err
+    assert "words.png: " in output.err
 
 
 # -- from an address -----------------------------------------------------------------------------
@@ -210,9 +212,10 @@ def test_nothing_is_fetched_that_nobody_has_allowed(home: Path) -> None:
     with image_at(GRAPHIC) as url, scripted_model(home, settings=WITH_VISION) as model:
         output = run_steno("-p", "See.", "--image", url, "-q")
         assert (output.status, output.out, model.seen) == (1, "", [])
-        assert "permission denied: this has to be approved, and nobody can be asked" in output.err
+        [row] = input_rows("--all")
+        assert row["status"] == "failed"
         host = url.removesuffix("/charts/shot.png")
-        assert f"the rule fetch({host}/**) would allow it" in output.err
+        assert f"fetch({host}/**)" in output.err
 
 
 @pytest.mark.parametrize("rule", ["http://127.0.0.1:*/**", "http://127.0.0.1:*/charts/*", "*"])
@@ -236,6 +239,6 @@ def test_an_address_that_a_rule_does_not_cover_is_not_fetched(home: Path) -> Non
 
 
 def test_an_image_in_the_home_of_nobody_is_an_error_like_any_other() -> None:
-    output = run_steno("-p", "See.", "--image", "~nobody-here-9/a.png", "--model", "offline")
-    assert output.status == 1
-    assert "--image: ~nobody-here-9/a.png is in no home folder there is" in output.err
+    output = run_steno("-p", "See.", "--image", "~no-user-9/a.png", "--model", "offline")
+    assert (output.status, output.code, output.place) == (1, "home_unknown", "--image")
+    assert "~no-user-9/a.png" in output.err

@@ -153,7 +153,7 @@ def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["--model", "nobody/x"], 2),
+        (["--model", "unknown/x"], 2),
         (["-r", "nope", *OFFLINE], 1),
         (["--allow", "bash(", *OFFLINE], 2),
         (["--store", "nonsense:x", *OFFLINE], 2),
@@ -174,7 +174,7 @@ def test_only_json_is_on_stdout_whatever_else_there_is_to_say(home: Path, projec
     (project / "AGENTS.md").write_bytes(b"\0")
     output = everything(home)
     assert all(json.loads(line) for line in output.out.splitlines())
-    assert "project settings ignored: model" in output.err
+    assert f"{project}/.steno/config.toml: " in output.err
     assert "AGENTS.md" in output.err
 
 

@@ -89,13 +89,12 @@ def test_a_rule_that_makes_no_sense_is_told_with_its_place() -> None:
 def test_a_folder_that_holds_all_others_is_warned_of(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warning = "your home folder is in it"
-    assert warning not in run_steno("-p", "list files", *OFFLINE).err
+    assert f"steno: {Path.cwd()}: " not in run_steno("-p", "list files", *OFFLINE).err
     for folder in (home, home.parent, Path("/")):
         monkeypatch.chdir(folder)
         output = run_steno("-p", "read note.txt", *OFFLINE, "--no-session")
         assert output.status == 0
-        assert warning in output.err
+        assert f"steno: {folder}: " in output.err
 
 
 # -- limits and failures ---------------------------------------------------------------------------
@@ -125,7 +124,8 @@ def test_a_cost_that_nobody_knows_is_no_limit_and_that_is_said(home: Path) -> No
     with scripted_model(home, "Hello."):
         output = run_steno("-p", "x", "--max-cost", "0.5")
     assert output.status == 0
-    assert "max_cost: nobody knows the price of lab/tester" in output.err
+    [notice] = [line for line in output.err.splitlines() if "max_cost: " in line]
+    assert "lab/tester" in notice
 
 
 def test_a_model_that_fails_is_told_on_stderr_and_by_the_status(home: Path) -> None:

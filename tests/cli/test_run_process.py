@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -199,10 +200,9 @@ def test_two_at_once_on_a_session_lose_nothing(home: Path) -> None:
             go.set()
             output = slow.end()
         assert output.status == 1
-        assert output.err == (
-            "steno: session: another program has gone on with it meanwhile, and what it said is "
-            "kept; go on behind it with -c, or beside it with --fork\n"
-        )
+        assert output.named_place == "session"
+        assert all(option in output.err for option in (" -c", " --fork"))
+        assert output.err.count("\n") == 1
         result = result_of(output)
         assert (result["ending"], result["error"]) == ("failed", "Conflict")
         assert result["text"] == "Two."  # what could not be recorded can be read
@@ -253,9 +253,9 @@ def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, fo
             timeout=60,
         )
     assert output.returncode == 1
-    assert output.stderr.decode() == (
-        "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
-    )
+    [line] = output.stderr.decode().splitlines()
+    assert line.startswith("steno: stdout: ")
+    assert os.strerror(errno.ENOSPC) in line
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -288,10 +288,10 @@ def test_stdin_that_does_not_end_is_told_of() -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> None:
-    output = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
+    output = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/store")
     assert (output.status, output.out) == (1, "")
     assert output.err.startswith("steno: ")
-    assert output.err.endswith("; --no-session does without a store\n")
+    assert "--no-session" in output.err
     assert output.err.count("\n") == 1
 
 
@@ -311,7 +311,7 @@ def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
 def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
     home: Path, tmp_path: Path, kind: str, format: str
 ) -> None:
-    store = f"{kind}:{tmp_path / 'output'}"
+    store = f"{kind}:{tmp_path / 'store'}"
     with scripted_model(home, "One.", "x" * 3_000_000, "Three."):
         first = run_process("-p", "a", "--store", store, "--output-format", format)
         assert first.status == 0
@@ -338,7 +338,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     output = run_steno("-p", "x", *OFFLINE)
-    assert output.err == "steno: folder: the working folder is not there any more; go to another\n"
+    assert (output.status, output.code, output.place) == (1, "folder_missing", "folder")
     assert run_steno("sessions", "list").status == 0
 
 

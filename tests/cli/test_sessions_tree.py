@@ -175,7 +175,7 @@ def test_as_many_are_found_as_are_wanted(address: str) -> None:
     assert len(run_steno("sessions", "search", "needle", "--json").out.splitlines()) == 20
     found = run_steno("sessions", "search", "needle", "--limit", "2", "--json")
     assert len(found.out.splitlines()) == 2
-    assert found.err == "steno: there are more than 2 entries; see --limit\n"
+    assert all(fact in found.err for fact in (" 2 ", "--limit"))
     whole = run_steno("sessions", "search", "needle", "--limit", "30", "--json")
     assert (len(whole.out.splitlines()), whole.err) == (30, "")
 
@@ -188,6 +188,6 @@ def test_only_whole_words_are_found_and_the_help_says_so(address: str) -> None:
 
 def test_words_that_are_nowhere_are_not_an_error(address: str) -> None:
     store_sample_session(address)
-    none = (0, "", "steno: no entry and no title holds all of these words\n")
-    assert run_steno("sessions", "search", "haystack") == none
-    assert run_steno("sessions", "search", "?!") == none
+    for text in ("haystack", "?!"):
+        output = run_steno("sessions", "search", text)
+        assert (output.status, output.out, output.err.count("\n")) == (0, "", 1)
