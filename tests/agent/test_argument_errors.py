@@ -214,7 +214,7 @@ def test_limits_of_their_kind_are_taken() -> None:
 # -- replays and conversations ---------------------------------------------------------------------
 
 
-def test_a_replay_takes_records_and_says_where_they_are() -> None:
+def test_a_replay_needs_records() -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.user("Hello.")])
     mixed_up: list[Any] = [
@@ -231,7 +231,7 @@ def test_a_replay_takes_records_and_says_where_they_are() -> None:
     assert run(replay(store.records(conversation.id))).is_same
 
 
-def test_a_conversation_of_dicts_is_told_what_messages_are_made_with() -> None:
+def test_a_conversation_of_dicts_is_refused_with_the_constructor() -> None:
     messages: Any = [{"role": "user", "content": "Hello."}]
     with pytest.raises(InvalidMessage) as refused:
         Conversation(messages)

@@ -98,7 +98,7 @@ class Killed(NamedTuple):
     ],
     ids=lambda killed: " then ".join(killed.names),
 )
-def test_killed_while_a_tool_runs_or_somebody_is_asked(killed: Killed, tmp_path: Path) -> None:
+def test_killed_while_a_tool_runs_or_an_approval_is_pending(killed: Killed, tmp_path: Path) -> None:
     async def main() -> None:
         address = f"sqlite:{tmp_path / 'log.db'}"
         with open_store(address) as store:
@@ -151,7 +151,7 @@ def test_killed_while_the_model_speaks(tmp_path: Path) -> None:
     run(main(), 60)
 
 
-def test_killed_again_and_again_a_session_still_goes_on(tmp_path: Path) -> None:
+def test_a_session_killed_repeatedly_still_resumes(tmp_path: Path) -> None:
     async def main() -> None:
         address = f"sqlite:{tmp_path / 'log.db'}"
         with open_store(address) as store:

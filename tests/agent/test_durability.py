@@ -108,7 +108,7 @@ def entries_of_a_session() -> int:
 
 
 @pytest.mark.parametrize("number", range(entries_of_a_session()))
-def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(number: int) -> None:
+def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_resumed(number: int) -> None:
     journal = Journal()
     agent, conversation = session(journal)
     left = iter(range(number))
@@ -136,7 +136,7 @@ def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(nu
 
 
 @pytest.mark.parametrize("number", range(entries_of_a_session()))
-def test_a_write_that_was_interrupted_behind_the_disk_leaves_no_doubt(number: int) -> None:
+def test_a_write_interrupted_after_the_disk_is_recorded(number: int) -> None:
     """The entry is durable, but whoever wrote it never learnt that."""
     writes = iter(range(number + 1))
 
@@ -194,7 +194,7 @@ def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
     assert not any(isinstance(m, ToolResultMessage) for m in conversation.messages())
 
 
-def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_lost() -> None:
+def test_another_writer_ends_the_run_and_nothing_is_lost() -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
     other = store.open(conversation.id)

@@ -140,7 +140,9 @@ def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
 
 @pytest.mark.requirement("S4-14", "S2-21")
 @pytest.mark.parametrize("first", range(len(WIRES)))
-def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, folder: Path) -> None:
+def test_a_conversation_continues_with_one_provider_after_the_other(
+    first: int, folder: Path
+) -> None:
     """Every wire takes over what the one before it left: calls, results, thinking and seals."""
 
     async def main() -> None:
@@ -178,7 +180,9 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
 
 
 @every_wire
-def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, folder: Path) -> None:
+def test_thinking_that_the_next_provider_cannot_take_is_reported_once(
+    wire: str, folder: Path
+) -> None:
     async def main() -> None:
         store = MemoryStore()
         conversation = store.new()

@@ -88,7 +88,7 @@ def test_a_model_that_sees_gets_the_image_and_nothing_is_recognised(
 
 
 @pytest.mark.requirement("S2-27", "S2-29")
-def test_a_model_that_does_not_see_gets_the_text_and_people_are_told(folder: Path) -> None:
+def test_a_model_without_vision_gets_the_text_and_a_notice_is_emitted(folder: Path) -> None:
     harness = agent_in(folder, ["12 EUR."], target=BLIND, ocr=FakeOcr())
     run(harness.run(prompt_with("How much?", image_file())))
     (request,) = harness.provider.requests
@@ -196,7 +196,7 @@ def test_a_refused_image_that_was_to_be_seen_is_not_left_out_in_silence(folder: 
     harness.check()
 
 
-def test_images_of_long_ago_that_another_model_refuses_do_not_keep_it_from_working(
+def test_earlier_images_that_another_model_refuses_do_not_stop_it(
     folder: Path,
 ) -> None:
     vision = RecognitionMode.VISION
@@ -211,7 +211,7 @@ def test_images_of_long_ago_that_another_model_refuses_do_not_keep_it_from_worki
 
 
 @pytest.mark.parametrize("prompt", ["Go.", None])
-def test_an_image_said_meanwhile_that_is_refused_and_unreadable_does_not_stop_the_work(
+def test_a_refused_unreadable_image_in_steering_input_does_not_stop_the_run(
     folder: Path, prompt: str | None
 ) -> None:
     def interfere(*_: Any) -> str:
@@ -253,7 +253,7 @@ def test_a_model_that_refuses_the_text_as_well_is_not_asked_a_third_time(folder:
     assert len(harness.provider.requests) == 2
 
 
-def test_a_resolver_that_insists_on_images_does_not_keep_a_refused_request_alive() -> None:
+def test_a_resolver_that_insists_on_images_does_not_repeat_a_refused_request() -> None:
     image = Image(source=ImageData(encode_image(red_image())), mime_type="image/png")
     resolver = ScriptedResolver(lambda _: ResolvedReference(content=(image,)))
     harness = AgentHarness([NO_IMAGES, NO_IMAGES], resolver=resolver)
@@ -282,7 +282,7 @@ def test_another_model_gets_what_it_can_take_of_earlier_images_in_both_direction
     third.check()
 
 
-def test_a_model_that_takes_no_earlier_images_goes_on_without_them_if_nothing_reads_them(
+def test_a_model_without_vision_continues_without_earlier_images_if_ocr_is_missing(
     folder: Path,
 ) -> None:
     first = agent_in(folder, ["Red."], target=SEEING)

@@ -124,7 +124,7 @@ def test_each_call_has_a_decision_of_its_own() -> None:
 
 
 @pytest.mark.requirement("S2-17")
-def test_one_that_fails_does_not_keep_the_others_from_their_results() -> None:
+def test_a_failing_call_does_not_stop_the_others() -> None:
     tool = read_tool("read", "one", ValueError("two"), "three")
     turn = turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))
     harness = AgentHarness([turn, "Done."], tool)
@@ -155,7 +155,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 # A turn with more calls than anybody needs: it can be stopped, and what is told is told once.
 
 
-def test_who_stops_a_turn_is_heard_before_all_its_calls_are_decided_about() -> None:
+def test_an_interrupt_takes_effect_before_all_calls_are_decided() -> None:
     harness = AgentHarness(
         [turn_with_calls(*[call(f"c{number}", "read") for number in range(200)])], read_tool()
     )

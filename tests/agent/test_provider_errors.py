@@ -71,7 +71,7 @@ def texts(messages: Iterable[Any]) -> list[str | None]:
         CutShort("hung up"),
     ],
 )
-def test_an_error_before_the_first_word_is_surfaced_and_nothing_is_lost(error: Exception) -> None:
+def test_an_error_before_the_first_text_is_surfaced_and_nothing_is_lost(error: Exception) -> None:
     """Whether to try again before anything was said is the provider's own affair."""
     harness = AgentHarness([error, "Here I am."])
     result = run(harness.run("Anybody?"))
@@ -119,7 +119,7 @@ def test_calls_of_a_turn_that_broke_off_are_never_run() -> None:
     harness.check()
 
 
-def test_a_provider_that_says_how_long_to_wait_is_believed() -> None:
+def test_the_retry_delay_of_a_provider_is_used() -> None:
     patience = Patience()
     slow = RateLimited("later", retryable=True, retry_after_s=7.5)
     harness = AgentHarness([[*HALF, slow], [*HALF, BUSY], "Here."], sleep=patience.sleep)
@@ -206,7 +206,7 @@ def test_an_empty_turn_is_left_out_for_the_model_and_that_is_recorded_once() -> 
     assert (repair.code, "turn_empty" in repair.explanation) == ("repaired", True)
 
 
-def test_every_turn_that_is_left_out_is_told_and_recorded_for_itself() -> None:
+def test_every_turn_that_is_left_out_is_reported_and_recorded() -> None:
     nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
     question = ChatMessage.user("Go.")
     store = MemoryStore()

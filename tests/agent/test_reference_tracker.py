@@ -73,7 +73,7 @@ def names(pointed: Sequence[TrackedReference]) -> list[str]:
 # -- what is found -------------------------------------------------------------------------------
 
 
-def test_every_kind_of_pointer_in_what_people_say_is_found_with_its_place() -> None:
+def test_every_kind_of_reference_in_user_messages_is_found_with_its_place() -> None:
     conversation = Conversation([ChatMessage.system("Work.")])
     entry = conversation.append(
         prompt_with("Look.", file_reference("a"), image_file(), Text("and"), NOTES)

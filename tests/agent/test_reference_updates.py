@@ -79,7 +79,7 @@ def test_a_resource_that_is_pointed_at_twice_is_read_once_while_it_is_fresh() ->
 
 
 @pytest.mark.requirement("S2-32")
-def test_what_is_too_old_and_cannot_be_read_again_stays_and_people_are_told() -> None:
+def test_a_stale_resource_that_cannot_be_read_stays_and_is_reported() -> None:
     harness, library, clock = on_shelves(["One.", "Two."])
     run(harness.run(prompt_with("Look.", NOTES)))
     library.failure = ServerFailed("mcp lib: it is gone")
@@ -91,7 +91,7 @@ def test_what_is_too_old_and_cannot_be_read_again_stays_and_people_are_told() ->
     harness.check()
 
 
-def test_what_a_summary_stands_for_is_not_looked_at_again() -> None:
+def test_summarized_references_are_not_checked_again() -> None:
     harness, library, clock = on_shelves(["One.", "Two."])
     run(harness.run(prompt_with("Look.", NOTES)))
     last = harness.conversation.entries()[-1]
@@ -120,7 +120,7 @@ def subjects(harness: AgentHarness) -> list[str]:
 
 
 @pytest.mark.parametrize("path", ["a.py", "."])
-def test_people_are_told_at_the_next_run_what_has_changed_since(tmp_path: Path, path: str) -> None:
+def test_the_next_run_reports_changed_references(tmp_path: Path, path: str) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     harness = agent_in(tmp_path, ["One.", "Two."])
     run(harness.run(prompt_with("Look.", file_reference(path))))
@@ -134,7 +134,7 @@ def test_people_are_told_at_the_next_run_what_has_changed_since(tmp_path: Path, 
     assert len(statuses(harness)) == 1  # it is not shown anew by itself
 
 
-def test_people_are_told_which_of_the_files_of_a_pattern_have_changed(tmp_path: Path) -> None:
+def test_changed_files_of_a_pattern_are_reported_by_name(tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("x = 1\n")
     harness = agent_in(tmp_path, ["One.", "Two."])
@@ -146,7 +146,7 @@ def test_people_are_told_which_of_the_files_of_a_pattern_have_changed(tmp_path: 
     assert "new" in notices(harness)[1]
 
 
-def test_people_are_told_that_a_file_or_an_image_is_gone(tmp_path: Path) -> None:
+def test_a_deleted_file_or_image_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
     harness = agent_in(tmp_path, ["One.", "Two."])

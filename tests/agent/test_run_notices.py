@@ -21,13 +21,13 @@ from tests.agent.agent_setup import AgentHarness, read_tool, run
         (StopReason.CONTENT_FILTER, "a filter of the provider ended the answer"),
     ],
 )
-def test_an_answer_that_is_not_whole_says_so(stop_reason: StopReason, reason: str) -> None:
+def test_an_incomplete_response_is_reported(stop_reason: StopReason, reason: str) -> None:
     result = run(AgentHarness([ChatMessage.assistant("Wel", stop_reason=stop_reason)]).run())
     assert (result.ending, result.reason) == (EndReason.DONE, reason)
 
 
 @pytest.mark.parametrize("price", [None, Price(Decimal(1), Decimal(1))])
-def test_a_limit_of_cost_without_a_price_is_no_limit_and_says_so(price: Price | None) -> None:
+def test_a_cost_limit_without_a_price_is_reported_as_no_limit(price: Price | None) -> None:
     harness = AgentHarness(
         ["Yes."], limits=Limits(cost=Decimal(1)), price_of=lambda _: price, model="a/b"
     )
@@ -36,7 +36,7 @@ def test_a_limit_of_cost_without_a_price_is_no_limit_and_says_so(price: Price | 
     assert reasons == (["price_unknown"] if price is None else [])
 
 
-def test_tools_that_a_model_cannot_take_are_left_out_and_that_is_told() -> None:
+def test_tools_that_a_model_cannot_take_are_left_out_and_reported() -> None:
     harness = AgentHarness(["Yes."], read_tool("read"), target=ModelTarget(tools=False))
     run(harness.run())
     assert harness.provider.requests[0].tools == ()

@@ -161,7 +161,7 @@ def test_a_run_can_be_stopped_at_every_turn_of_the_event_loop(stop: Stop) -> Non
     assert stops_until_the_end(stopped_at) > 40
 
 
-def test_who_stops_twice_does_not_wait_and_leaves_everything_in_order() -> None:
+def test_a_second_interrupt_does_not_wait_and_leaves_the_record_in_order() -> None:
     async def stopped_at(number: int) -> bool:
         session = Session()
         task = asyncio.create_task(session.run("Go."))

@@ -89,7 +89,7 @@ def test_steps_may_be_shortened_to_their_beginnings(project: Path) -> None:
     assert texts(project, "@s/st/cl") == ["@src/steno/cli/"]
 
 
-def test_behind_a_folder_comes_what_is_in_it_the_nearest_first(project: Path) -> None:
+def test_after_a_folder_its_content_is_suggested_nearest_first(project: Path) -> None:
     assert texts(project, "@src/steno/") == [
         "@src/steno/cli/",
         "@src/steno/desktop.py",
@@ -252,7 +252,7 @@ def test_a_list_is_asked_for_once_until_it_is_old() -> None:
     asyncio.run(main())
 
 
-def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
+def test_a_slow_server_is_not_awaited_and_its_suggestions_come_next_time() -> None:
     async def main() -> None:
         may_answer = asyncio.Event()
 
@@ -270,7 +270,7 @@ def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
     asyncio.run(main())
 
 
-def test_who_stops_waiting_does_not_stop_the_question() -> None:
+def test_cancelling_the_wait_does_not_cancel_the_question() -> None:
     asked: list[Topic] = []
 
     async def main() -> None:

@@ -13,7 +13,7 @@ from tests.app.session_setup import open_user_session, run
 pytestmark = pytest.mark.requirement("S4-15")
 
 
-def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look_at_it(
+def test_a_skipped_damaged_session_is_named_with_the_verify_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make_project(tmp_path, monkeypatch)

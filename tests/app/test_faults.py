@@ -63,7 +63,7 @@ def label_last(session: AgentSession) -> None:
 # -- no room -----------------------------------------------------------------------------------
 
 
-def test_words_that_cannot_be_recorded_are_refused_and_may_be_said_again(project: Path) -> None:
+def test_a_prompt_that_cannot_be_recorded_is_refused_and_may_be_repeated(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             await user.send("read note.txt")
@@ -103,7 +103,7 @@ def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: 
     [lambda session: session.change_mode(Mode.PLAN), label_last],
     ids=["mode", "label"],
 )
-def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
+def test_a_conflict_with_another_program_is_reported_with_a_remedy(
     project: Path, change: Callable[[AgentSession], None]
 ) -> None:
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
     run(main())
 
 
-def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(project: Path) -> None:
+def test_a_session_removed_by_another_program_is_reported_with_a_remedy(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             await user.send("read note.txt")

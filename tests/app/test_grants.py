@@ -158,9 +158,7 @@ def test_a_grant_that_was_taken_back_is_so_on_branches_that_begin_before(
     check_last_log()
 
 
-def test_a_grant_cannot_be_taken_back_where_another_program_has_gone_on(
-    project: Path, home: Path
-) -> None:
+def test_a_grant_cannot_be_revoked_after_another_program_wrote(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             await grant(user, "c1")

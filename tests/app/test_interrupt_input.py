@@ -64,9 +64,7 @@ async def send_slow_prompt(user: SessionUser, project: Path) -> asyncio.Task[Non
     return sending
 
 
-def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
-    project: Path, home: Path
-) -> None:
+def test_interrupted_input_and_what_waits_after_it_start_no_run(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, outside=McpOptions()) as user:
             session = user.session
@@ -91,7 +89,7 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
     assert len(model.seen) == 1
 
 
-def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
+def test_a_prompt_read_while_a_run_is_interrupted_starts_no_other(
     project: Path, home: Path
 ) -> None:
     gate = threading.Event()

@@ -48,7 +48,7 @@ async def list_all(user: SessionUser) -> None:
 
 
 @pytest.mark.parametrize("search", [name_it, type_it, list_all])
-def test_a_search_that_is_interrupted_leaves_the_model_and_the_desk_as_they_were(
+def test_an_interrupted_search_leaves_the_model_and_the_session_unchanged(
     project: Path, home: Path, mute: socket.socket, search: Callable[[SessionUser], Awaitable[None]]
 ) -> None:
     async def main() -> None:

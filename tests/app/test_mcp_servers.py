@@ -59,7 +59,7 @@ def test_servers_come_from_settings_and_a_trusted_project_in_the_order_of_names(
     assert git.cwd == zoo.cwd == places.project / "sub"
 
 
-def test_a_file_of_a_project_that_nobody_trusts_starts_nothing_and_learns_nothing(
+def test_a_file_of_an_untrusted_project_starts_nothing_and_reads_no_variable(
     places: ConfigFolders,
 ) -> None:
     args = ["--token=${TOKEN}"]
@@ -106,7 +106,7 @@ def test_one_s_own_settings_can_switch_a_server_of_a_project_off(places: ConfigF
         assert servers.notices == ()
 
 
-def test_only_servers_that_somebody_wants_are_said_not_to_be_started(places: ConfigFolders) -> None:
+def test_only_enabled_servers_are_reported_as_not_started(places: ConfigFolders) -> None:
     off = {"command": "c", "disabled": True}
     write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
     [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notices
@@ -139,14 +139,14 @@ def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
         assert str(second) in note
 
 
-def test_a_missing_variable_is_said_of_the_server_that_needs_it(places: ConfigFolders) -> None:
+def test_a_missing_variable_disables_only_the_server_that_needs_it(places: ConfigFolders) -> None:
     user = '[mcp_servers.lab]\nurl = "https://x.example"\nheaders = { A = "${LAB_KEY}" }\n' + USER
     [lab, time] = found(places, user).specs
     assert (lab.is_usable, "LAB_KEY" in lab.problem) == (False, True)
     assert time.is_usable
 
 
-def test_a_secret_that_stands_in_a_file_is_told_of_without_it(places: ConfigFolders) -> None:
+def test_a_secret_in_a_file_is_reported_without_its_value(places: ConfigFolders) -> None:
     servers = found(places, USER + 'env = { API_KEY = "hushhush" }\n')
     [note] = servers.notices
     assert note.startswith(f"{places.user_file}: time: env.API_KEY: ")
@@ -253,7 +253,7 @@ def test_a_named_file_has_to_be_there_and_to_make_sense(
     assert caught.value.place == f"{tmp_path / '1.json'}: mcpServers.a"
 
 
-def test_a_home_that_nobody_knows_in_a_stranger_s_file_stops_nobody(places: ConfigFolders) -> None:
+def test_an_unknown_home_in_an_untrusted_file_stops_nothing(places: ConfigFolders) -> None:
     write(places.project / ".mcp.json", a={"command": "x", "cwd": "~nobody-here-9/x"})
     assert not any(spec.is_usable for spec in found(places).specs)
 

@@ -39,14 +39,14 @@ def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> 
         return run(main())
 
 
-def test_what_a_server_does_not_look_at_is_told_once_in_one_line(project: Path, home: Path) -> None:
+def test_ignored_fields_are_reported_once_in_one_line(project: Path, home: Path) -> None:
     [notice] = notices_of_two_runs(project, home)
     assert notice.startswith("2 ")
     assert "(messages)" in notice
     assert "--verbose" in notice
 
 
-def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
+def test_verbose_reports_each_ignored_field(project: Path, home: Path) -> None:
     notices = notices_of_two_runs(project, home, verbose=True)
     assert len(notices) > 1
     assert set(notices) == {

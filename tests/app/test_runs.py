@@ -40,7 +40,7 @@ def kinds(user: SessionUser) -> list[type]:
 # -- saying --------------------------------------------------------------------------------------
 
 
-def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path) -> None:
+def test_send_starts_a_run_and_returns_at_once(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:
@@ -57,7 +57,7 @@ def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path
         run(main())
 
 
-def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Path) -> None:
+def test_input_during_a_run_steers_it(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:
@@ -74,7 +74,7 @@ def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Pat
     assert model.sent_roles() == ["system", "user", "assistant", "tool", "user"]
 
 
-def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: Path) -> None:
+def test_two_prompts_at_once_are_sent_in_order(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
@@ -89,7 +89,7 @@ def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: P
         run(main())
 
 
-def test_words_that_cannot_be_read_are_refused_before_anything_is_on_record(
+def test_an_unreadable_prompt_is_refused_before_anything_is_recorded(
     project: Path,
 ) -> None:
     async def main() -> None:
@@ -219,7 +219,7 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
         run(main())
 
 
-def test_nothing_can_be_said_at_a_desk_that_is_closed(project: Path) -> None:
+def test_a_closed_session_takes_no_prompt(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.close()
@@ -231,7 +231,7 @@ def test_nothing_can_be_said_at_a_desk_that_is_closed(project: Path) -> None:
     run(main())
 
 
-def test_leaving_in_the_middle_leaves_a_session_that_can_be_gone_on_with(
+def test_closing_during_a_run_leaves_a_session_that_can_be_resumed(
     project: Path, home: Path
 ) -> None:
     gate = threading.Event()
@@ -278,9 +278,7 @@ def test_the_mode_changes_at_once_also_while_the_agent_works(project: Path, home
     assert not (project / "a.txt").exists()
 
 
-def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
-    project: Path, home: Path
-) -> None:
+def test_changing_the_model_reports_what_it_will_not_see(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
@@ -340,7 +338,7 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
         run(main())
 
 
-def test_what_was_said_is_summed_up_on_request(project: Path, home: Path) -> None:
+def test_compact_summarizes_the_conversation(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             await user.session.run_command("compact")
@@ -360,9 +358,7 @@ def test_what_was_said_is_summed_up_on_request(project: Path, home: Path) -> Non
     assert "One?" not in str(model.seen[-1]["messages"])
 
 
-def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
-    project: Path, home: Path
-) -> None:
+def test_compact_can_be_interrupted_and_input_meanwhile_waits(project: Path, home: Path) -> None:
     asked, gate = threading.Event(), threading.Event()
 
     def never_done() -> Iterator[Step]:
@@ -413,9 +409,7 @@ def test_the_standing_follows_the_branch(project: Path, home: Path) -> None:
         run(main())
 
 
-def test_who_watches_is_told_of_servers_and_models_that_come_as_a_surprise(
-    project: Path, home: Path
-) -> None:
+def test_startup_notices_are_emitted_to_subscribers(project: Path, home: Path) -> None:
     async def main() -> list[Notice]:
         async with open_user_session(project) as user:
             await user.until(lambda: user.events_of(Notice))
@@ -441,7 +435,7 @@ def test_only_what_is_unfinished_or_broken_can_be_tried_again(project: Path) -> 
 
 
 @pytest.mark.requirement("S2-27")
-def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
+def test_an_image_for_a_model_without_vision_is_recognised_and_reported(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
@@ -455,7 +449,7 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
     assert "Ship it on Friday." in last_text(model)
 
 
-def test_who_asks_a_server_that_there_is_not_is_told_that_it_was_left_as_text(
+def test_a_command_of_an_unknown_server_is_sent_as_text_and_reported(
     project: Path,
 ) -> None:
     async def main() -> None:

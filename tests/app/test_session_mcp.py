@@ -65,7 +65,7 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
     )
 
 
-def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_otherwise(
+def test_a_server_prompt_is_sent_with_its_content_and_can_be_edited(
     project: Path, home: Path
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())

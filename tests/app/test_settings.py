@@ -138,7 +138,7 @@ def test_lists_tables_and_appended_texts_add_up(places: ConfigFolders) -> None:
     assert loaded.origins["providers"] == loaded.origins["append_system_prompt"] == files
 
 
-def test_what_a_flag_does_not_say_counts_as_not_given(places: ConfigFolders) -> None:
+def test_an_absent_flag_counts_as_not_given(places: ConfigFolders) -> None:
     loaded = places.load("max_turns = 3", max_turns=None, allow=[], add_dirs=())
     assert loaded.settings.max_turns == 3
     assert set(loaded.origins) == {"max_turns"}
@@ -183,7 +183,7 @@ def test_a_project_begins_at_the_nearest_marker(tmp_path: Path, marker: str) -> 
     assert find_project(tmp_path / "outer") == tmp_path / "outer"
 
 
-def test_a_folder_that_everybody_may_write_to_is_nobody_s_project(tmp_path: Path) -> None:
+def test_a_world_writable_folder_is_no_project(tmp_path: Path) -> None:
     work = tmp_path / "shared" / "work"
     (tmp_path / "shared" / ".steno").mkdir(parents=True)
     work.mkdir()
@@ -287,7 +287,7 @@ def test_a_file_that_is_not_toml_is_named(places: ConfigFolders, text: str, code
         ),
     ],
 )
-def test_an_error_is_explained_in_words_for_a_settings_file(
+def test_an_error_is_explained_in_terms_of_a_settings_file(
     places: ConfigFolders, text: str, message: str
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
@@ -339,7 +339,7 @@ def test_a_flag_that_makes_no_sense_is_named_as_it_was_typed(places: ConfigFolde
         assert (caught.value.place, caught.value.code) == (place, code)
 
 
-def test_what_an_error_says_holds_no_values(places: ConfigFolders) -> None:
+def test_the_message_of_an_error_holds_no_values(places: ConfigFolders) -> None:
     with pytest.raises(InvalidValue) as caught:
         places.load('[providers.a]\nwire = "chat"\nbase_url = "hush://hush"')
     assert "hush" not in str(caught.value)

@@ -123,7 +123,7 @@ def test_a_link_in_a_project_does_not_make_what_is_outside_a_part_of_it(
     assert "add_dirs" in loaded.notices[0]
 
 
-def test_a_trusted_project_sets_what_it_likes_but_who_is_trusted(places: ConfigFolders) -> None:
+def test_a_trusted_project_sets_everything_except_trust(places: ConfigFolders) -> None:
     loaded = places.load(places.trusting(), EVERY_SETTING)
     assert loaded.settings.model == "lab/large"
     assert loaded.settings.network

@@ -87,7 +87,7 @@ def test_calls_are_decided_one_by_one(home: Path, project: Path) -> None:
     assert [denied["call_id"] for denied in result["denied"]] == ["second"]
 
 
-def test_a_question_that_nobody_decides_is_asked_again(home: Path, project: Path) -> None:
+def test_an_undecided_question_is_asked_again(home: Path, project: Path) -> None:
     with scripted_model(home, [write("new.txt", "call_1")], "I see."):
         kill_while_asking()
         with start_on_terminal("-c", "-p", "go on", "--ask") as person:
@@ -124,7 +124,7 @@ def test_what_makes_no_sense_decides_nothing(
         assert [call["actor"] for call in waiting()] == [None]
 
 
-def test_nothing_that_waits_is_said(home: Path) -> None:
+def test_no_pending_approval_is_reported(home: Path) -> None:
     with scripted_model(home, "Hello."):
         run_steno("-p", "x")
     output = run_steno("approvals")

@@ -42,7 +42,7 @@ def rows(*arguments: str) -> list[str]:
     return [re.sub(r"\S+ \S+Z", "TIME", line).strip() for line in output.out.splitlines()]
 
 
-def test_the_audit_tells_who_decided_what(address: str) -> None:
+def test_the_audit_lists_who_decided_what(address: str) -> None:
     decided(address)
     assert rows() == [
         HEADING,
@@ -95,13 +95,13 @@ def test_a_decision_that_was_appended_by_itself_counts(address: str) -> None:
     assert [line.split()[0] for line in rows("--decision", "denied")[1:]] == ["#4", "#8"]
 
 
-def test_an_audit_without_an_answer_says_so(address: str) -> None:
+def test_an_audit_without_matches_reports_that(address: str) -> None:
     decided(address)
     output = run_steno("audit", "tidy", "--actor", "nobody")
     assert (output.status, output.out, output.err.count("\n")) == (0, "", 1)
 
 
-def test_an_audit_holds_what_was_left_behind_unless_a_branch_is_named(address: str) -> None:
+def test_an_audit_includes_abandoned_entries_unless_a_branch_is_named(address: str) -> None:
     store_sample_session(address)
     lines = run_steno("audit", "talk").out.splitlines()[1:]
     assert [line.split()[0] for line in lines][-4:] == ["#9", "#11", "#12", "#13"]
@@ -185,7 +185,7 @@ def granting(address: str) -> None:
         )
 
 
-def test_the_audit_tells_what_was_allowed_for_how_long_and_what_was_taken_back(
+def test_the_audit_lists_grants_with_their_scope_and_revocations(
     address: str,
 ) -> None:
     granting(address)

@@ -145,7 +145,7 @@ def test_the_guide_names_every_setting_and_its_variable() -> None:
         ('["my.lab"]\nbase_url = "http://lab.example"', '[providers."my.lab"]'),
     ],
 )
-def test_a_row_of_a_provider_that_stands_alone_is_told_where_it_belongs(
+def test_a_misplaced_provider_table_is_refused_with_its_place(
     here: ConfigFolders, row: str, table: str
 ) -> None:
     here.user_file.write_text(row)

@@ -81,7 +81,7 @@ def convert_into(folder: Path, *options: str, **streams: Any) -> int:
         (True, "streamGenerateContent?alt=sse"),
     ],
 )
-def test_what_gemini_has_in_the_address_is_told_once(stream: bool | None, method: str) -> None:
+def test_what_gemini_has_in_the_address_is_reported_once(stream: bool | None, method: str) -> None:
     output = convert("gemini", stream=stream)
     assert output.status == 0
     assert json.loads(output.out).keys() == {"contents", "generationConfig"}
@@ -128,7 +128,7 @@ def test_a_request_of_gemini_names_no_model() -> None:
     )
 
 
-def test_a_limit_that_was_made_up_is_told() -> None:
+def test_an_added_limit_is_reported() -> None:
     output = convert("anthropic_messages", "--model", "m-2", max_tokens=None)
     limit = json.loads(output.out)["max_tokens"]
     lost, notice = output.err.splitlines()
@@ -139,7 +139,7 @@ def test_a_limit_that_was_made_up_is_told() -> None:
     assert is_like(line, *LOST)
 
 
-def test_a_model_that_another_provider_will_not_know_is_told() -> None:
+def test_an_unchanged_model_name_is_reported_for_another_provider() -> None:
     lost, model = convert("anthropic_messages").err.splitlines()
     assert is_like(lost, *LOST)
     assert is_model_notice(model)
@@ -172,7 +172,7 @@ def test_a_model_has_a_name(name: str) -> None:
         ),
     ],
 )
-def test_what_a_provider_would_refuse_is_told_with_how_to_mend_it(
+def test_a_history_that_providers_refuse_is_reported_with_repair(
     messages: list[object], place: str, codes: list[str]
 ) -> None:
     output = convert("anthropic_messages", "--model", "m-2", "--strict", messages=messages)
@@ -185,7 +185,7 @@ def test_what_a_provider_would_refuse_is_told_with_how_to_mend_it(
     assert reported == [f"({code})" for code in codes]
 
 
-def test_no_repair_is_offered_where_there_is_nothing_to_mend() -> None:
+def test_no_repair_is_suggested_for_a_valid_history() -> None:
     assert "--repair" not in convert("gemini", messages=[HI, CALL, RESULT]).err
     assert (
         "--repair" not in convert("chat", messages=[HI, CALL]).err
@@ -206,7 +206,7 @@ def test_names_in_a_request_do_not_act_on_the_terminal() -> None:
     assert is_like(line, "messages[0]: ", ": \\x1b]0;x\\x07 steno: y (extras)")
 
 
-def test_a_message_that_nobody_understands_is_told_by_its_role() -> None:
+def test_an_unknown_message_is_reported_by_its_role() -> None:
     output = convert("chat", messages=[{"role": "us\nr", "content": "Hello"}, HI])
     [line] = output.err.splitlines()
     assert is_like(line, "messages[0].content[0]: ", " (opaque)")
@@ -246,9 +246,7 @@ def test_a_report_goes_through_a_pipe() -> None:
     "place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link", "it"]
 )
 @pytest.mark.parametrize("mode", ["ab", "r+b"])
-def test_a_report_goes_behind_what_is_in_a_file_that_is_open(
-    place: str, mode: str, tmp_path: Path
-) -> None:
+def test_a_report_is_appended_to_an_open_file(place: str, mode: str, tmp_path: Path) -> None:
     file = tmp_path / "it"
     file.write_text("precious\n")
     file.chmod(0o640)
@@ -397,7 +395,7 @@ def test_a_number_that_python_has_no_value_for_is_carried_along() -> None:
     assert "1e999" in output.out
 
 
-def test_a_signature_that_was_made_up_is_told() -> None:
+def test_an_added_signature_is_reported() -> None:
     output = convert("gemini", messages=[HI, CALL, RESULT])
     assert "thoughtSignature" in output.out
     assert "skip_thought_signature_validator" in output.err
@@ -420,7 +418,7 @@ def test_a_report_does_not_take_the_place_of_what_is_read(tmp_path: Path) -> Non
     assert json.loads(file.read_text()) == REQUEST
 
 
-def test_a_report_that_nobody_reads_is_told(tmp_path: Path) -> None:
+def test_a_report_without_a_reader_is_an_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     output = subprocess.run(
@@ -437,13 +435,13 @@ def test_a_report_that_nobody_reads_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", 5])
-def test_a_message_of_a_known_role_is_not_said_to_be_of_a_strange_one(content: object) -> None:
+def test_a_message_of_a_known_role_is_not_reported_as_unknown(content: object) -> None:
     output = convert("gemini", messages=[HI, {"role": "user", "content": content}])
     assert "role" not in output.err
     assert "messages[1]" in output.err
 
 
-def test_a_request_without_messages_is_not_said_to_be_a_stream() -> None:
+def test_a_request_without_messages_is_not_taken_for_a_stream() -> None:
     output = convert("gemini", messages=[])
     assert output.status == 1
     assert "stream" not in output.err

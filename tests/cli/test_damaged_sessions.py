@@ -91,7 +91,7 @@ def test_no_blob_is_removed_that_might_be_named(worn: str) -> None:
         assert len(list(store.blobs())) == 1
 
 
-def test_if_nothing_can_be_read_that_is_what_is_said(tmp_path: Path) -> None:
+def test_if_no_session_can_be_read_that_is_reported(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'store'}"
     with open_store(address) as store:
         sample_session(store, id="worn")

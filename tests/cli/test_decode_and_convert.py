@@ -32,7 +32,7 @@ REQUEST = {
 }
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert run_steno("--version").out.startswith("steno 0.")
 
 
@@ -158,7 +158,7 @@ def test_half_a_character_is_an_event_of_its_own() -> None:
     assert [json.loads(line)["text"] for line in output.out.splitlines()] == ["\ud83d", "\ude00"]
 
 
-def test_an_error_in_the_answer_is_told_and_so_is_what_came_before_it() -> None:
+def test_an_error_in_the_response_is_reported_with_the_text_before_it() -> None:
     data = STREAM.split(b"\n\n")[0] + b'\n\ndata: {"error":{"message":"engine died"}}\n\n'
     output = run_steno("decode", "--wire", "openai_chat", "--stream", data=data)
     assert output.status == 1
@@ -233,7 +233,7 @@ CHOICES = chunks(
 )
 
 
-def test_what_is_said_beside_the_message_is_printed_on_demand() -> None:
+def test_the_envelope_is_printed_on_demand() -> None:
     arguments = ("decode", "--wire", "openai_chat", "--stream")
     both = json.loads(run_steno(*arguments, "--envelope", data=CHOICES).out)
     assert both.keys() == {"message", "envelope"}
@@ -338,7 +338,7 @@ def test_a_request_without_a_message_left_is_refused(target: str, role: str) -> 
     assert len(losses) == (role == "critic")
 
 
-def test_members_that_say_nothing_are_no_loss_to_be_strict_about() -> None:
+def test_empty_members_are_no_loss() -> None:
     answer: dict[str, object] = {
         "role": "assistant",
         "content": "Hi",
@@ -413,7 +413,9 @@ def test_a_wire_of_ones_own_is_named_as_a_module() -> None:
         ("tests.providers.provider_setup", " NAME; see steno.wire.Wire"),
     ],
 )
-def test_what_is_no_wire_is_told_with_what_there_is(option: str, name: str, named: str) -> None:
+def test_an_unknown_wire_is_reported_with_the_known_ones(
+    option: str, name: str, named: str
+) -> None:
     arguments = {"--from": "chat", "--to": "chat"} | {option: name}
     output = run_steno("convert", *[argument for pair in arguments.items() for argument in pair])
     assert output.status == 2
@@ -421,7 +423,7 @@ def test_what_is_no_wire_is_told_with_what_there_is(option: str, name: str, name
     assert named in output.err
 
 
-def test_a_stream_is_asked_for_in_the_other_words_as_well() -> None:
+def test_a_streaming_request_stays_one_in_the_other_wire() -> None:
     request = REQUEST | {"messages": BROKEN[:1], "stream": True}
     output = convert("--to", "anthropic_messages", "--strict", "--model", "m-2", **request)
     assert (output.status, output.err) == (0, "")
@@ -440,7 +442,7 @@ def test_a_full_disk_is_not_blamed_on_the_input() -> None:
 
 
 @pytest.mark.parametrize("repeat", [1, 20_000])
-def test_a_full_disk_behind_stdout_is_told_once(repeat: int) -> None:
+def test_a_full_disk_at_stdout_is_reported_once(repeat: int) -> None:
     data = STREAM.replace(b"Hel", b"Hel" * repeat)
     command = [sys.executable, "-m", "steno", "decode", "--wire", "openai_chat", "--stream"]
     with FULL.open("wb") as full:

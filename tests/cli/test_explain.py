@@ -69,7 +69,7 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
 
 
-def test_a_vendor_reports_what_its_protocol_has_no_words_for(address: str) -> None:
+def test_a_vendor_reports_what_its_protocol_cannot_express(address: str) -> None:
     sealed(address)
     report = json.loads(run_steno("explain", "odd", "--model", "anthropic/claude-x", "--json").out)
     assert (report["session"], report["branch"], report["model"]) == (
@@ -93,7 +93,7 @@ def test_without_a_model_the_one_on_record_sees_it(address: str) -> None:
     assert "as seen by openai/gpt-5" in run_steno("explain", "talk").out
 
 
-def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
+def test_without_a_known_model_no_vendor_is_assumed(address: str) -> None:
     made = MemoryStore()
     conversation = sample_session(made)
     copy_to_store(made, address)
@@ -187,7 +187,7 @@ def left_out(*options: str) -> bool:
     return "left_out" in {change["code"] for change in report["changes"]}
 
 
-def test_what_the_user_says_of_a_model_counts_before_the_row_of_its_vendor(
+def test_settings_of_a_model_take_precedence_over_the_row_of_its_vendor(
     address: str, home: Path
 ) -> None:
     row = (
@@ -206,9 +206,7 @@ def test_what_the_user_says_of_a_model_counts_before_the_row_of_its_vendor(
     assert note not in run_steno("explain", "odd", "--model", "lab/large").out
 
 
-def test_what_the_user_says_of_a_model_counts_though_nobody_knows_its_vendor(
-    address: str, home: Path
-) -> None:
+def test_settings_of_a_model_of_an_unknown_vendor_are_used(address: str, home: Path) -> None:
     write_settings(home, '[models."house/own"]\ncontext_tokens = 1500\n')
     made = MemoryStore()
     messages = [ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)]
@@ -217,7 +215,7 @@ def test_what_the_user_says_of_a_model_counts_though_nobody_knows_its_vendor(
     assert left_out()
 
 
-def test_as_much_room_is_kept_for_an_answer_as_in_a_run(address: str, home: Path) -> None:
+def test_the_budget_for_the_response_is_that_of_a_run(address: str, home: Path) -> None:
     long_talk(address)
     model = ("--model", "groq/x", "--context-tokens", "4000")
     assert not left_out(*model)
@@ -262,7 +260,7 @@ def test_control_characters_do_not_reach_the_terminal(address: str) -> None:
         assert "\x1b" not in run_steno("explain", "odd", option).out
 
 
-def test_a_session_in_which_nothing_was_said_has_nothing_to_show(address: str) -> None:
+def test_an_empty_session_cannot_be_explained(address: str) -> None:
     made = MemoryStore()
     made.new(id="empty")
     copy_to_store(made, address)

@@ -112,7 +112,7 @@ def test_no_address_of_a_message_that_was_sent_is_asked(tmp_path: Path, home: Pa
 
 
 @pytest.mark.parametrize("details", ODD_DETAILS, ids=lambda details: str(details)[:40])
-def test_what_a_record_says_was_found_breaks_nothing(
+def test_forged_resolution_details_break_nothing(
     tmp_path: Path, home: Path, details: dict[str, Any]
 ) -> None:
     pointers = (

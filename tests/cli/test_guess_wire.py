@@ -110,7 +110,7 @@ def test_a_stream_that_was_cut_is_recognised(wire: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("wire", WITHOUT_TEXT)
-def test_a_stream_that_was_cut_before_the_first_word_is_recognised(wire: str) -> None:
+def test_a_stream_that_was_cut_before_the_first_text_is_recognised(wire: str) -> None:
     for other in WHOLE:
         output = decode(WITHOUT_TEXT[wire], "--wire", other, "--stream")
         assert (output.status, output.out) == (1, "")
@@ -119,7 +119,7 @@ def test_a_stream_that_was_cut_before_the_first_word_is_recognised(wire: str) ->
 
 
 @pytest.mark.parametrize("wire", CUT)
-def test_what_a_stream_said_before_it_was_cut_is_printed(wire: str) -> None:
+def test_the_text_before_a_cut_is_printed(wire: str) -> None:
     output = decode(CUT[wire], "--wire", wire, "--stream")
     assert output.status == 1
     message = json.loads(output.out)
@@ -144,7 +144,7 @@ def test_a_whole_answer_is_recognised(wire: str, other: str) -> None:
     assert output.err.endswith(f" --wire {wire}\n")
 
 
-def test_an_answer_without_a_word_in_it_is_recognised() -> None:
+def test_a_response_without_text_is_recognised() -> None:
     answer = {**WHOLE["anthropic_messages"], "content": [], "stop_reason": "refusal"}
     output = decode(json.dumps(answer).encode(), "--wire", "openai_chat")
     assert output.err.endswith(" --wire anthropic_messages\n")
@@ -191,7 +191,7 @@ def test_a_request_is_no_answer(wire: str, options: list[str]) -> None:
     assert output.err.endswith(f" steno convert --from {wire}\n")
 
 
-def test_an_error_of_the_provider_is_told_as_one() -> None:
+def test_an_error_of_the_provider_is_reported_as_one() -> None:
     body = {"error": {"message": "no such key", "type": "invalid_request_error"}}
     for data, options in ((json.dumps(body).encode(), []), (events(body), ["--stream"])):
         output = decode(data, "--wire", "openai_chat", *options)
@@ -230,7 +230,7 @@ def test_a_request_of_another_wire_is_recognised(wire: str, other: str) -> None:
         assert output.err.endswith(f" --from {wire}\n")
 
 
-def test_a_request_that_several_wires_can_read_is_told_with_all_of_them() -> None:
+def test_a_request_that_several_wires_can_read_is_reported_with_all_of_them() -> None:
     output = convert(b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "gemini")
     names = "ollama_chat or openai_chat"
     assert f" {names}: " in output.err
@@ -357,7 +357,7 @@ def test_a_request_that_another_wire_knows_more_of_is_doubted(
             assert first.endswith(f" {wire}: --from {wire}?")
 
 
-def test_a_doubt_changes_nothing_but_what_is_told() -> None:
+def test_a_doubt_changes_only_the_notice() -> None:
     body: dict[str, object] = {
         "model": "g-1",
         "messages": [{"role": "user", "content": "Hi"}],
@@ -412,7 +412,7 @@ def test_a_har_file_is_recognised() -> None:
 
 
 @pytest.mark.parametrize("data", [b"<html><title>502</title></html>", b"\x89PNG\r\n\x00\x01"])
-def test_what_is_no_body_at_all_is_told_so(data: bytes) -> None:
+def test_input_that_is_no_body_gets_no_suggestion(data: bytes) -> None:
     for output in (
         decode(data, "--wire", "openai_chat"),
         decode(data, "--wire", "openai_chat", "--stream"),

@@ -55,7 +55,7 @@ def test_the_last_session_is_verified_also_if_it_is_damaged(address: str, line: 
 
 
 @pytest.mark.parametrize("command", READING, ids=" ".join)
-def test_what_is_to_be_read_says_which_session_is_damaged(address: str, command: list[str]) -> None:
+def test_reading_commands_name_the_damaged_session(address: str, command: list[str]) -> None:
     keep(address, "older", "newer")
     damage(address, "newer", line=5)
     output = run_steno(*command)
@@ -74,7 +74,7 @@ def test_the_only_session_is_the_last_one_damaged_or_not(address: str) -> None:
         assert output.named_place == "session only"
 
 
-def test_where_its_end_can_be_read_that_tells_when_a_damaged_session_was_written_to(
+def test_the_readable_end_of_a_damaged_session_dates_it(
     tmp_path: Path,
 ) -> None:
     address = f"sqlite:{tmp_path / 'store.db'}"
@@ -87,7 +87,7 @@ def test_where_its_end_can_be_read_that_tells_when_a_damaged_session_was_written
     assert output.named_place == "session resumed"
 
 
-def test_who_verifies_hears_of_a_damaged_session_that_may_be_the_last(tmp_path: Path) -> None:
+def test_verify_reports_a_damaged_session_that_may_be_the_last(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'store'}"
     keep(address, "older", "newer")
     damage(address, "older", line=1)

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.program import run_steno
 
 
-def test_without_a_terminal_and_without_a_prompt_it_says_how_to_begin() -> None:
+def test_without_a_terminal_and_a_prompt_the_usage_is_printed() -> None:
     output = run_steno()
     assert (output.status, output.out) == (2, "")
     assert "steno -p" in output.err
@@ -74,7 +74,7 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
         ),
     ],
 )
-def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
+def test_a_usage_error_is_the_last_line_after_the_command(
     arguments: list[str], command: str, line: str
 ) -> None:
     output = run_steno(*arguments)
@@ -84,7 +84,7 @@ def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
     assert rule.startswith(f"steno: {line}")
 
 
-def test_what_looks_like_an_option_may_be_a_value() -> None:
+def test_a_value_may_look_like_an_option() -> None:
     output = run_steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
     assert output.status == 0
 

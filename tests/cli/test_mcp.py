@@ -66,7 +66,7 @@ def lines(output: ProgramOutput) -> list[dict[str, Any]]:
 # -- list ------------------------------------------------------------------------------------
 
 
-def test_where_there_are_none_that_is_said() -> None:
+def test_no_configured_server_is_reported() -> None:
     for command in (("list",), ("list", "--check"), ("tools",), ("resources",), ("prompts",)):
         output = run_steno("mcp", *command)
         assert (output.status, output.out) == (0, "")
@@ -74,9 +74,7 @@ def test_where_there_are_none_that_is_said() -> None:
     assert run_steno("mcp", "list", "--json").out == ""
 
 
-def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
-    home: Path, project: Path
-) -> None:
+def test_list_reports_the_state_of_each_server_and_starts_none(home: Path, project: Path) -> None:
     marker = project / "started"
     row = {"command": "touch", "args": [str(marker)]}
     file = write(
@@ -103,9 +101,7 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
     assert not marker.exists()
 
 
-def test_a_program_that_is_not_there_is_told_without_starting_anything(
-    home: Path, project: Path
-) -> None:
+def test_a_missing_program_is_reported_without_starting_anything(home: Path, project: Path) -> None:
     (project / "serve").write_text("#!/bin/sh\n")
     (project / "serve").chmod(0o700)
     write(
@@ -125,7 +121,7 @@ def test_a_program_that_is_not_there_is_told_without_starting_anything(
     }
 
 
-def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
+def test_servers_of_an_untrusted_project_are_listed_and_never_started(
     project: Path,
 ) -> None:
     marker = project / "started"
@@ -155,7 +151,7 @@ def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, proj
     assert not (project / "ran").exists()
 
 
-def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> None:
+def test_check_starts_the_servers_and_reports_errors(home: Path, project: Path) -> None:
     quits = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no \\x1b[2Jmood')"]}
     write(
         project,
@@ -250,7 +246,7 @@ def test_one_server_that_fails_does_not_hide_the_tools_of_another(
     assert run_steno("mcp", "tools", "absent").status == 1
 
 
-def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> None:
+def test_an_unknown_server_is_reported_with_a_suggestion(time: None) -> None:
     output = run_steno("mcp", "tools", "tiem")
     assert (output.status, output.out) == (1, "")
     assert (output.code, output.place) == ("server_not_found", "mcp tiem")
@@ -260,7 +256,7 @@ def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> 
 # -- call ------------------------------------------------------------------------------------
 
 
-def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
+def test_a_call_takes_pairs_or_json_and_either_name(time: None) -> None:
     pairs = ["source_timezone=UTC", "target_timezone=Asia/Tokyo", "time=12:00"]
     output = run_steno("mcp", "call", "time", "convert_time", *pairs)
     assert output.status == 0
@@ -272,7 +268,7 @@ def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
     assert json.loads(result["content"][0]["text"])["time_difference"] == "+9.0h"
 
 
-def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> None:
+def test_a_call_that_failed_in_the_server_has_another_status(time: None) -> None:
     output = run_steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
     assert output.status == 1
     assert "Nowhere/At-All" in output.out
@@ -289,7 +285,7 @@ def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> No
         (['{"timezone": 3}'], "invalid_arguments", "/timezone: "),
     ],
 )
-def test_arguments_that_do_not_fit_are_said_before_the_server_sees_them(
+def test_invalid_arguments_are_reported_before_the_server_sees_them(
     time: None, arguments: list[str], code: str, named: str
 ) -> None:
     result = run_steno("mcp", "call", "time", "get_current_time", *arguments)
@@ -306,7 +302,7 @@ def test_values_are_json_where_that_fits_and_else_text(everything: None) -> None
     assert run_steno("mcp", "call", "everything", "echo", "message=12").out == "Echo: 12\n"
 
 
-def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
+def test_text_of_a_server_cannot_control_the_terminal(everything: None) -> None:
     evil = "\x1b[2J\u202egone\x07"
     output = on_terminal(
         *("mcp", "call", "everything", "echo", f"message={evil}"),
@@ -329,7 +325,7 @@ def test_what_is_no_text_is_named_and_there_in_json(everything: None) -> None:
     assert "image" in [block["type"] for block in lines(output)[0]["content"]]
 
 
-def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> None:
+def test_progress_is_printed_and_a_signal_cancels_the_call(everything: None) -> None:
     command = ["mcp", "call", "everything", "trigger-long-running-operation"]
     process = subprocess.Popen(
         [*COMMAND, *command, "duration=600", "steps=3000"],
@@ -358,7 +354,7 @@ def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
     assert run_steno(*command, "--timeout", "0").status == 2
 
 
-def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
+def test_a_git_server_reads_a_repository(home: Path, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=60)
     write(project, git=row_of(git_spec(project)))
     trust(home, project)
@@ -398,9 +394,7 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     assert part["text"] == text.out
 
 
-def test_a_resource_goes_behind_what_is_in_a_file_that_is_open(
-    everything: None, project: Path
-) -> None:
+def test_a_resource_is_appended_to_an_open_file(everything: None, project: Path) -> None:
     log = project / "log"
     log.write_text("precious\n")
     command = [*COMMAND, "mcp", "read", "everything", FEATURES, "-o", "/dev/stdout", "--force"]
@@ -409,16 +403,14 @@ def test_a_resource_goes_behind_what_is_in_a_file_that_is_open(
     assert log.read_text(encoding="utf-8").startswith("precious\n# ")
 
 
-def test_a_terminal_gets_one_line_break_behind_a_resource(everything: None) -> None:
+def test_a_terminal_gets_one_line_break_after_a_resource(everything: None) -> None:
     text = run_steno("mcp", "read", "everything", FEATURES).out
     shown = on_terminal("mcp", "read", "everything", FEATURES, environment={"TERM": "dumb"}).out
     last = text.splitlines()[-1]
     assert shown.replace("\r\n", "\n").endswith(f"{last}\n")
 
 
-def test_what_fails_is_told_below_the_table_where_both_go_to_one_place(
-    home: Path, project: Path
-) -> None:
+def test_errors_are_printed_below_the_table_on_one_terminal(home: Path, project: Path) -> None:
     write(project, absent={"command": str(project / "none")})
     trust(home, project)
     run = subprocess.run(

@@ -95,13 +95,13 @@ def test_the_model_that_is_configured_is_the_one_that_is_used(home: Path) -> Non
     assert "used without" not in run_steno("models", "--provider", "lab").out
 
 
-def test_the_model_that_is_said_to_be_used_is_the_one_that_is_found() -> None:
+def test_the_reported_model_is_the_one_that_is_used() -> None:
     settings = load_settings().settings
     found = asyncio.run(find_model(vendors=settings.providers))
     assert run_steno("models").out.endswith(f"used without --model: {found.name}\n")
 
 
-def test_other_protocols_of_a_server_are_asked_by_name_and_the_help_says_so() -> None:
+def test_other_protocols_of_a_server_are_listed_by_name_and_in_the_help() -> None:
     assert "openai-responses" not in run_steno("models").out
     assert "no key; set OPENAI_API_KEY" in run_steno("models", "--provider", "openai-responses").out
     output = " ".join(run_steno("models", "--help").out.split())
@@ -129,7 +129,7 @@ def in_json(provider: str) -> list[dict[str, Any]]:
     return models
 
 
-def test_what_the_user_says_of_a_model_is_shown_before_what_its_server_says(home: Path) -> None:
+def test_settings_of_a_model_are_shown_instead_of_those_of_its_server(home: Path) -> None:
     configure(home, '[models."lab/qwen"]\ncontext_tokens = 32000\ntools = true')
     assert shown("lab/qwen") == ["32,000", "yes", "?", "yes"]
     qwen, other = in_json("lab")
@@ -138,7 +138,9 @@ def test_what_the_user_says_of_a_model_is_shown_before_what_its_server_says(home
     assert other["context_tokens"] is None
 
 
-def test_what_a_row_says_is_shown_where_the_server_says_nothing(home: Path, server: str) -> None:
+def test_the_row_of_a_vendor_is_shown_where_the_server_reports_nothing(
+    home: Path, server: str
+) -> None:
     able = "{ tools = false, vision = false, strict = true }"
     configure(
         home,
@@ -170,7 +172,7 @@ def test_the_table_shows_what_a_run_would_ask_for(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["own", "own/qwen"])
-def test_a_run_knows_how_much_a_model_says_at_once(home: Path, server: str, name: str) -> None:
+def test_a_run_uses_the_output_limit_of_the_model(home: Path, server: str, name: str) -> None:
     row = f'[providers.own]\nlike = "vllm"\nbase_url = "{server}"\nmax_output_tokens = 100'
     configure(home, row)
     settings = load_settings().settings
@@ -182,7 +184,7 @@ def test_a_run_knows_how_much_a_model_says_at_once(home: Path, server: str, name
     assert target_for(found, replace(settings, max_tokens=5000)).answer_tokens == 100
 
 
-def test_a_run_asks_for_no_more_than_a_model_says_at_once_and_tells_so(home: Path) -> None:
+def test_a_run_asks_for_no_more_than_the_output_limit_and_reports_it(home: Path) -> None:
     with run_vendor("Hello.", "Hello.") as lab:
         settings = f'model = "lab/tester"\n{lab.settings}max_output_tokens = 100\n'
         write_settings(home, settings)

@@ -47,9 +47,7 @@ def test_text_is_on_stdout_and_how_it_was_found_on_stderr(shot: Path) -> None:
     assert re.fullmatch(rf"steno: {re.escape(str(shot))}: {facts}", output.err)
 
 
-def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
-    shot: Path, blank: Path, tmp_path: Path
-) -> None:
+def test_unreadable_files_do_not_stop_the_others(shot: Path, blank: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.png"
     notes.write_text("I am no image.")
     output = run_steno(
@@ -75,12 +73,12 @@ def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
     assert second == {"file": str(tmp_path / "gone.png"), "error": os.strerror(errno.ENOENT)}
 
 
-def test_a_name_that_is_not_unicode_is_told_in_escapes(tmp_path: Path) -> None:
+def test_a_name_that_is_not_unicode_is_printed_in_escapes(tmp_path: Path) -> None:
     output = run_steno("ocr", "--json", f"{tmp_path}/\udcff.png")
     assert (output.status, json.loads(output.out)["file"]) == (1, f"{tmp_path}/\\udcff.png")
 
 
-def test_tesseract_without_data_says_what_to_install(
+def test_tesseract_without_data_names_the_package(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
@@ -102,7 +100,7 @@ def test_languages_without_data_are_left_to_the_other_engine(
     assert "rapidocr 3." in second
 
 
-def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     output = run_process("ocr", tmp_path / "pipe.png")
     assert (output.status, output.out) == (1, "")

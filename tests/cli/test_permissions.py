@@ -94,7 +94,7 @@ def test_the_folder_of_settings_can_be_elsewhere(
     assert (tmp_path / "elsewhere" / "steno" / "grants.toml").exists()
 
 
-def test_without_a_home_nothing_can_be_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_no_grant_is_stored(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "")
     with pytest.raises(InvalidValue) as caught:
         GrantsFile(project)
@@ -133,7 +133,7 @@ def test_what_is_taken_back_is_gone(project: Path, settings: Path) -> None:
 
 
 @pytest.mark.parametrize("scope", [GrantScope.ONCE, GrantScope.SESSION])
-def test_what_is_for_less_is_not_kept_here(
+def test_a_grant_of_a_smaller_scope_is_not_stored(
     project: Path, settings: Path, scope: GrantScope
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
@@ -142,7 +142,7 @@ def test_what_is_for_less_is_not_kept_here(
     assert not settings.exists()
 
 
-def test_what_is_no_rule_is_not_kept(project: Path, settings: Path) -> None:
+def test_an_invalid_rule_is_not_stored(project: Path, settings: Path) -> None:
     with pytest.raises(InvalidValue) as caught:
         GrantsFile(project).add("bash()", USER)
     assert caught.value.code == "rule_pattern_empty"
@@ -346,14 +346,12 @@ def test_revoking_can_be_about_one_of_both(project: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["allow", "bash"], ["allow", "bash", "--user", "--project"], ["allow"]]
 )
-def test_a_command_that_does_not_say_for_whom_is_refused(
-    project: Path, arguments: list[str]
-) -> None:
+def test_a_command_without_a_scope_is_refused(project: Path, arguments: list[str]) -> None:
     with pytest.raises(SystemExit):
         command(*arguments)
 
 
-def test_a_rule_that_is_none_is_refused_in_words(project: Path) -> None:
+def test_an_invalid_rule_is_refused_with_an_explanation(project: Path) -> None:
     with pytest.raises(StenoError) as caught:
         command("allow", "bash(", "--user")
     assert caught.value.code == "rule_brackets"

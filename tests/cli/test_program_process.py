@@ -29,7 +29,7 @@ from tests.cli.program import (
 HEAVY = ("rich", "sqlite3", "asyncio", "aiohttp", "psycopg", "steno.store", "steno.wire")
 
 
-def test_the_version_is_told_without_loading_what_commands_need() -> None:
+def test_the_version_is_printed_without_loading_the_commands() -> None:
     assert loaded_by("--version").isdisjoint(HEAVY)
 
 
@@ -98,7 +98,7 @@ def interrupted(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         return process.stdout.read(), process.stderr.read()
 
 
-def test_an_interrupted_import_adds_nothing_and_says_nothing(home: Path) -> None:
+def test_an_interrupted_import_adds_nothing_and_prints_nothing(home: Path) -> None:
     process = start("sessions", "import", "-")
     assert process.stdin is not None
     process.stdin.write(b"[" * 300_000)  # more than a pipe holds: it is reading by then
@@ -134,7 +134,7 @@ def test_a_reader_that_has_gone_is_no_error_to_talk_about(address: str, command:
     assert output.stdout.count(b"\n") == 1
 
 
-def test_a_full_disk_is_told_once_and_leaves_nothing(address: str) -> None:
+def test_a_full_disk_is_reported_once_and_leaves_nothing(address: str) -> None:
     store_sample_session(address)
     with Path("/dev/full").open("wb") as full:
         output = subprocess.run(
@@ -204,7 +204,7 @@ def as_unprivileged_user(*arguments: str) -> tuple[int, str, str]:
         ["store", "info"],
     ],
 )
-def test_a_read_only_store_can_be_looked_at(read_only: str, command: list[str]) -> None:
+def test_a_read_only_store_can_be_read(read_only: str, command: list[str]) -> None:
     status, out, _ = as_unprivileged_user(*command, "--store", read_only)
     assert status == 0
     assert out

@@ -100,7 +100,7 @@ def test_a_place_that_cannot_be_read_is_named(reader: tuple[str, ...], tmp_path:
     assert output.named_place == str(missing)
 
 
-def test_somebody_at_a_keyboard_is_told_what_is_waited_for() -> None:
+def test_a_user_at_a_terminal_sees_what_is_waited_for() -> None:
     output = on_terminal("decode", "--wire", "openai_chat", answer=ANSWER.decode() + "\n\x04")
     assert output.status == 0
     assert "steno: reading stdin; Ctrl-D ends it (to read a file, name it)\n" in output.out
@@ -161,7 +161,7 @@ def test_pieces_of_one_answer_are_not_several() -> None:
     ],
 )
 @pytest.mark.parametrize("stream", [(), ("--stream",)])
-def test_an_error_in_no_shape_of_the_wire_is_told_in_its_own_words(
+def test_an_error_in_a_foreign_shape_is_reported_with_its_own_text(
     body: dict[str, object], message: str, stream: tuple[str, ...]
 ) -> None:
     for wire in ("openai_chat", "anthropic_messages", "gemini"):

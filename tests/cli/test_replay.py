@@ -55,7 +55,7 @@ def keep_forged(store: MemoryStore, address: str, number: int, **changes: Any) -
 # -- the same --------------------------------------------------------------------------------
 
 
-def test_of_a_session_with_branches_the_active_one_is_replayed_which_is_said(address: str) -> None:
+def test_the_active_branch_is_replayed_and_named(address: str) -> None:
     store = made_session()
     conversation = store.open("work")
     conversation.fork("other", at=conversation.entries()[0].id)
@@ -253,7 +253,7 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
         ("8", "  ", "remark_invalid", "feedback"),
     ],
 )
-def test_a_remark_that_nobody_could_read_is_refused(
+def test_feedback_that_cannot_be_recorded_is_refused(
     entry: str, text: str, code: str, place: str, address: str
 ) -> None:
     copy_to_store(made_session(), address)

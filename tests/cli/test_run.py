@@ -43,7 +43,7 @@ def test_the_answer_is_on_stdout_and_the_rest_on_stderr(home: Path) -> None:
     assert output.err.startswith("lab/tester · act mode · session ")
 
 
-def test_quiet_says_nothing_but_the_answer(home: Path) -> None:
+def test_quiet_prints_only_the_answer(home: Path) -> None:
     with scripted_model(home, "Fine."):
         assert run_steno("-p", "How is it?", "-q") == (0, "Fine.\n", "")
 
@@ -80,7 +80,7 @@ def test_what_is_far_too_long_is_refused() -> None:
 # -- sessions ------------------------------------------------------------------------------------
 
 
-def test_a_session_is_kept_and_gone_on_with(home: Path) -> None:
+def test_a_session_is_stored_and_continued(home: Path) -> None:
     with scripted_model(home, "One.", "Two.", "Three.") as model:
         first = result_of(as_json("-p", "a"))
         second = result_of(as_json("-c", "-p", "b"))
@@ -105,7 +105,7 @@ def test_the_last_session_is_that_of_this_folder(
     assert result_of(as_json("-r", "last", "-p", "list files", *OFFLINE))["session"] == there
 
 
-def test_a_session_that_goes_on_elsewhere_is_told_so(
+def test_continuing_a_session_in_another_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_steno("-p", "list files", *OFFLINE)
@@ -117,7 +117,7 @@ def test_a_session_that_goes_on_elsewhere_is_told_so(
     assert f"{tmp_path}/elsewhere" in notice
 
 
-def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path) -> None:
+def test_a_damaged_session_does_not_stop_continuing_another(tmp_path: Path) -> None:
     store = f"jsonl:{tmp_path / 'store'}"
     good = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
     bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
@@ -134,7 +134,7 @@ def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path
     assert good not in output.err
 
 
-def test_where_every_session_of_the_folder_is_damaged_that_is_what_is_said(tmp_path: Path) -> None:
+def test_if_every_session_of_the_folder_is_damaged_that_is_reported(tmp_path: Path) -> None:
     store = f"jsonl:{tmp_path / 'store'}"
     bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
     (broken,) = (tmp_path / "store").rglob("*.jsonl")
@@ -246,7 +246,7 @@ def test_a_store_of_the_settings_that_is_not_there_yet_is_empty(home: Path) -> N
     assert not (home / "mine.db").exists()
 
 
-def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> None:
+def test_an_untrusted_project_cannot_set_the_store(project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('store = "sqlite:stolen.db"')
     output = run_steno("-p", "list files", *OFFLINE)
@@ -259,7 +259,7 @@ def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> 
 # -- the model and what it is told -----------------------------------------------------------------
 
 
-def test_the_model_of_the_session_goes_on_unless_another_is_named(home: Path) -> None:
+def test_the_model_of_the_session_is_used_unless_another_is_named(home: Path) -> None:
     run_steno("-p", "list files", *OFFLINE)
     with scripted_model(home, "Hello."):
         assert result_of(as_json("-c", "-p", "list files"))["model"] == "offline/assistant"
@@ -267,7 +267,7 @@ def test_the_model_of_the_session_goes_on_unless_another_is_named(home: Path) ->
     assert (other["model"], other["text"]) == ("lab/tester", "Hello.")
 
 
-def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) -> None:
+def test_a_session_whose_model_is_gone_is_refused_with_a_remedy(home: Path) -> None:
     with scripted_model(home, "Hello."):
         run_steno("-p", "hello")
     write_settings(home, "")
@@ -301,7 +301,7 @@ def test_settings_and_variables_count_and_flags_count_more(
     assert asked == [(0.5, 80), (0.1, 90)]
 
 
-def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> None:
+def test_a_model_found_by_default_is_reported_with_its_source(home: Path) -> None:
     with scripted_model(home, "Hello.", "Hello.") as model:
         assert "http://127.0.0.1:" not in run_steno("-p", "x").err
         write_settings(home, model.settings)
@@ -311,7 +311,7 @@ def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> 
     assert "lab/tester" in notice
 
 
-def test_words_without_an_option_are_the_prompt_where_there_is_no_terminal() -> None:
+def test_arguments_without_an_option_are_the_prompt_without_a_terminal() -> None:
     output = run_steno("what is there?", "--model", "offline", "-q")
     assert output.status == 0
     assert "[offline assistant" in output.out

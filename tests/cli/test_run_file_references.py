@@ -62,7 +62,7 @@ def test_folders_patterns_and_names_with_blanks_are_opened_too(home: Path, proje
 
 
 @pytest.mark.requirement("S2-11")
-def test_nothing_is_sent_if_a_file_is_not_there_and_it_can_be_said_again(
+def test_nothing_is_sent_if_a_file_is_missing_and_retry_sends_it_later(
     home: Path, notes: Path, project: Path
 ) -> None:
     with scripted_model(home, "Now I see.") as model:
@@ -91,7 +91,7 @@ def test_nothing_is_sent_if_a_file_is_not_there_and_it_can_be_said_again(
     check_last_log()
 
 
-def test_a_session_goes_on_behind_a_prompt_that_could_not_be_sent(home: Path) -> None:
+def test_a_session_continues_after_a_prompt_that_could_not_be_sent(home: Path) -> None:
     with scripted_model(home, "First.", "Then.") as model:
         assert run_steno("-p", "Begin.").status == 0
         assert run_steno("-c", "-p", "See @gone.md").status == 1
@@ -101,7 +101,7 @@ def test_a_session_goes_on_behind_a_prompt_that_could_not_be_sent(home: Path) ->
     check_last_log()
 
 
-def test_without_a_session_nobody_is_told_how_to_go_on_with_it(home: Path) -> None:
+def test_without_a_session_no_retry_is_suggested(home: Path) -> None:
     with scripted_model(home) as model:
         output = run_steno("-p", "See @gone.md", "--no-session", "-q")
     assert (output.status, output.out, model.seen) == (1, "", [])
@@ -110,7 +110,7 @@ def test_without_a_session_nobody_is_told_how_to_go_on_with_it(home: Path) -> No
     assert output.err.count("\n") == 1
 
 
-def test_a_session_that_was_named_is_named_to_go_on_with(home: Path) -> None:
+def test_the_suggested_retry_names_the_session_that_was_named(home: Path) -> None:
     with scripted_model(home, "First."):
         run_steno("-p", "Begin.")
         output = run_steno("-r", "last", "-p", "See @gone.md", "-q")
@@ -120,7 +120,7 @@ def test_a_session_that_was_named_is_named_to_go_on_with(home: Path) -> None:
 
 @pytest.mark.requirement("S2-14")
 @pytest.mark.parametrize("prompt", ["@notes.md", "@./notes.md", "@*.md", "@'notes.md':1"])
-def test_what_a_rule_denies_is_not_read_whoever_points_at_it(
+def test_a_file_that_a_rule_denies_is_not_read_for_a_reference(
     home: Path, notes: Path, prompt: str
 ) -> None:
     with scripted_model(home) as model:
@@ -140,7 +140,7 @@ def test_what_a_rule_denies_is_not_read_whoever_points_at_it(
         ("@link.md", "link.md", ()),
     ],
 )
-def test_why_it_cannot_be_shown_is_said(
+def test_the_reason_why_a_reference_cannot_be_opened_is_reported(
     home: Path, notes: Path, prompt: str, name: str, facts: tuple[str, ...]
 ) -> None:
     (notes.parent / "data.bin").write_bytes(bytes(range(256)))
@@ -174,9 +174,7 @@ def test_a_prompt_on_stdin_points_at_things_like_any_other(home: Path, notes: Pa
 # -- later ---------------------------------------------------------------------------------------
 
 
-def test_a_file_that_has_changed_since_is_told_as_an_event_of_its_own(
-    home: Path, notes: Path
-) -> None:
+def test_a_changed_file_is_reported_as_an_event_of_its_own(home: Path, notes: Path) -> None:
     with scripted_model(home, "I see.", "Still."):
         run_steno("-p", "What is in @notes.md?")
         notes.write_text("other\n", encoding="utf-8")

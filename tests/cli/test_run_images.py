@@ -65,9 +65,7 @@ def test_an_image_in_the_prompt_is_shown_like_one_of_the_command_line(home: Path
     assert last_images(model) == [ADDRESS]
 
 
-def test_an_image_outside_the_folder_is_taken_from_where_a_person_says(
-    home: Path, tmp_path: Path
-) -> None:
+def test_an_image_option_may_name_a_file_outside_the_folder(home: Path, tmp_path: Path) -> None:
     shot = tmp_path / "shot.png"
     shot.write_bytes(GRAPHIC)
     with scripted_model(home, "Red.", "Still red.", settings=WITH_VISION) as model:
@@ -116,7 +114,7 @@ def test_what_is_no_image_stops_it_before_anything_is_sent(
         (50_000_001, "has more than 50,000,000 bytes\n"),
     ],
 )
-def test_outside_the_folder_what_is_no_image_is_not_even_kept(
+def test_a_file_outside_the_folder_that_is_no_image_is_not_stored(
     home: Path, tmp_path: Path, size: int, why: str
 ) -> None:
     with (tmp_path / "shot.png").open("wb") as file:
@@ -133,7 +131,7 @@ def test_outside_the_folder_what_is_no_image_is_not_even_kept(
 
 
 @pytest.mark.requirement("S2-27", "S2-29")
-def test_a_model_that_takes_no_images_reads_the_text_and_people_are_told(home: Path) -> None:
+def test_a_model_without_vision_gets_the_text_and_a_notice_is_printed(home: Path) -> None:
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
         output = run_process(
             *("-p", "When?", "--image", "words.png", "--output-format", "stream-json"),
@@ -180,7 +178,7 @@ def test_a_server_that_refuses_an_image_gets_its_text_instead(home: Path) -> Non
 
 
 @pytest.mark.requirement("S2-28")
-def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_as_text(
+def test_vision_mode_fails_without_vision_and_retry_sends_the_text(
     home: Path, tmp_path: Path
 ) -> None:
     shot = tmp_path / "shot.png"  # its bytes are on record only
@@ -198,7 +196,7 @@ def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_a
     check_last_log()
 
 
-def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path) -> None:
+def test_an_image_without_vision_and_ocr_is_refused_by_name(home: Path) -> None:
     with scripted_model(home, settings=f'ocr = "off"\n{WITHOUT_VISION}') as model:
         output = run_steno("-p", "When?", "--image", "words.png", "-q")
     assert (output.status, model.seen) == (1, [])
@@ -208,7 +206,7 @@ def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path
 # -- from an address -----------------------------------------------------------------------------
 
 
-def test_nothing_is_fetched_that_nobody_has_allowed(home: Path) -> None:
+def test_nothing_is_fetched_without_permission(home: Path) -> None:
     with image_at(GRAPHIC) as url, scripted_model(home, settings=WITH_VISION) as model:
         output = run_steno("-p", "See.", "--image", url, "-q")
         assert (output.status, output.out, model.seen) == (1, "", [])
@@ -238,7 +236,7 @@ def test_an_address_that_a_rule_does_not_cover_is_not_fetched(home: Path) -> Non
     assert model.seen == []
 
 
-def test_an_image_in_the_home_of_nobody_is_an_error_like_any_other() -> None:
+def test_an_image_in_an_unknown_home_is_an_error() -> None:
     output = run_steno("-p", "See.", "--image", "~no-user-9/a.png", "--model", "offline")
     assert (output.status, output.code, output.place) == (1, "home_unknown", "--image")
     assert "~no-user-9/a.png" in output.err

@@ -84,7 +84,7 @@ def test_a_call_that_no_rule_allows_is_denied_and_no_server_need_be_started(
         assert offered(model) == set()
 
 
-def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
+def test_servers_of_an_untrusted_project_are_reported_and_not_started(
     home: Path, project: Path
 ) -> None:
     marker = project / "started"
@@ -100,7 +100,7 @@ def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
     assert not marker.exists()
 
 
-def test_a_server_that_cannot_be_started_keeps_nobody_from_working(
+def test_a_server_that_cannot_be_started_does_not_stop_a_run(
     home: Path, project: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "servers.json"
@@ -111,7 +111,7 @@ def test_a_server_that_cannot_be_started_keeps_nobody_from_working(
     assert "steno: mcp absent: " in output.err
 
 
-def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on(
+def test_a_server_killed_during_a_call_is_an_error_and_the_session_continues(
     home: Path, project: Path, tmp_path: Path
 ) -> None:
     write_servers(project / ".mcp.json", own_spec())
@@ -169,7 +169,7 @@ def test_prompts_and_resources_of_a_server_reach_the_model(home: Path, project: 
         ("See @unknown:demo://x", "unknown"),
     ],
 )
-def test_what_a_server_does_not_have_is_said_and_nothing_is_sent(
+def test_an_unknown_resource_is_reported_and_nothing_is_sent(
     home: Path, project: Path, prompt: str, why: str
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())
@@ -219,7 +219,7 @@ def test_a_prompt_of_a_server_that_is_tried_again_is_recorded_with_its_command(
     check_last_log()
 
 
-def test_a_command_of_no_server_is_said_as_it_is_and_told_of(home: Path) -> None:
+def test_a_command_of_no_server_is_sent_as_text_and_reported(home: Path) -> None:
     with scripted_model(home, "Fine.") as model:
         output = run_steno("-p", "/unknown:greet name=Ada")
     assert output.status == 0
@@ -236,7 +236,7 @@ def test_a_server_as_a_whole_can_be_denied(home: Path, project: Path) -> None:
     assert "the rule mcp__time forbids this" in denied["reason"]
 
 
-def test_rules_about_what_no_server_has_are_told_of(home: Path, project: Path) -> None:
+def test_rules_that_match_no_server_or_tool_are_reported(home: Path, project: Path) -> None:
     write_servers(project / ".mcp.json", time_spec())
     with scripted_model(home, "Well.", settings=trust_settings(project)):
         output = run_steno(

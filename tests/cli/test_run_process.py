@@ -49,7 +49,7 @@ def is_in_order(session: str) -> bool:
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS.items())
 @pytest.mark.requirement("S4-14")
-def test_a_signal_while_the_model_speaks_keeps_what_it_said(
+def test_a_signal_during_a_response_keeps_the_received_text(
     home: Path, number: signal.Signals, status: int
 ) -> None:
     never = Event()
@@ -156,7 +156,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 # -- kills -----------------------------------------------------------------------------------------
 
 
-def test_a_run_that_was_killed_while_the_model_spoke_goes_on(home: Path) -> None:
+def test_a_run_killed_during_a_response_resumes(home: Path) -> None:
     never = Event()
     with scripted_model(home, ["Half of ", never], "All of it.") as model:
         with start_program("-p", "x") as process:
@@ -170,7 +170,7 @@ def test_a_run_that_was_killed_while_the_model_spoke_goes_on(home: Path) -> None
     assert [message["content"] for message in model.seen[-1]["messages"][1:]] == ["x\n\ngo on"]
 
 
-def test_a_run_that_was_killed_while_a_tool_ran_goes_on_and_runs_nothing_twice(
+def test_a_run_killed_during_a_call_resumes_and_runs_nothing_twice(
     home: Path, project: Path
 ) -> None:
     nap = f"{600 + os.getpid()}.9"
@@ -267,7 +267,7 @@ def test_ends_that_are_closed_do_no_harm(closed: str) -> None:
     assert run_steno("sessions", "show", "last").status == 0
 
 
-def test_stdin_that_does_not_end_is_told_of() -> None:
+def test_stdin_that_does_not_end_is_reported() -> None:
     process = subprocess.Popen(
         [*COMMAND, "-p", "read note.txt", *OFFLINE],
         stdin=subprocess.PIPE,
@@ -296,7 +296,7 @@ def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> No
 
 
 @pytest.mark.parametrize("home", ["/proc", ""])
-def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
+def test_without_a_home_a_run_works_if_nothing_is_stored(home: str) -> None:
     arguments = ("-p", "read note.txt", *OFFLINE)
     output = run_process(*arguments, HOME=home)
     assert (output.status, output.out) == (1, "")
@@ -308,7 +308,7 @@ def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 @pytest.mark.parametrize("format", ["json", "stream-json"])
-def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
+def test_a_disk_that_fills_up_is_reported_and_the_session_continues(
     home: Path, tmp_path: Path, kind: str, format: str
 ) -> None:
     store = f"{kind}:{tmp_path / 'store'}"
@@ -333,7 +333,9 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
         assert result_of(again)["text"] == "Three."
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_working_folder_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()

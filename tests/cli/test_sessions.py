@@ -106,7 +106,7 @@ def test_an_empty_home_is_no_place_to_write_to(monkeypatch: pytest.MonkeyPatch) 
     assert "STENO_STORE" in output.err
 
 
-def test_the_store_may_be_named_before_or_behind_the_command(tmp_path: Path) -> None:
+def test_the_store_may_be_named_before_or_after_the_command(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'store'}"
     store_sample_session(address)
     before = run_steno("sessions", "--store", address, "list", "--json")
@@ -114,7 +114,7 @@ def test_the_store_may_be_named_before_or_behind_the_command(tmp_path: Path) -> 
     assert before == run_steno("sessions", "list", "--json", "--store", address)
 
 
-def test_a_tilde_behind_the_kind_of_store_is_the_home_folder(home: Path) -> None:
+def test_a_tilde_after_the_kind_of_store_is_the_home_folder(home: Path) -> None:
     store_sample_session(f"sqlite:{home / 'mine.db'}")
     assert "Mend the build" in run_steno("sessions", "list", "--store", "sqlite:~/mine.db").out
 
@@ -153,7 +153,7 @@ def test_a_list_for_programs_has_one_object_a_line(address: str) -> None:
     }
 
 
-def test_ids_are_shown_as_far_as_it_takes_to_tell_them_apart(address: str) -> None:
+def test_ids_are_shortened_to_unambiguous_prefixes(address: str) -> None:
     with open_store(address) as store:
         store.new(id="0123456789abc")
         store.new(id="0123456789abd")
@@ -478,7 +478,7 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def test_without_rich_everything_is_there_in_plain_words(
+def test_without_rich_everything_is_printed_as_plain_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STENO_STORE", f"sqlite:{tmp_path / 'store'}")

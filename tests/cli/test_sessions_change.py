@@ -76,7 +76,7 @@ def test_a_fork_that_cannot_be_changes_nothing(
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
 
-def test_entries_that_begin_alike_have_to_be_told_apart(address: str) -> None:
+def test_an_ambiguous_entry_prefix_is_refused(address: str) -> None:
     conversation = store_sample_session(address)
     first = conversation.entries()[0].id
     output = run_steno("sessions", "fork", "talk", "--at", first[:6])
@@ -102,7 +102,7 @@ def test_a_clone_is_a_session_of_its_own(address: str) -> None:
     assert run_steno("verify", clone).status == 0
 
 
-def test_a_clone_goes_on_where_it_is_asked_to(address: str) -> None:
+def test_a_clone_continues_at_the_given_entry(address: str) -> None:
     store_sample_session(address)
     clone = run_steno("sessions", "fork", "talk", "--clone", "--at", "2").out.strip()
     with open_store(address) as store:
@@ -214,7 +214,7 @@ def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_pat
     assert again.err != output.err  # it reports that the content was gone before
 
 
-def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
+def test_the_actor_of_a_redaction_is_the_user_by_default(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_sample_session(address)
@@ -238,7 +238,7 @@ def test_nothing_is_taken_out_without_a_reason(address: str) -> None:
 # -- rm ------------------------------------------------------------------------------------------
 
 
-def test_sessions_are_removed_without_a_question_only_if_that_is_said(address: str) -> None:
+def test_sessions_are_removed_without_a_question_only_with_yes(address: str) -> None:
     store_sample_session(address)
     output = run_steno("sessions", "rm", "talk")
     assert (output.status, output.out, output.named_place) == (2, "", "rm")

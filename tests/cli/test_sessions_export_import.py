@@ -77,7 +77,7 @@ def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
     assert run_steno("sessions", "export", "talk", "--format", "jsonl", "--strict").status == 0
 
 
-def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_path: Path) -> None:
+def test_losses_are_listed_by_kind_and_in_full_on_demand(address: str, tmp_path: Path) -> None:
     with open_store(address) as store:
         conversation = store.new(id="many")
         for number in range(7):
@@ -129,9 +129,7 @@ def test_a_document_keeps_its_id_unless_the_store_has_one(address: str, tmp_path
     assert (there.status, there.out) == (0, "talk\n")
 
 
-def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
-    address: str, tmp_path: Path
-) -> None:
+def test_an_existing_file_is_not_replaced_without_force(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
     file = tmp_path / "talk.json"
     file.write_text("mine")
@@ -192,7 +190,7 @@ def test_a_link_is_followed_and_stays_a_link(address: str, tmp_path: Path) -> No
         ("talk", "steno", b'{"version":'),
     ],
 )
-def test_a_file_holds_what_its_name_says_and_a_line_tells_what_that_is(
+def test_the_format_follows_the_file_name_and_is_reported(
     address: str, tmp_path: Path, name: str, format: str, start: bytes
 ) -> None:
     store_sample_session(address)
@@ -399,7 +397,7 @@ def test_the_named_format_counts(address: str) -> None:
     assert run_process("sessions", "import", "-", "--format", "chat", data=marked).status == 0
 
 
-def test_where_somebody_else_worked_does_not_count_here(tmp_path: Path) -> None:
+def test_an_import_does_not_take_over_the_folder_of_a_session(tmp_path: Path) -> None:
     """Else a session that was sent could take over `steno -c` in a folder of that name."""
     with open_store(f"jsonl:{tmp_path / 'theirs'}") as store:
         sent = store.new([ChatMessage.user("Hi.")], about={"folder": "/work", "topic": "x"}).id

@@ -76,7 +76,7 @@ def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) ->
     assert len(document["entries"]) == 2
 
 
-def test_a_rewind_to_the_beginning_says_so(address: str) -> None:
+def test_a_rewind_to_the_beginning_is_shown_as_one(address: str) -> None:
     with open_store(address) as store:
         store.new(id="again").append(Rewind(left="elsewhere"))
     output = run_steno("sessions", "tree", "again").out
@@ -180,7 +180,7 @@ def test_as_many_are_found_as_are_wanted(address: str) -> None:
     assert (len(whole.out.splitlines()), whole.err) == (30, "")
 
 
-def test_only_whole_words_are_found_and_the_help_says_so(address: str) -> None:
+def test_only_whole_words_are_found_and_the_help_documents_it(address: str) -> None:
     store_sample_session(address)
     assert run_steno("sessions", "search", "gree").out == ""
     assert "whole" in run_steno("sessions", "search", "--help").out

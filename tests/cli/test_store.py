@@ -122,7 +122,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.parametrize("command", ["sessions list", "verify --all", "store info"])
-def test_a_driver_that_is_not_installed_is_told_in_one_line(command: str) -> None:
+def test_a_missing_driver_is_reported_in_one_line(command: str) -> None:
     address = "postgresql://127.0.0.1:1/none"
     output = subprocess.run(
         [sys.executable, "-c", WITHOUT_DRIVER, *command.split(), "--store", address],
@@ -186,7 +186,7 @@ def test_long_work_is_shown_on_a_terminal_and_wiped_away(
 # -- gc and info ---------------------------------------------------------------------------------
 
 
-def test_old_blobs_that_nobody_names_are_removed(tmp_path: Path) -> None:
+def test_old_unreferenced_blobs_are_removed(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'store'}"
     with open_store(address) as store:
         store.new([ChatMessage.user([PICTURE])], id="seen")
@@ -202,7 +202,7 @@ def test_old_blobs_that_nobody_names_are_removed(tmp_path: Path) -> None:
     assert len(left) == 2
 
 
-def test_a_store_tells_what_is_in_it(address: str) -> None:
+def test_store_info_counts_the_content(address: str) -> None:
     with open_store(address) as store:
         sample_session(store)
         store.new([ChatMessage.user([PICTURE])], id="seen")
@@ -228,7 +228,7 @@ def test_a_store_tells_what_is_in_it(address: str) -> None:
     }
 
 
-def test_a_store_that_is_not_there_yet_is_told_as_such(home: Path) -> None:
+def test_store_info_reports_a_missing_store(home: Path) -> None:
     output = run_steno("store", "info")
     assert output.status == 0
     assert output.out.startswith(

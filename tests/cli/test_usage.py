@@ -150,7 +150,7 @@ def test_programs_get_an_object_for_each_sum(address: str) -> None:
     assert (second["cost_usd"], second["unpriced_models"]) == (None, [OWN])
 
 
-def test_what_was_left_behind_was_paid_for_at_the_price_of_its_model(address: str) -> None:
+def test_abandoned_turns_count_at_the_price_of_their_model(address: str) -> None:
     with open_store(address) as store:
         conversation = store.new([ChatMessage.user("Go")], id="talk")
         start = conversation.change_model(GPT)
@@ -235,7 +235,7 @@ def test_a_session_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
     assert "session second" in output.err
 
 
-def test_nothing_to_add_up_is_said() -> None:
+def test_no_recorded_usage_is_reported() -> None:
     output = run_steno("usage")
     assert (output.status, output.out) == (0, "")
     assert output.err.count("\n") == 1
@@ -285,7 +285,7 @@ def test_bars_are_of_costs_where_all_are_known(address: str) -> None:
     assert (first.count("█"), second.count("█")) == (16, 8)
 
 
-def test_without_a_price_list_it_is_said_how_to_get_one(address: str) -> None:
+def test_without_a_price_list_the_extra_is_named(address: str) -> None:
     made(address)
     program = "import sys; sys.modules['genai_prices'] = None; from steno.cli.main import main; sys.exit(main())"
     output = on_terminal("usage", command=[sys.executable, "-c", program])

@@ -25,7 +25,7 @@ def tamper(folder: Path, name: str, old: bytes, new: bytes) -> None:
     file.write_bytes(b"\n".join(lines))
 
 
-def test_an_intact_session_is_told_with_its_heads(address: str) -> None:
+def test_an_intact_session_is_reported_with_its_heads(address: str) -> None:
     conversation = store_sample_session(address)
     output = run_steno("verify", "talk")
     heads = {name: conversation.digest(id or "") for name, id in conversation.branches.items()}
@@ -39,7 +39,7 @@ def test_an_intact_session_is_told_with_its_heads(address: str) -> None:
     assert (found["intact"], found["entries"], found["heads"]) == (True, 12, heads)
 
 
-def test_a_digest_that_was_kept_elsewhere_is_found_again(address: str) -> None:
+def test_a_digest_that_was_saved_elsewhere_is_found_again(address: str) -> None:
     conversation = store_sample_session(address)
     second = conversation.digest(conversation.entries()[1].id)
     for given in (second, second.upper()):
@@ -99,7 +99,7 @@ def test_in_a_store_without_sessions_all_is_well(home: Path) -> None:
     assert list(home.iterdir()) == []
 
 
-def test_entries_of_a_newer_version_are_said_not_to_be_checked(address: str) -> None:
+def test_entries_of_a_newer_version_are_reported_as_unchecked(address: str) -> None:
     newer = decode_entry('{"v":3,"id":"n1","what":"is this"}')
     record = Record(seq=1, branch="main", entry=newer, digest="ab" * 32)
     with open_store(address) as store:

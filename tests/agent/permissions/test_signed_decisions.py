@@ -85,7 +85,7 @@ def test_a_grant_does_not_count_in_a_copy_that_is_another_session() -> None:
     assert len(asked) == 1
 
 
-def test_one_gate_tells_two_sessions_apart() -> None:
+def test_one_gate_separates_two_sessions() -> None:
     store, (asking, asked) = MemoryStore(), gate(for_the_session())
     for _ in range(2):
         harness = AgentHarness(
@@ -153,7 +153,7 @@ def test_a_yes_from_meanwhile_is_acted_on_only_under_our_seal(
     harness.check()
 
 
-def test_a_no_from_meanwhile_holds_whoever_said_it() -> None:
+def test_a_denial_from_meanwhile_holds_for_any_actor() -> None:
     tool = write_tool()
     conversation = MemoryStore().new(
         [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]

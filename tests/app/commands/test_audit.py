@@ -34,7 +34,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 @pytest.mark.requirement("S2-18")
-def test_decisions_are_told_with_who_took_them_and_what_came_of_it(project: Path) -> None:
+def test_decisions_are_listed_with_actor_and_outcome(project: Path) -> None:
     text = with_context(project, ask, begin=sample_session)
     assert text.startswith("The record is **whole**: 12 entries. The digest of this branch is `")
     [row] = rows(text)
@@ -86,7 +86,7 @@ def test_of_many_decisions_the_last_are_shown_and_all_are_counted(project: Path)
     assert "60 calls were decided about in all branches; these are the last 50." in text
 
 
-def test_a_record_that_somebody_changed_is_told_of(project: Path) -> None:
+def test_a_changed_record_is_reported(project: Path) -> None:
     def begin(store: Store) -> Conversation:
         conversation = sample_session(store)
         with contextlib.closing(sqlite3.connect(project.parent / "context.db")) as database:
@@ -99,12 +99,12 @@ def test_a_record_that_somebody_changed_is_told_of(project: Path) -> None:
     assert with_context(project, ask, begin=begin).startswith("**The record ")
 
 
-def test_before_anything_is_said_there_is_nothing_on_record(project: Path) -> None:
+def test_before_the_first_prompt_nothing_is_recorded(project: Path) -> None:
     text = with_context(project, ask, begin=lambda store: Conversation())
     assert text == "Nothing is on record yet."
 
 
-def test_a_session_that_is_not_kept_says_so(project: Path) -> None:
+def test_a_session_that_is_not_stored_is_reported(project: Path) -> None:
     async def main() -> str:
         with MemoryStore() as store:
             conversation = store.new([ChatMessage.user("Go")])

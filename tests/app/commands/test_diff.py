@@ -79,7 +79,7 @@ def test_what_is_staged_counts_too(repository: Path) -> None:
     assert "+three\n" in shown(repository).text
 
 
-def test_where_nothing_has_changed_that_is_said(repository: Path) -> None:
+def test_no_change_is_reported(repository: Path) -> None:
     reply = shown(repository)
     assert reply.form is TextForm.PLAIN
     assert reply.text == "Changed since the last commit: nothing."
@@ -126,7 +126,7 @@ def test_new_files_that_are_large_or_no_text_or_links_are_named(repository: Path
     assert text == "3 new files, not shown:\n    large.txt\n    link.txt\n    picture.bin\n"
 
 
-def test_a_difference_that_is_too_long_is_cut_and_says_so(repository: Path) -> None:
+def test_a_long_diff_is_truncated_and_marked(repository: Path) -> None:
     (repository / "kept.txt").write_text("some line of a long file\n" * 80_000)
     text = shown(repository).text
     assert len(text) < 1_001_000
@@ -227,7 +227,7 @@ def test_a_path_narrows_that_as_well(folder: Path) -> None:
     assert shown(folder, "c.txt", begin=changing).text == nothing
 
 
-def test_where_git_refuses_that_is_told_and_the_record_is_shown(folder: Path) -> None:
+def test_an_error_of_git_is_reported_and_recorded_changes_are_shown(folder: Path) -> None:
     git("init", "--quiet")
     (folder / ".git" / "config").write_text("[core\n")
     reply = shown(folder, begin=changing)

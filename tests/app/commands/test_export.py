@@ -125,7 +125,7 @@ def test_what_is_there_is_not_written_over(context: CommandContext) -> None:
         ("~nobody-of-this-name/talk.md", "invalid_file_name"),
     ],
 )
-def test_what_nobody_understands_writes_nothing(
+def test_an_unknown_argument_writes_nothing(
     context: CommandContext, argument: str, code: str
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
@@ -134,7 +134,7 @@ def test_what_nobody_understands_writes_nothing(
     assert names(context) == []
 
 
-def test_a_folder_that_is_not_there_is_said(context: CommandContext) -> None:
+def test_a_missing_folder_is_reported(context: CommandContext) -> None:
     with pytest.raises(Unavailable) as caught:
         exported(context, "absent/talk.md")
     assert caught.value.code == "write_failed"

@@ -37,16 +37,14 @@ def add(file: Path, **rows: Any) -> None:
     file.write_text(json.dumps(table))
 
 
-def test_where_there_is_none_it_is_told_how_to_add_one(project: Path, home: Path) -> None:
+def test_without_a_server_the_reply_shows_how_to_add_one(project: Path, home: Path) -> None:
     text = mcp_text(project)
     assert text.startswith("No MCP server is set up.\n\nTo add one, write it to `")
     assert f"`{project / '.mcp.json'}`" in text
     assert f"as `[mcp_servers.time]` to `{home / '.config/steno/config.toml'}`" in text
 
 
-def test_each_server_is_told_of_with_its_state_and_what_it_offers(
-    project: Path, home: Path
-) -> None:
+def test_each_server_is_listed_with_its_state_and_its_offers(project: Path, home: Path) -> None:
     file = project / ".mcp.json"
     write_settings(home, trust_settings(project))
     write_servers(file, time_spec())
@@ -67,7 +65,7 @@ def test_each_server_is_told_of_with_its_state_and_what_it_offers(
     assert "**To know**" in lines
 
 
-def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) -> None:
+def test_servers_of_an_untrusted_project_are_not_started(project: Path) -> None:
     marker = project / "started"
     (project / ".mcp.json").write_text(
         json.dumps({"mcpServers": {"evil": {"command": "touch", "args": [str(marker)]}}})
@@ -83,7 +81,7 @@ def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) 
 
 
 @pytest.mark.parametrize("servers", [None, {}, {"off": {"command": "x", "disabled": True}}])
-def test_a_project_that_nobody_trusts_is_told_of_with_the_way_to_trust_it(
+def test_an_untrusted_project_is_reported_with_the_way_to_trust_it(
     project: Path, home: Path, servers: dict[str, Any] | None
 ) -> None:
     file = project / ".mcp.json"

@@ -80,11 +80,11 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     assert "Without any rule: read, `bash_kill`; the rest is asked about." in text
 
 
-def test_a_grant_that_somebody_else_put_on_record_is_not_shown(project: Path) -> None:
+def test_a_forged_grant_is_not_shown(project: Path) -> None:
     assert "git log" not in permissions_text(project, begin=granting(is_sealed=False))
 
 
-def test_the_mode_of_the_session_is_told(project: Path) -> None:
+def test_the_mode_of_the_session_is_shown(project: Path) -> None:
     def planning(store: Store) -> Conversation:
         conversation = store.new()
         conversation.change_mode(Mode.PLAN)
@@ -93,7 +93,7 @@ def test_the_mode_of_the_session_is_told(project: Path) -> None:
     assert "- mode `plan`: read\n" in permissions_text(project, begin=planning)
 
 
-def test_grants_that_cannot_be_read_are_told_of(project: Path) -> None:
+def test_unreadable_grants_are_reported(project: Path) -> None:
     file = GrantsFile(project).file
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("allow = 3\n")
@@ -149,7 +149,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     assert GrantsFile(project).rules() == ()
 
 
-def test_who_wants_to_deny_is_told_where_such_rules_stand(home: Path, project: Path) -> None:
+def test_deny_is_refused_with_the_place_of_such_rules(home: Path, project: Path) -> None:
     file = write_settings(home, "")
     with pytest.raises(InvalidValue) as caught:
         permissions_text(project, "deny bash(rm *)")
@@ -157,7 +157,7 @@ def test_who_wants_to_deny_is_told_where_such_rules_stand(home: Path, project: P
     assert caught.value.message.endswith(str(file))
 
 
-def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stands(
+def test_a_rule_that_is_no_grant_cannot_be_revoked_and_its_place_is_named(
     home: Path, project: Path
 ) -> None:
     file = write_settings(home, 'allow = ["write"]\n')

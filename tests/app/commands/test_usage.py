@@ -47,7 +47,7 @@ def two_branches(store: Store) -> Conversation:
     return conversation
 
 
-def test_tokens_and_cost_are_told_by_model_for_the_branch_and_for_everything(
+def test_tokens_and_cost_are_listed_by_model_for_the_branch_and_in_total(
     project: Path,
 ) -> None:
     branch, everything = with_context(project, ask, begin=two_branches).split("**All branches**")
@@ -61,12 +61,12 @@ def test_tokens_and_cost_are_told_by_model_for_the_branch_and_for_everything(
     )
 
 
-def test_the_context_is_as_full_as_the_last_answer_says(project: Path) -> None:
+def test_the_context_is_measured_by_the_last_response(project: Path) -> None:
     text = with_context(project, ask, begin=two_branches)
     assert text.endswith("Context: about 2,500 tokens were taken last; it can read 10,000 (25%).")
 
 
-def test_a_single_branch_is_told_of_once_and_without_a_total(project: Path) -> None:
+def test_a_single_branch_is_listed_once_and_without_a_total(project: Path) -> None:
     def begin(store: Store) -> Conversation:
         conversation = store.new()
         conversation.change_model("openai/gpt-4o")
@@ -89,6 +89,6 @@ def test_a_summary_makes_room(project: Path) -> None:
     assert with_context(project, ask, begin=begin).endswith("it can read 10,000 (0%).")
 
 
-def test_before_anything_is_said_nothing_was_used(project: Path) -> None:
+def test_before_the_first_prompt_nothing_was_used(project: Path) -> None:
     text = with_context(project, ask, begin=lambda store: Conversation())
     assert text.startswith("No model has said how many tokens it used.")
