@@ -1,4 +1,4 @@
-"""Arguments that were mixed up are refused where they are given, in one line that says what to do."""
+"""Arguments that were mixed up are refused where they are given, in one line with the remedy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Half:
 
 
 class Undefined:
-    """Has everything that a tool has, and says what it is in a text."""
+    """Has every member of a tool, and a text as its capability."""
 
     definition = "undefined"
     capability = Capability.READ

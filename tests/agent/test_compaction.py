@@ -1,4 +1,4 @@
-"""A summary on request: it takes the place of what was said, and all of it stays on record."""
+"""A summary on request: it replaces earlier messages, and all of them stay recorded."""
 
 from __future__ import annotations
 

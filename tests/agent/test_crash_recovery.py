@@ -1,4 +1,4 @@
-"""kill -9 in the middle: what was on disk is whole, and another process goes on with it."""
+"""kill -9 in the middle: the log on disk is intact, and another process resumes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.requirement("S4-14")
 
 
 async def kill_at(line: str, address: str, session: str, script: list[bytes | str]) -> None:
-    """Run the agent against a server until it says a line, and kill it there."""
+    """Run the agent against a server until it prints a line, and kill it there."""
     async with run_server(script) as server:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -51,7 +51,7 @@ async def kill_at(line: str, address: str, session: str, script: list[bytes | st
 async def go_on(
     store: Store, conversation: Conversation, *tools: ScriptedTool
 ) -> list[ApprovalRequest]:
-    """Go on with a session in this process; return what was asked."""
+    """Resume a session in this process; return its requests."""
     asked: list[ApprovalRequest] = []
 
     def decide(question: ApprovalRequest) -> bool:
@@ -136,7 +136,7 @@ def test_killed_while_the_model_speaks(tmp_path: Path) -> None:
         with open_store(address) as store:
             session = store.new([ChatMessage.system("Work.")]).id
         half: list[Any] = [STREAM, *map(chunk, chat_chunks("Half an ans", finish=None)), STALL]
-        await kill_at("heard Half an ans", address, session, half)
+        await kill_at("received Half an ans", address, session, half)
 
         with open_store(address) as store:
             assert store.verify(session).is_intact

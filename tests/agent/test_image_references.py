@@ -62,7 +62,7 @@ def refusing(error: ProviderError = NO_IMAGES) -> Callable[[Request], Any]:
 
 
 def again(harness: AgentHarness, folder: Path, turns: Any, **settings: Any) -> AgentHarness:
-    """Go on with another agent."""
+    """Continue with another agent."""
     settings |= {"store": harness.store, "conversation": harness.conversation}
     return agent_in(folder, turns, **settings)
 

@@ -1,4 +1,4 @@
-"""Who watches a run: what is told, and what happens if telling fails."""
+"""The `on_event` callback of a run: what it receives, and what happens if it fails."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_callback_that_raises_ends_the_run_and_is_not_called_again(kind: type)
 
 
 def test_a_watcher_that_raises_takes_no_result_away() -> None:
-    """What was run is on record as run, though nobody could be told."""
+    """A call that ran is recorded as run, though the callback failed."""
 
     def watch(event: LoopEvent) -> None:
         if isinstance(event, CallStarted) and event.call.id == "c3":

@@ -72,7 +72,7 @@ def texts(messages: Iterable[Any]) -> list[str | None]:
     ],
 )
 def test_an_error_before_the_first_text_is_surfaced_and_nothing_is_lost(error: Exception) -> None:
-    """Whether to try again before anything was said is the provider's own affair."""
+    """The provider decides whether to retry before the first text."""
     harness = AgentHarness([error, "Here I am."])
     result = run(harness.run("Anybody?"))
     assert (result.ending, result.error, result.reason) == (EndReason.FAILED, error, str(error))
@@ -158,7 +158,7 @@ def test_tokens_of_turns_that_failed_are_counted_where_they_are_known() -> None:
 
 
 class Choosy:
-    """A provider that cannot put everything into its own words."""
+    """A provider that cannot express everything."""
 
     def stream(self, request: Request) -> Stream:
         raise InvalidRequest("choosy: takes no such thing")
@@ -273,7 +273,7 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
 
 @pytest.mark.parametrize("context_tokens", [1_500, 2_500, 3_500])
 def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: int) -> None:
-    """However small the room: the summary of a summary still holds what was said first."""
+    """However small the window: the summary of a summary still holds the first facts."""
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
 

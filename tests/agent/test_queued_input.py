@@ -1,4 +1,4 @@
-"""Words behind a prompt that points at something: they go with it, or come back with it."""
+"""Input queued after a prompt with references: it is sent with it, or returned with it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def nothing(_: object) -> ResolvedReference:
 async def steered(
     harness: AgentHarness, resolver: SlowResolver, policy: SteeringPolicy
 ) -> asyncio.Task[Any]:
-    """Say something while a prompt is opened, and let a command print something."""
+    """Steer while a prompt is resolved, and let a shell command print something."""
     task = asyncio.ensure_future(harness.run(PROMPT))
     await resolver.begun.wait()
     harness.agent.steer("And be brief.", policy)
@@ -56,7 +56,7 @@ async def steered(
 
 
 def taken_back(policy: SteeringPolicy) -> AgentHarness:
-    """Say something behind a prompt that cannot be opened."""
+    """Queue input after a prompt that cannot be resolved."""
     resolver = SlowResolver()
     resolver.find = nothing
     harness = AgentHarness(["I see."], resolver=resolver)

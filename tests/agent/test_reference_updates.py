@@ -185,7 +185,7 @@ def test_what_the_model_has_changed_itself_is_no_news(
     tmp_path: Path, tool: str, arguments: dict[str, Any], pointer: str
 ) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    workspace = Workspace(tmp_path)  # one for both: what was pointed at counts as read
+    workspace = Workspace(tmp_path)  # one for both: a referenced file counts as read
     turns = [turn_with_calls(call("c1", tool, **arguments)), "Done.", "Two."]
     tools = (EditTool(workspace), WriteTool(workspace))
     harness = agent_in(workspace, turns, *tools, gate=gate_allowing("edit", "write"))

@@ -1,4 +1,4 @@
-"""What a prompt points at is opened before the model is asked; if that fails, nothing is sent."""
+"""References of a prompt are resolved before the request; if that fails, nothing is sent."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_prompt_that_begins_a_conversation_is_taken_back_too(tmp_path: Path) -
 
 
 def unanswered(folder: Path, turns: list[Any], *messages: UserMessage) -> AgentHarness:
-    """Return a desk whose program ended before anything of this was opened."""
+    """Return a harness whose program ended before these references were resolved."""
     store = MemoryStore()
     return agent_in(folder, turns, store=store, conversation=store.new(messages))
 
@@ -265,7 +265,7 @@ def test_a_conversation_with_nothing_in_it_has_nothing_unsent() -> None:
 
 
 def steered(folder: Path, *prompts: Any) -> AgentHarness:
-    """Run a model that calls for something, and say something while that runs."""
+    """Run a model that calls a tool, and steer while the tool runs."""
 
     def interfere(*_: Any) -> str:
         for one in prompts:

@@ -1,4 +1,4 @@
-"""What a person settles while a prompt is opened, or behind it, outlasts that it is taken back."""
+"""Settings made while a prompt is resolved, or after it, survive its rewind."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PROMPT = prompt_with("Explain.", file_reference("gone.py"))
 
 
 def unsent_in(folder: Path) -> AgentHarness:
-    """Return a desk where a prompt could not be opened."""
+    """Return a harness whose prompt could not be resolved."""
     harness = agent_in(folder, ["I see."])
     assert isinstance(run(harness.run(PROMPT)).error, Unresolved)
     return harness
 
 
-# -- what comes behind a prompt that was not sent ------------------------------------------------
+# -- entries after an unsent prompt --------------------------------------------------------------
 
 
 def change_mode(conversation: Conversation) -> None:
@@ -88,7 +88,7 @@ def test_after_another_prompt_nothing_is_unsent(tmp_path: Path) -> None:
 
 
 class Meddling:
-    """Lets the person do something while a prompt is opened, which fails (`Resolver`)."""
+    """A failing resolver that acts as the user while a prompt is resolved (`Resolver`)."""
 
     def __init__(self, meddle: Callable[[], object]) -> None:
         self._meddle = meddle
@@ -174,7 +174,7 @@ def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -
 
 
 class Filling(Journal):
-    """A journal whose disk is full behind the next rewind."""
+    """A journal whose disk is full after the next rewind."""
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         super().append(entry, branch=branch, digest=digest, expected=expected)

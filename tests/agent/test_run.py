@@ -233,7 +233,7 @@ def test_a_limit_below_one_is_refused(name: str, value: int) -> None:
 
 
 def steered(policy: SteeringPolicy) -> tuple[AgentHarness, list[list[str | None]]]:
-    """Say something while the first of two calls runs; return what each request ended with."""
+    """Steer while the first of two calls runs; return the end of each request."""
     harness: AgentHarness
 
     def speak(call: ToolCall, stage: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""What a run says about limits that do not hold, tools that are not offered, answers cut off."""
+"""Notices of a run: limits without effect, tools left out, responses cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person says during a run: taken back before it is heard, or heard without an answer."""
+"""Steering input: withdrawn before it is sent, or sent without an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def user_texts(conversation: Conversation) -> list[str | None]:
 
 
 def asked_once(agent: list[Agent], then: str) -> Gate:
-    """Make a gate whose person does something to the agent while it asks, and allows the call."""
+    """Build a gate whose approver acts on the agent while it is asked, and allows the call."""
 
     def decide(question: ApprovalRequest) -> bool:
         match then:

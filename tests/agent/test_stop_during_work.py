@@ -301,7 +301,7 @@ def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
         if isinstance(message, ToolResultMessage) and message.tool_call_id == "c1":
             harness.agent.steer("Later.")
         elif isinstance(message, UserMessage) and message.text == "Later.":
-            harness.agent.interrupt()  # it was just heard: no step is under way
+            harness.agent.interrupt()  # it was just sent: no step is under way
 
     result = run(harness.agent.run("Go.", on_event=watch))
     assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
@@ -326,7 +326,7 @@ def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> N
 
 
 def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
-    """Who cleans up after a cancellation, with an agent, can stop it like anybody else."""
+    """An agent that runs in cleanup after a cancellation can be stopped, too."""
 
     async def main() -> None:
         hanging = read_tool("read", [asyncio.Event(), "never"])

@@ -42,7 +42,7 @@ NOON = datetime(2026, 5, 17, 12, tzinfo=UTC)
 
 
 class Clock:
-    """Goes on by two and a half seconds whenever somebody looks."""
+    """A clock that advances by two and a half seconds at every read."""
 
     def __init__(self) -> None:
         self.now = 0.0

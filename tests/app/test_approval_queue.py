@@ -1,4 +1,4 @@
-"""Questions that wait for a person: answered one by one, several in one go, or ahead."""
+"""The queue of approvals: decided one by one, several at once, or early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals at the desk: calls wait until somebody decides, one by one, and it is all on record."""
+"""Approvals in a session: calls wait for decisions one by one, and everything is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a session at the desk: where branches part, and how to go on in another one."""
+"""The branches of a session: where they part, and how to switch to another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is offered while somebody types `@` or `/`."""
+"""Completion of `@` and `/`."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_what_is_offered_points_at_just_that_file(
 
 
 def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
-    """Return what is offered as soon as a server has said something, however slow it is."""
+    """Return the suggestions once a server has answered, however slow it is."""
 
     async def ask(context: CommandContext) -> dict[str, Suggestion]:
         while not (found := await find_completions(context, typed)):
@@ -285,7 +285,7 @@ def test_cancelling_the_wait_does_not_cancel_the_question() -> None:
         topic = Topic()
         waiting = asyncio.create_task(lists.get(topic))
         await asyncio.sleep(0)
-        waiting.cancel()  # whoever it was for goes on typing
+        waiting.cancel()  # the user continues typing
         await asyncio.wait({waiting})
         may_answer.set()
         assert await lists.get(topic) == ("answer",)

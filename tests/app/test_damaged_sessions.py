@@ -1,4 +1,4 @@
-"""Who goes on with the last session is told of those that were passed over."""
+"""Continuing the last session reports damaged sessions that were skipped."""
 
 from __future__ import annotations
 

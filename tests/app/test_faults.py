@@ -1,4 +1,4 @@
-"""What goes wrong around a desk: disks, other programs, commands without end. Nothing is lost by it."""
+"""Faults around a session: disks, other programs, endless commands. Nothing is lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def full_disk() -> Generator[None]:
 
 
 def go_on_elsewhere(user: SessionUser) -> None:
-    """Let another program say something in the same session."""
+    """Append to the same session from another program."""
     session = user.session.status.session
     assert session
     with open_store() as store:

@@ -1,4 +1,4 @@
-"""The user's own seal: kept where nobody else can read it, or for this process alone."""
+"""The signer of grants: its key is in a private file, or in this process only."""
 
 from __future__ import annotations
 

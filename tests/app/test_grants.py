@@ -1,4 +1,4 @@
-"""Grants at the desk: what is allowed for the session can be listed, and taken back one by one."""
+"""Grants of a session can be listed and revoked one by one."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
 
 
 def entry_of(user: SessionUser, text: str) -> str:
-    """Return the entry of the last message of the person that says this."""
+    """Return the entry of the last user message with this text."""
     entries = [one.entry for one in user.events_of(EntryRecorded) if one.entry.message is not None]
     return next(entry.id for entry in reversed(entries) if searchable_text(entry) == text)
 

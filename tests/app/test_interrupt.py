@@ -1,4 +1,4 @@
-"""To stop what runs at a desk: it ends, and nothing that was said is lost by it."""
+"""Interrupting a session: the run ends, and no input is lost."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def begin(user: SessionUser, text: str, model: ScriptedVendor) -> None:
-    """Say something, and wait until the model has heard it, which is later than it is told."""
+    """Send a prompt, and wait until the model has received it."""
     await user.session.send(PromptInput(text))
     await user.until(lambda: user.events_of(TurnStarted))
-    while not model.seen:  # noqa: ASYNC110 - whoever changes it tells nobody
+    while not model.seen:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.005)
 
 
@@ -227,7 +227,7 @@ def test_closing_without_waiting_for_the_end_leaves_nothing_open(
 
     async def main() -> None:
         sitting = asyncio.create_task(sit())
-        while not at_work:  # noqa: ASYNC110 - whoever changes it tells nobody
+        while not at_work:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.005)
         for _ in range(2):
             sitting.cancel()

@@ -1,4 +1,4 @@
-"""To interrupt what has not begun: words that are being read, and what waits for its turn."""
+"""Interrupting input that has not started: a prompt being read, and what waits after it."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 async def send_slow_prompt(user: SessionUser, project: Path) -> asyncio.Task[None]:
-    """Say something that is still being read when this returns."""
+    """Send a prompt that is still being read when this returns."""
     sending = asyncio.create_task(user.session.send(SLOW))
-    while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
+    while not (project / "asked").exists():  # noqa: ASYNC110 - the server sends no event
         await asyncio.sleep(0.01)
     return sending
 

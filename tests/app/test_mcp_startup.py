@@ -1,4 +1,4 @@
-"""Servers that take their time, or never answer: nobody is held up by them, and none stays behind."""
+"""Slow servers, or ones that never answer: they block nothing, and none stays running."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def gate(project: Path) -> Path:
-    """Set up a server that says nothing until somebody writes here."""
+    """Set up a server that does not answer until the gate is written to."""
     gate = project.parent / "gate"
     os.mkfifo(gate)
     set_up(project, f"read _ <{shlex.quote(str(gate))}; exec {server()}")
@@ -65,7 +65,7 @@ async def let_in(gate: Path) -> None:
 
 async def started(others: set[int]) -> set[int]:
     """Wait until a server is started, and return who it is."""
-    while not (found := children() - others):  # noqa: ASYNC110 - whoever starts it tells nobody
+    while not (found := children() - others):  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.005)
     return found
 
@@ -79,14 +79,14 @@ async def wait_for_notice(user: SessionUser, text: str) -> None:
 
 
 async def begin_waiting(user: SessionUser) -> None:
-    """Say something, and wait until it waits for the server."""
+    """Send a prompt, and wait until it waits for the server."""
     await user.session.send(HELLO)
     await wait_for_notice(user, WAITING)
     assert user.session.is_running
 
 
 async def stop_waiting(user: SessionUser, *later: PromptInput) -> None:
-    """Say something, and interrupt it while it waits for the server."""
+    """Send a prompt, and interrupt it while it waits for the server."""
     await begin_waiting(user)
     for prompt in later:
         await user.session.send(prompt)
@@ -223,7 +223,7 @@ def test_input_after_an_unreadable_prompt_is_returned_and_retried_with_it(
             await user.session.run_command("retry")
             await user.end(1)
             assert user.events_of(InputReturned) == [InputReturned((prompt, BRIEF))] * 2
-            # A face that hears of the end gives back what it still waits for.
+            # An interface that receives the end returns its pending input.
             assert [type(event) for event in user.events[-2:]] == [InputReturned, RunEnded]
             assert model.seen == []
             (project / "gone.txt").write_text("here\n", encoding="utf-8")
@@ -325,7 +325,7 @@ def test_a_server_that_exceeds_the_wait_is_left_out(tmp_path: Path) -> None:
         assert not arrivals.is_pending
         arrivals.start()
         assert arrivals.is_pending
-        while len(children() - others) < 2:  # noqa: ASYNC110 - whoever starts them tells nobody
+        while len(children() - others) < 2:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.005)
         await arrivals.wait()
         await arrivals.wait()

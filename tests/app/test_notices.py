@@ -1,4 +1,4 @@
-"""What a server does not look at is told once, and in one line; to whom it matters, each by itself."""
+"""Ignored fields are reported once and in one line, or one by one with `verbose`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
-    """Let calls fail in two runs, and return what was told about it before each ended."""
+    """Let calls fail in two runs, and return the notices."""
 
     async def main() -> list[str]:
         async with open_user_session(project, verbose=verbose) as user:

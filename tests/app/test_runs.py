@@ -1,4 +1,4 @@
-"""The desk at work: what is said begins a run or steers it, and what goes wrong is told."""
+"""Runs of a session: input starts a run or steers it, and errors are reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kinds(user: SessionUser) -> list[type]:
     return [type(entry.payload) for entry in user.session.entries()]
 
 
-# -- saying --------------------------------------------------------------------------------------
+# -- sending -------------------------------------------------------------------------------------
 
 
 def test_send_starts_a_run_and_returns_at_once(project: Path, home: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
         run(main())
 
 
-# -- failing and going on ------------------------------------------------------------------------
+# -- failing and continuing ----------------------------------------------------------------------
 
 
 def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home: Path) -> None:

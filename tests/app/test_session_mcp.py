@@ -1,4 +1,4 @@
-"""The desk with real MCP servers: their tools are offered, their prompts said, with any model."""
+"""A session with real MCP servers: their tools are offered and their prompts sent, with any model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 async def convert(user: SessionUser, call: str) -> str:
-    """Say something to which the model calls a tool, allow it, and return the result."""
+    """Send a prompt to which the model calls a tool, allow it, and return the result."""
     before = len(user.session.entries())
     await user.session.send(PromptInput("When is that in Paris?"))
     await user.asked(call)

@@ -1,4 +1,4 @@
-"""The desk and its sessions: begun late, gone on with, found, renamed and removed."""
+"""Sessions of the app: stored late, resumed, found, renamed and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: where they come from, which of them win, and what is said of those that are wrong."""
+"""Settings: their sources, their precedence, and the errors of invalid ones."""
 
 from __future__ import annotations
 

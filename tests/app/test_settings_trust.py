@@ -1,4 +1,4 @@
-"""What a project may set that nobody trusts, and what only a trusted one may."""
+"""The settings that an untrusted project may set, and those that need trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of the person at the desk: what they print is said by them, and on record."""
+"""Shell commands of the user: their output is a recorded user message."""
 
 from __future__ import annotations
 

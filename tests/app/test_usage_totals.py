@@ -1,4 +1,4 @@
-"""Parts of the desk by themselves: what a branch has come to, and questions that wait together."""
+"""Usage totals of a branch and of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that a person runs."""
+"""Shell commands of the user."""
 
 from __future__ import annotations
 

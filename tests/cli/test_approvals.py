@@ -25,7 +25,7 @@ def write(name: str, id: str) -> Call:
 
 
 def kill_while_asking(prompt: str = "x") -> None:
-    """Let a run ask a person, who pulls the plug."""
+    """Kill a run while it waits for an approval."""
     with start_on_terminal("-p", prompt, "--ask") as person:
         person.see("[e]xplain why / [?]? ")
         person.process.kill()
@@ -63,7 +63,7 @@ def test_a_question_survives_the_program_and_its_answer_is_acted_on(
         output = run_steno("approvals", "last", decision, "call", "--reason", "because")
         assert output.status == 0
         assert f"call_1 {status} by " in output.out
-        assert not (project / "new.txt").exists()  # nothing happens until the session goes on
+        assert not (project / "new.txt").exists()  # nothing happens until the session continues
         (call,) = waiting()
         assert call["status"] == status
         assert go_on()["text"] == "I see."

@@ -157,7 +157,7 @@ def test_every_kind_that_the_table_prints_can_be_asked_for(address: str) -> None
     ]
     kinds = {kind for line in lines[1:] for kind in line[2].split(", ")}
     assert kinds >= {"approval", "label", "mode_change", "rewind", "redaction", "weather"}
-    for kind in kinds - {"system_context"}:  # which is also all that nobody said
+    for kind in kinds - {"system_context"}:  # which also covers entries without a kind of their own
         found = run_steno("audit", "talk", "--kind", kind)
         assert found.status == 0
         for line in found.out.splitlines()[1:]:

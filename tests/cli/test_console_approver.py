@@ -32,7 +32,7 @@ class Person:
         self.seen = ""
 
     async def see(self, text: str) -> None:
-        """Wait until something is on the screen, behind what was looked for before."""
+        """Wait until a text is on the screen after the one that was awaited before."""
         loop = asyncio.get_running_loop()
         while text not in self.seen:
             ready = asyncio.Event()
@@ -72,7 +72,7 @@ def descriptors() -> int:
 def decision_after(
     asked: ApprovalRequest, act: Callable[[Person], Awaitable[None]]
 ) -> ApprovalDecision:
-    """Ask a person, and return what they say."""
+    """Ask a user at a terminal, and return the decision."""
 
     async def run() -> ApprovalDecision:
         with sitting() as person:

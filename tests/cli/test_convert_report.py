@@ -1,4 +1,4 @@
-"""What `steno convert` tells beside the request, and where it writes what got lost."""
+"""The notices and the loss report of `steno convert`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`steno doctor` says what is configured, what can be reached, and what is missing."""
+"""`steno doctor` reports what is configured, what can be reached, and what is missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def no_servers() -> Generator[str]:
 
 
 def findings(output: ProgramOutput) -> dict[str, tuple[str, str]]:
-    """Return the state of each thing and what is told of it; the last word counts."""
+    """Return state and detail of each check; the last line of a name counts."""
     lines: list[dict[str, Any]] = [json.loads(line) for line in output.out.splitlines()]
     assert all(set(line) == {"what", "state", "told"} for line in lines)
     return {line["what"]: (line["state"], line["told"]) for line in lines}

@@ -182,7 +182,7 @@ def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
 
 
 def left_out(*options: str) -> bool:
-    """Tell whether the long session does not fit as a whole."""
+    """Return whether messages of the long session are left out."""
     report = json.loads(run_steno("explain", "long", "--json", *options).out)
     return "left_out" in {change["code"] for change in report["changes"]}
 

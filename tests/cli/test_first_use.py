@@ -1,4 +1,4 @@
-"""What somebody meets who is new here: slips, things that are missing, and models that can little."""
+"""First use: typing errors, missing parts, and models with few abilities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def strange_settings(project: Path, text: str) -> Path:
-    """Let the project, which nobody trusts, have settings."""
+    """Write settings into the untrusted project."""
     file = project / ".steno" / "config.toml"
     file.parent.mkdir()
     file.write_text(text)
@@ -261,7 +261,7 @@ def test_what_is_not_installed_is_an_error_in_one_line(monkeypatch: pytest.Monke
     assert extra in notice
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- what is stored --------------------------------------------------------------------------------
 
 
 def test_an_error_in_untrusted_settings_does_not_block_reading_commands(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `steno decode` and `steno convert` say of data that is something else."""
+"""The suggestions of `steno decode` and `steno convert` for data of another kind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WITHOUT_TEXT = {
     "openai_chat": events(SILENT) + HALF,
     "openai_responses": events(CREATED) + HALF,
 }
-"""Streams that broke off before the model had said a word."""
+"""Streams that broke off before the first text."""
 WHOLE: dict[str, dict[str, object]] = {
     "anthropic_messages": {
         "type": "message",
@@ -329,7 +329,7 @@ SHORT: dict[str, dict[str, object]] = {
         ],
     },
 }
-"""Requests that have little to tell them by."""
+"""Requests with few distinguishing members."""
 ALIKE = [(body, wire) for bodies in (LONG, SHORT) for wire, body in bodies.items()]
 
 

@@ -1,4 +1,4 @@
-"""`steno inputs`, and how `steno sessions show` tells what was pointed at."""
+"""`steno inputs`, and how `steno sessions show` lists references."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def keep(
     *pointers: ReferenceBlock, found: Mapping[int, Any] = {}, folder: Path | None = None
 ) -> None:
-    """Keep a session whose one message points at things, with what was found out about some."""
+    """Store a session whose one message has references, with some resolutions."""
     with open_store(create=True) as store:
         about = None if folder is None else {"folder": str(folder)}
         conversation = store.new(id="pointing", about=about)
@@ -268,7 +268,7 @@ def test_the_confidence_of_an_engine_is_rounded_down_everywhere() -> None:
     assert "confidence 0.99, de" in run_steno("sessions", "show", "pointing").out
 
 
-# -- records of anybody --------------------------------------------------------------------------
+# -- forged records ------------------------------------------------------------------------------
 
 FORGED = [
     {"kind": 7},

@@ -1,4 +1,4 @@
-"""`last` is the session that was written to last, also where somebody has damaged it."""
+"""`last` is the session that was written to last, even if it is damaged."""
 
 from __future__ import annotations
 

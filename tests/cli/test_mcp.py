@@ -54,7 +54,7 @@ def everything(home: Path, project: Path) -> None:
 
 @pytest.fixture
 def time(home: Path, project: Path) -> None:
-    """A server that tells the time."""
+    """A server that returns the time."""
     write(project, time=row_of(time_spec()))
     trust(home, project)
 
@@ -142,7 +142,7 @@ def test_servers_of_an_untrusted_project_are_listed_and_never_started(
 
 
 def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, project: Path) -> None:
-    """Python looks for modules where it is started, and so do others for settings and packages."""
+    """Python imports from its working directory, and others read settings and packages from there."""
     (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
     args = json.dumps(["-m", "mcp_server_time"])
     write_settings(home, f'[mcp_servers.time]\ncommand = "{sys.executable}"\nargs = {args}\n')

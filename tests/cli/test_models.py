@@ -1,4 +1,4 @@
-"""`steno models` lists what can be used, and says of everything else why it cannot."""
+"""`steno models` lists usable models, and the reason why others cannot be used."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ def configure(home: Path, more: str) -> None:
 
 
 def shown(model: str) -> list[str]:
-    """Return what the table says of a model."""
+    """Return the row of a model in the table."""
     lines = run_steno("models", "--provider", model.partition("/")[0]).out.splitlines()
     [facts] = [line.split()[1:] for line in lines if line.startswith(f"{model} ")]
     return facts
 
 
 def in_json(provider: str) -> list[dict[str, Any]]:
-    """Return what programs are told of the models of a provider."""
+    """Return the JSON rows of the models of a provider."""
     models: list[dict[str, Any]] = json.loads(
         run_steno("models", "--provider", provider, "--json").out
     )["models"]
@@ -156,7 +156,7 @@ def test_the_row_of_a_vendor_is_shown_where_the_server_reports_nothing(
         "strict": True,
     }
     assert other["context_tokens"] == 4096
-    assert other["capabilities"]["tools"] is True  # says its server
+    assert other["capabilities"]["tools"] is True  # as its server reports
 
 
 def test_the_table_shows_what_a_run_would_ask_for(home: Path) -> None:

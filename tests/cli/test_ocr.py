@@ -141,7 +141,7 @@ def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Pop
 
 
 def shows(terminal: int, text: str) -> bool:
-    """Wait until a terminal shows some words; it is written to every second."""
+    """Wait until a terminal shows a text; it is written to every second."""
     shown = b""
     while text.encode() not in shown and select.select([terminal], [], [], 20)[0]:
         try:

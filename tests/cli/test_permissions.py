@@ -1,4 +1,4 @@
-"""`steno permissions`, and the file behind it."""
+"""`steno permissions`, and the file of grants."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write(settings: Path, text: str | bytes) -> Path:
     return file
 
 
-# -- what is kept --------------------------------------------------------------------------------
+# -- what is stored ------------------------------------------------------------------------------
 
 
 def test_what_is_allowed_holds_for_its_project_or_for_the_user(project: Path) -> None:

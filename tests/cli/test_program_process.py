@@ -83,9 +83,9 @@ def start(*arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[byt
 
 
 def interrupted(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Interrupt a process, and return what it says afterwards.
+    """Interrupt a process, and return its output.
 
-    Again if need be: between its last look at signals and a read, Python is deaf for a moment.
+    Repeated if needed: between its last check of signals and a read, Python misses a signal.
     """
     assert process.stdout is not None
     assert process.stderr is not None

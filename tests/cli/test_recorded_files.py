@@ -1,4 +1,4 @@
-"""What `steno decode` and `steno convert` make of files as people have them."""
+"""`steno decode` and `steno convert` with recorded files as they occur in practice."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_what_does_not_complain_is_not_called_an_error() -> None:
 
 # -- test spread -----------------------------------------------------------------------------------
 #
-# `steno decode` of answers that somebody made readable.
+# `steno decode` of responses that were reformatted.
 
 
 SPREAD_ANSWER = {

@@ -1,4 +1,4 @@
-"""`steno -p`: what it is told, and what it keeps."""
+"""`steno -p`: its prompt, its session and its model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_below(folder: Path) -> list[str]:
 
 
 def sent_prompt(home: Path, *arguments: str, data: bytes = b"") -> str:
-    """Return what a model hears."""
+    """Return the prompt that the model receives."""
     with scripted_model(home, "Yes.") as model:
         assert run_steno(*arguments, data=data).status == 0
         content: str = model.seen[0]["messages"][-1]["content"]
@@ -256,7 +256,7 @@ def test_an_untrusted_project_cannot_set_the_store(project: Path) -> None:
     assert not (project / "stolen.db").exists()
 
 
-# -- the model and what it is told -----------------------------------------------------------------
+# -- the model and its request ---------------------------------------------------------------------
 
 
 def test_the_model_of_the_session_is_used_unless_another_is_named(home: Path) -> None:

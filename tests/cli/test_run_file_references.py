@@ -1,4 +1,4 @@
-"""`steno -p` with prompts that point at files."""
+"""`steno -p` with prompts that reference files."""
 
 from __future__ import annotations
 

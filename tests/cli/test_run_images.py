@@ -31,7 +31,7 @@ ADDRESS = f"data:image/png;base64,{base64.b64encode(GRAPHIC).decode()}"
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with an image of shapes and one of words, which is where we are."""
+    """A project, the working directory, with an image of shapes and one of text."""
     folder = make_project(tmp_path, monkeypatch)
     (folder / "shapes.png").write_bytes(GRAPHIC)
     (folder / "words.png").write_bytes(encode_png(draw_text(TEXT)))

@@ -1,4 +1,4 @@
-"""`steno -p` for programs: JSON and nothing else on stdout, and it is what the guide says."""
+"""`steno -p` for programs: only JSON on stdout, as the guide documents it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def offered(model: ScriptedVendor) -> set[str]:
-    """Return the tools of servers that the model was told of last."""
+    """Return the MCP tools of the last request."""
     names = {tool["function"]["name"] for tool in model.seen[-1]["tools"]}
     return {name for name in names if name.startswith("mcp__")}
 
@@ -124,7 +124,7 @@ def test_a_server_killed_during_a_call_is_an_error_and_the_session_continues(
         scripted_model(home, *turns, "It is back.", settings=trust_settings(project)) as model,
         start_program("-p", "Go.", "--allow", "mcp__own__*") as process,
     ):
-        process.until("output")  # it says that it waits
+        process.until("output")  # it reports that it waits
         [number] = [result.text for result in results()]
         os.kill(int(number), signal.SIGKILL)
         output = process.end()
@@ -208,7 +208,7 @@ def test_a_prompt_of_a_server_that_is_tried_again_is_recorded_with_its_command(
     with scripted_model(home, "Rain.", settings=f"{trust_settings(project)}{WITH_VISION}"):
         assert run_steno("-p", command, "--image", "shapes.png").status == 1
         image.write_bytes(encode_image(red_image()))
-        # What is set on the way is no reason to have nothing to say again.
+        # Settings changed in between do not make the prompt count as sent.
         output = run_steno("-c", "--retry", "--mode", "plan")
         assert (output.status, output.out) == (0, "Rain.\n")
     with open_store() as store:

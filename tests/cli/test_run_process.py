@@ -38,7 +38,7 @@ def go_on() -> ProgramOutput:
 
 
 def is_in_order(session: str) -> bool:
-    """Tell whether a session can be sent to a model, and nobody has touched its log."""
+    """Return whether a session can be sent to a model and its log is intact."""
     with open_store() as store:
         check_order(store.open(session).messages())
     return run_steno("verify", session).status == 0
@@ -127,7 +127,7 @@ def test_a_signal_before_anything_begins_leaves_nothing(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) -> None:
-    """As behind `nohup`, and in the background of a script."""
+    """As with `nohup`, and in the background of a script."""
     go = Event()
     with scripted_model(home, ["Half, ", go, "and all."]):
         ignoring = [sys.executable, "-c", _IGNORING, str(int(number)), *COMMAND]

@@ -1,4 +1,4 @@
-"""`steno sessions`: looking at what is kept."""
+"""`steno sessions`: reading stored sessions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
         assert [
             len(conversation.entries(f"by-{what}")) for what in ("number", "mark", "label")
         ] == [
-            3,  # that the conversation goes on there is an entry, too
+            3,  # the start of the branch is an entry, too
             7,
             7,
         ]

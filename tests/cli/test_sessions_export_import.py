@@ -40,7 +40,7 @@ def test_what_is_exported_can_be_imported_in_every_format(
 
 
 def _as_imported(messages: tuple[Message, ...], format: str) -> tuple[Message, ...]:
-    """Return the messages without what a format has no words for."""
+    """Return the messages without the fields that a format cannot express."""
     absent_fields = {
         "session": {"duration_s"},
         "rows": {"duration_s", "usage"},

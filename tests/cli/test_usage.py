@@ -30,7 +30,7 @@ def turn_with_usage(read: int, written: int, cached: int | None = None) -> Paylo
 
 
 def entries(*steps: tuple[Payload, datetime | None]) -> list[Entry]:
-    """Return entries one behind the other."""
+    """Return a chain of entries."""
     return [
         Entry(
             id=f"e{number}",

@@ -15,7 +15,7 @@ from tests.cli.program import run_steno, sample_session, store_sample_session
 
 
 def tamper(folder: Path, name: str, old: bytes, new: bytes) -> None:
-    """Change a word in a session file, and the checksum of its line with it."""
+    """Change a text in a session file, and the checksum of its line with it."""
     (file,) = [path for path in folder.rglob("*") if name in path.name]
     lines = file.read_bytes().split(b"\n")
     for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Who may: rules, grants, people; and what happens where deciding goes wrong."""
+"""Decisions by rules, grants and approvers, and errors while deciding."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TURNS = [turn_with_calls(call("c1", "write", path="a")), "Done."]
 
 
 class Grants:
-    """What is allowed beyond a session, kept in a list."""
+    """Grants beyond a session, in a list."""
 
     def __init__(self, *rules: str) -> None:
         self.added: list[tuple[str, GrantScope]] = []
@@ -297,7 +297,7 @@ def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -
 
 
 class Failing:
-    """Cannot ask anybody."""
+    """An approver that cannot ask."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""Grants that cannot be read or kept, verdicts that make no sense, approvers that fail."""
+"""Grants that cannot be read or stored, invalid decisions, approvers that fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_wit
 
 
 class Broken:
-    """Grants that nobody can read or keep."""
+    """Grants that cannot be read or stored."""
 
     def __init__(self, *, reads: bool) -> None:
         self._reads = reads

@@ -1,4 +1,4 @@
-"""Who may open what a person points at: the rules for tools, and whoever is asked."""
+"""Permissions of references: the rules for tools, and the approver."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RecordingGrants:
 
 
 class Person:
-    """Answers what it is told to, and remembers what it was asked (`Approver`)."""
+    """A scripted approver that records its questions (`Approver`)."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Grants of a session that are taken back: it is on record, and what they covered is asked again."""
+"""Revoked grants of a session: the revocation is recorded, and their calls are asked about again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Person:
 
 
 def talk(gate: Gate) -> AgentHarness:
-    """Return a desk at which the model writes the same file in every run."""
+    """Return a harness whose model writes the same file in every run."""
     turns = [turn for n in range(3) for turn in (turn_with_calls(call(f"c{n}", "write")), "Done.")]
     return AgentHarness(turns, write_tool(subjects=["a"]), gate=gate)
 
@@ -113,7 +113,7 @@ def test_what_names_no_grant_takes_nothing_back(code: str, target: str | None) -
 
 
 def granted(gate: Gate) -> AgentHarness:
-    """Return a desk at which a rule was granted."""
+    """Return a harness with a granted rule."""
     harness = talk(gate)
     run(harness.run())
     assert gate.session_rules(harness.conversation) == (RULE,)
@@ -239,7 +239,7 @@ def test_while_a_branch_cannot_be_read_nothing_counts_that_may_be_taken_back_the
     assert gate.session_rules(conversation) == ()
 
 
-# -- what was taken out of the record --------------------------------------------------------------
+# -- redacted entries ------------------------------------------------------------------------------
 
 
 def take_out(harness: AgentHarness, entry: str) -> None:

@@ -1,4 +1,4 @@
-"""Deny rules reach further than the tool they name: its kin, what it finds, what tells nothing."""
+"""Deny rules cover more than the tool they name: related tools, found files, calls without subjects."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_what_was_read_again_is_replayed() -> None:
 
 
 def run_again(harness: AgentHarness, turns: list[Any], **settings: Any) -> ScriptedProvider:
-    """Let another model work on what was said, and return what it was asked."""
+    """Rerun the conversation with another model, and return its requests."""
     provider = ScriptedProvider(turns)
 
     def make(reuse: RecordedResults) -> Agent:

@@ -148,7 +148,7 @@ def test_limits_of_the_recorded_run_do_not_matter() -> None:
 
 
 def changed(entry: Entry) -> Entry:
-    """Change what an entry says, whatever it is."""
+    """Change the content of an entry of any kind."""
     payload: Any = entry.payload
     if isinstance(payload, AssistantMessage):
         payload = replace(payload, raw_stop_reason="changed")
@@ -218,7 +218,7 @@ def test_an_order_that_no_run_produces_is_found_in_a_forged_record() -> None:
     assert difference.number == records[one].seq
 
 
-# -- what was taken out ----------------------------------------------------------------------
+# -- redacted entries ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage, Feedback])

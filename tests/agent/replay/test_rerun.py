@@ -1,4 +1,4 @@
-"""Another model works on what was said in a recorded session, and the two are compared."""
+"""Another model works on the prompts of a recorded session, and the two are compared."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
     )
     assert comparison.reused == 1
     assert [c.id for c in tool.calls] == ["x2"]
-    assert writing.calls == []  # nobody is there to allow it
+    assert writing.calls == []  # there is no approver
     approvals = [
         (entry.payload.call_id, entry.payload.rule, entry.audit)
         for entry in harness.conversation.entries("second")

@@ -41,7 +41,7 @@ from steno.testing.doubles import ScriptedTurn
 
 MODEL = "anthropic/claude-test"
 SECRET = "sesame"
-"""Stands in everything that is said, and in nothing else."""
+"""Occurs in all content, and in nothing else."""
 WAIT_S = 10
 
 

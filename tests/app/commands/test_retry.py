@@ -1,4 +1,4 @@
-"""`/retry` at the desk says again what could not be sent, as it was said the first time."""
+"""`/retry` sends an unsent prompt again, as it was written."""
 
 from __future__ import annotations
 
