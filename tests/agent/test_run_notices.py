@@ -14,16 +14,17 @@ from tests.agent.agent_setup import AgentHarness, read_tool, run
 
 
 @pytest.mark.parametrize(
-    ("stop_reason", "reason"),
+    ("stop_reason", "named"),
     [
         (StopReason.END_TURN, ""),
-        (StopReason.LENGTH, "the answer was cut off at its greatest length"),
-        (StopReason.CONTENT_FILTER, "a filter of the provider ended the answer"),
+        (StopReason.LENGTH, "length"),
+        (StopReason.CONTENT_FILTER, "filter"),
     ],
 )
-def test_an_incomplete_response_is_reported(stop_reason: StopReason, reason: str) -> None:
+def test_an_incomplete_response_is_reported(stop_reason: StopReason, named: str) -> None:
     result = run(AgentHarness([ChatMessage.assistant("Wel", stop_reason=stop_reason)]).run())
-    assert (result.ending, result.reason) == (EndReason.DONE, reason)
+    assert (result.ending, bool(result.reason)) == (EndReason.DONE, bool(named))
+    assert named in result.reason
 
 
 @pytest.mark.parametrize("price", [None, Price(Decimal(1), Decimal(1))])

@@ -233,19 +233,26 @@ def test_a_long_exception_message_is_truncated() -> None:
 
 @pytest.mark.requirement("S2-16")
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("asked", "code", "named"),
     [
-        (InvalidToolCall(id="c1", name="read", arguments="{", reason="no JSON"), "no JSON"),
-        (call("c1", "fly"), "There is no tool of this name. The tools are: read."),
-        (call("c1", "read", path=7), "/path: expected string"),
+        (
+            InvalidToolCall(id="c1", name="read", arguments="{", reason="no JSON"),
+            ResultCode.INVALID_CALL,
+            "no JSON",
+        ),
+        (call("c1", "fly"), ResultCode.UNKNOWN_TOOL, ": read."),
+        (call("c1", "read", path=7), ResultCode.INVALID_ARGUMENTS, "/path: "),
     ],
 )
-def test_what_cannot_be_run_is_answered_and_never_decided_about(asked: Any, expected: str) -> None:
+def test_what_cannot_be_run_is_answered_and_never_decided_about(
+    asked: Any, code: ResultCode, named: str
+) -> None:
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
     tool = read_tool("read", parameters=parameters)
     harness = AgentHarness([turn_with_calls(asked), "Sorry."], tool)
     assert run(harness.run()).ending is EndReason.DONE
-    assert expected in harness.result.text
+    assert result_code(harness.result) == code
+    assert named in harness.result.text
     assert harness.result.is_error
     assert (tool.calls, harness.approvals) == ([], [])
 

@@ -37,51 +37,35 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "command", "line"),
+    ("arguments", "command", "facts"),
     [
-        (["-p", "hi", "--modle", "x"], "run", "there is no option --modle; do you mean --model?"),
-        (["--zzz"], "run", "there is no option --zzz"),
-        (["-p", "x", "--al", "bash"], "run", "there is no option --al"),
-        (["-p", "x", "-z"], "run", "there is no option -z"),
-        (["-p", "x", "--\x1b[2J"], "run", "there is no option --\\x1b[2J"),
-        (
-            ["-p", "hi", "extra"],
-            "run",
-            "extra: nothing is expected there; what has blanks in it has to be in quotes",
-        ),
-        (["-p", "x", "--mode", "dream"], "run", "--mode: must be plan or act, not dream"),
-        (["-p", "x", "--max-cost", "much"], "run", "--max-cost: must be a number, not much"),
-        (
-            ["-p", "x", "--max-turns", "0"],
-            "run",
-            "--max-turns: must be a number of 1 or more",
-        ),
-        (["sessions", "lst"], "sessions", "there is no command lst; do you mean list?"),
-        (
-            ["sessions", "--stroe", "x", "list"],
-            "sessions",
-            "there is no option --stroe; do you mea",
-        ),
-        (
-            ["sessions", "list", "--jsno"],
-            "sessions list",
-            "there is no option --jsno; do you mean ",
-        ),
+        (["-p", "hi", "--modle", "x"], "run", [" --modle", " --model?"]),
+        (["--zzz"], "run", [" --zzz"]),
+        (["-p", "x", "--al", "bash"], "run", [" --al"]),
+        (["-p", "x", "-z"], "run", [" -z"]),
+        (["-p", "x", "--\x1b[2J"], "run", [" --\\x1b[2J"]),
+        (["-p", "hi", "extra"], "run", ["steno: extra: "]),
+        (["-p", "x", "--mode", "dream"], "run", ["steno: --mode: ", " plan or act", " dream"]),
+        (["-p", "x", "--max-cost", "much"], "run", ["steno: --max-cost: ", " much"]),
+        (["-p", "x", "--max-turns", "0"], "run", ["steno: --max-turns: ", " 1 or more"]),
+        (["sessions", "lst"], "sessions", [" lst", " list?"]),
+        (["sessions", "--stroe", "x", "list"], "sessions", [" --stroe", " --store?"]),
+        (["sessions", "list", "--jsno"], "sessions list", [" --jsno", " --json?"]),
         (
             ["permissions", "allow", "bash", "--projct"],
             "permissions allow",
-            "there is no option --projct; do you mean --project?",
+            [" --projct", " --project?"],
         ),
     ],
 )
 def test_a_usage_error_is_the_last_line_after_the_command(
-    arguments: list[str], command: str, line: str
+    arguments: list[str], command: str, facts: list[str]
 ) -> None:
     output = run_steno(*arguments)
     assert (output.status, output.out) == (2, "")
     usage, rule = output.err.splitlines()
     assert usage == f"usage: steno {command} ... (see 'steno {command} --help')"
-    assert rule.startswith(f"steno: {line}")
+    assert [fact for fact in facts if fact not in rule] == []
 
 
 def test_a_value_may_look_like_an_option() -> None:

@@ -165,7 +165,7 @@ def test_prompts_and_resources_of_a_server_reach_the_model(home: Path, project: 
     [
         ("/everything:no-such-prompt", "no-such-prompt"),
         ("/everything:args-prompt", "city"),
-        ("See @everything:demo://no/such/thing", "nothing was sent: mcp everything: "),
+        ("See @everything:demo://no/such/thing", "mcp everything: "),
         ("See @unknown:demo://x", "unknown"),
     ],
 )

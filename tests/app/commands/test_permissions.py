@@ -62,22 +62,22 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     GrantsFile(project).add("write(src/**)", GrantScope.PROJECT)
     GrantsFile(project).add("bash(ls *)", GrantScope.USER)
     text = permissions_text(project, deny=["write(.env)"], begin=granting(is_sealed=True))
-    assert text.startswith(
-        "No rule allows more than both of these do:\n\n"
-        "- mode `act`: read, write, execute, network\n"
+    assert (
+        "\n\n- mode `act`: read, write, execute, network\n"
         "- role `actor`: read, write, execute, network\n\n"
-    )
-    for title, *rules in (
-        (f"**Denied by settings**, `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
-        (f"**Allowed by settings**, `{file}`:", "read"),
-        (f"**Allowed for this project**, in `{GrantsFile(project).file}`:", "write(src/**)"),
-        (f"**Allowed for the user**, in `{GrantsFile(project).file}`:", "bash(ls *)"),
+    ) in text
+    for source, *rules in (
+        (f", `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
+        (f", `{file}`:", "read"),
+        (f" project**, in `{GrantsFile(project).file}`:", "write(src/**)"),
+        (f" user**, in `{GrantsFile(project).file}`:", "bash(ls *)"),
     ):
         items = "\n".join([f"- `{rule}`" for rule in rules])
-        assert f"{title}\n\n{items}" in text
-    title = "**Allowed in this session**, `/permissions revoke N` takes one back:"
-    assert f"{title}\n\n1. `bash(git log *)`" in text
-    assert "Without any rule: read, `bash_kill`; the rest is asked about." in text
+        assert f"{source}\n\n{items}" in text
+    title, _, granted = text.partition("\n\n1. ")
+    assert " session**, `/permissions revoke N` " in title.splitlines()[-1]
+    assert granted.startswith("`bash(git log *)`")
+    assert ": read, `bash_kill`; " in text
 
 
 def test_a_forged_grant_is_not_shown(project: Path) -> None:
@@ -95,10 +95,11 @@ def test_the_mode_of_the_session_is_shown(project: Path) -> None:
 
 def test_unreadable_grants_are_reported(project: Path) -> None:
     file = GrantsFile(project).file
+    assert "grants\\.toml" not in permissions_text(project)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("allow = 3\n")
     file.chmod(0o600)
-    assert "Nothing is allowed for good: " in permissions_text(project)
+    assert "grants\\.toml" in permissions_text(project)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_rule_is_allowed_for_good(
     project_rules: tuple[str, ...],
     user_rules: tuple[str, ...],
 ) -> None:
-    assert permissions_text(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
+    assert permissions_text(project, argument).endswith(f" {whom}: `bash(git log *)`")
     grants = GrantsFile(project)
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (project_rules, user_rules)
@@ -128,10 +129,8 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
         grants.add("bash(ls *)", scope)
         grants.add("write", scope)
     text = permissions_text(project, "revoke bash(ls *)")
-    assert text == "No longer allowed for this project and the user: `bash(ls *)`"
-    assert (
-        permissions_text(project, "revoke write user") == "No longer allowed for the user: `write`"
-    )
+    assert text.endswith(" this project and the user: `bash(ls *)`")
+    assert permissions_text(project, "revoke write user").endswith(" the user: `write`")
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (("write",), ())
 
