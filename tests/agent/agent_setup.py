@@ -96,7 +96,7 @@ class AgentHarness:
         return [(a.call_id, str(a.status)) for a in approvals_in(self.conversation.entries())]
 
     def check(self) -> None:
-        """Fail unless the record is one that can be gone on with."""
+        """Fail unless the record can be continued."""
         check_record(self.conversation, self.store)
 
 

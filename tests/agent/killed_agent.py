@@ -1,9 +1,9 @@
 """An agent in a process of its own, that is killed in the middle.
 
-    python tests/agent/doomed.py STORE SESSION URL
+    python tests/agent/killed_agent.py STORE SESSION URL
 
-It says what it does on standard output, a line each: `asked` where somebody has to decide,
-`begun NAME` where a tool begins, `heard TEXT` where the model speaks. Approvals and tools called
+It prints what it does, a line each: `asked` where an approval is needed,
+`begun NAME` where a tool begins, `received TEXT` where the model responds. Approvals and tools called
 `hang…` never come to an end.
 """
 
@@ -40,7 +40,7 @@ def watch(event: LoopEvent) -> None:
     elif isinstance(event, CallStarted):
         report(f"begun {event.call.name}")
     elif isinstance(event, TextDelta):
-        report(f"heard {event.text}")
+        report(f"received {event.text}")
 
 
 async def hang(call: ToolCall, stage: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""What the tests about pointers share: an agent on a folder, and resolvers that do as they are told."""
+"""Helpers for tests of references: an agent on a folder, and scripted resolvers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ T = TypeVar("T")
 NOTES = Resource(server="lib", uri="lib://notes")
 
 
-# -- what is said --------------------------------------------------------------------------------
+# -- prompts -------------------------------------------------------------------------------------
 
 
 def prompt_with(text: str, *blocks: Text | ReferenceBlock) -> UserMessage:
-    """Write a prompt that points at something."""
+    """Build a prompt with references."""
     return UserMessage((Text(text), *blocks))
 
 
@@ -93,7 +93,7 @@ def details(harness: AgentHarness) -> list[dict[str, Any]]:
 
 
 def notices(harness: AgentHarness) -> list[str]:
-    """Return what people were told about what messages point at."""
+    """Return the texts of the notices about references."""
     return [notice.text for notice in harness.events_of(Notice) if notice.code is NoticeCode.INPUT]
 
 
@@ -111,7 +111,7 @@ def images_in(request: Request) -> list[Image]:
 
 
 class ScriptedResolver:
-    """Finds what it is told to, and writes down for whom it looked up what (`Resolver`)."""
+    """A scripted resolver that records its calls (`Resolver`)."""
 
     def __init__(self, find: Callable[[ReferenceBlock], Any] = lambda _: "what is there") -> None:
         """Take what returns a text, a finding, or raises."""
@@ -141,7 +141,7 @@ class ScriptedResolver:
 
 
 class SlowResolver(ScriptedResolver):
-    """Waits until it is let go on; `begun` is set whenever somebody waits."""
+    """A resolver that waits for a signal; `begun` is set while it waits."""
 
     def __init__(self) -> None:
         super().__init__()

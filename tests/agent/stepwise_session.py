@@ -14,7 +14,7 @@ from steno.testing.doubles import ScriptedStep, ScriptedTurn
 
 
 class Pause(asyncio.Event):
-    """Lets others have a turn, and waits for nobody."""
+    """Yields to the event loop once."""
 
     async def wait(self) -> Literal[True]:
         await asyncio.sleep(0)
@@ -22,7 +22,7 @@ class Pause(asyncio.Event):
 
 
 def turn(*calls: tuple[str, str], text: str) -> list[ScriptedStep]:
-    """Say a text and call for something, piece by piece."""
+    """Stream a text and calls in chunks."""
     steps: list[ScriptedStep] = [Pause(), TextDelta(0, text[:2]), Pause(), TextDelta(0, text[2:])]
     for index, (id, name) in enumerate(calls):
         steps += [Pause(), ToolCallDelta(index, id, name, '{"a":'), Pause()]

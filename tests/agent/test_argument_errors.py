@@ -1,4 +1,4 @@
-"""Arguments that were mixed up are refused where they are given, in one line that says what to do."""
+"""Arguments that were mixed up are refused where they are given, in one line with the remedy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Half:
 
 
 class Undefined:
-    """Has everything that a tool has, and says what it is in a text."""
+    """Has every member of a tool, and a text as its capability."""
 
     definition = "undefined"
     capability = Capability.READ
@@ -77,7 +77,8 @@ def test_a_refusal_names_the_expected_and_the_given_type() -> None:
     store: Any = MemoryStore()
     with pytest.raises(InvalidValue) as refused:
         Agent(provider(), Conversation(), runner=store)
-    assert str(refused.value) == "runner: must be a Runner, not MemoryStore; Runner(store)?"
+    assert (refused.value.place, refused.value.code) == ("runner", "runner_is_store")
+    assert all(name in refused.value.message for name in ("MemoryStore", "Runner(store)"))
 
 
 def test_a_provider_that_is_not_here_yet_has_to_be_awaited() -> None:
@@ -213,7 +214,7 @@ def test_limits_of_their_kind_are_taken() -> None:
 # -- replays and conversations ---------------------------------------------------------------------
 
 
-def test_a_replay_takes_records_and_says_where_they_are() -> None:
+def test_a_replay_needs_records() -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.user("Hello.")])
     mixed_up: list[Any] = [
@@ -230,10 +231,9 @@ def test_a_replay_takes_records_and_says_where_they_are() -> None:
     assert run(replay(store.records(conversation.id))).is_same
 
 
-def test_a_conversation_of_dicts_is_told_what_messages_are_made_with() -> None:
+def test_a_conversation_of_dicts_is_refused_with_the_constructor() -> None:
     messages: Any = [{"role": "user", "content": "Hello."}]
     with pytest.raises(InvalidMessage) as refused:
         Conversation(messages)
-    assert str(refused.value) == (
-        "conversation: use ChatMessage.user(…) or steno.formats, not dict"
-    )
+    assert refused.value.place == "conversation"
+    assert all(name in refused.value.message for name in ("ChatMessage.user", "dict"))

@@ -1,4 +1,4 @@
-"""A summary on request: it takes the place of what was said, and all of it stays on record."""
+"""A summary on request: it replaces earlier messages, and all of them stay recorded."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_summary_takes_the_place_of_all_but_the_last_message() -> None:
     run(main())
 
 
-def test_who_watches_is_told_of_the_entries_and_of_no_run() -> None:
+def test_compaction_emits_its_entries_and_no_run() -> None:
     async def main() -> None:
         harness = AgentHarness(["They count."], model="lab/m")
         talk(harness)
@@ -67,7 +67,7 @@ def test_who_watches_is_told_of_the_entries_and_of_no_run() -> None:
 
 
 @pytest.mark.parametrize("prompts", [(), ("Hello?",)])
-def test_where_there_is_nothing_to_sum_up_nobody_is_asked(prompts: tuple[str, ...]) -> None:
+def test_without_anything_to_summarize_no_request_is_sent(prompts: tuple[str, ...]) -> None:
     async def main() -> None:
         harness = AgentHarness([], model="lab/m")
         for text in prompts:
@@ -90,7 +90,7 @@ def test_what_was_summed_up_is_not_summed_up_again() -> None:
     run(main())
 
 
-def test_a_summary_that_cannot_be_made_is_told_and_changes_nothing() -> None:
+def test_a_failed_summary_is_reported_and_changes_nothing() -> None:
     async def main() -> None:
         harness = AgentHarness([ProviderError("not today")])
         talk(harness)
@@ -143,7 +143,7 @@ def test_to_sum_up_can_be_interrupted() -> None:
     run(main())
 
 
-def test_what_is_said_meanwhile_is_on_record_for_the_next_run() -> None:
+def test_input_during_compaction_is_recorded_for_the_next_run() -> None:
     async def main() -> None:
         asked, never = asyncio.Event(), asyncio.Event()
 
@@ -165,7 +165,7 @@ def test_what_is_said_meanwhile_is_on_record_for_the_next_run() -> None:
     run(main())
 
 
-def test_what_is_noted_beside_words_that_steer_a_run_is_on_record() -> None:
+def test_the_audit_of_steering_input_is_recorded() -> None:
     async def main() -> None:
         go = asyncio.Event()
         tool = read_tool("read", [go, "text"])

@@ -1,4 +1,4 @@
-"""kill -9 in the middle: what was on disk is whole, and another process goes on with it."""
+"""kill -9 in the middle: the log on disk is intact, and another process resumes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.requirement("S4-14")
 
 
 async def kill_at(line: str, address: str, session: str, script: list[bytes | str]) -> None:
-    """Run the agent against a server until it says a line, and kill it there."""
+    """Run the agent against a server until it prints a line, and kill it there."""
     async with run_server(script) as server:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -51,7 +51,7 @@ async def kill_at(line: str, address: str, session: str, script: list[bytes | st
 async def go_on(
     store: Store, conversation: Conversation, *tools: ScriptedTool
 ) -> list[ApprovalRequest]:
-    """Go on with a session in this process; return what was asked."""
+    """Resume a session in this process; return its requests."""
     asked: list[ApprovalRequest] = []
 
     def decide(question: ApprovalRequest) -> bool:
@@ -98,7 +98,7 @@ class Killed(NamedTuple):
     ],
     ids=lambda killed: " then ".join(killed.names),
 )
-def test_killed_while_a_tool_runs_or_somebody_is_asked(killed: Killed, tmp_path: Path) -> None:
+def test_killed_while_a_tool_runs_or_an_approval_is_pending(killed: Killed, tmp_path: Path) -> None:
     async def main() -> None:
         address = f"sqlite:{tmp_path / 'log.db'}"
         with open_store(address) as store:
@@ -136,7 +136,7 @@ def test_killed_while_the_model_speaks(tmp_path: Path) -> None:
         with open_store(address) as store:
             session = store.new([ChatMessage.system("Work.")]).id
         half: list[Any] = [STREAM, *map(chunk, chat_chunks("Half an ans", finish=None)), STALL]
-        await kill_at("heard Half an ans", address, session, half)
+        await kill_at("received Half an ans", address, session, half)
 
         with open_store(address) as store:
             assert store.verify(session).is_intact
@@ -151,7 +151,7 @@ def test_killed_while_the_model_speaks(tmp_path: Path) -> None:
     run(main(), 60)
 
 
-def test_killed_again_and_again_a_session_still_goes_on(tmp_path: Path) -> None:
+def test_a_session_killed_repeatedly_still_resumes(tmp_path: Path) -> None:
     async def main() -> None:
         address = f"sqlite:{tmp_path / 'log.db'}"
         with open_store(address) as store:

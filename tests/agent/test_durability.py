@@ -38,7 +38,7 @@ every_store = pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
 @every_store
 @pytest.mark.requirement("S4-14", "S2-18")
 def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path: Path) -> None:
-    """Another reader of the same files looks at each step."""
+    """Another reader of the same files checks each step."""
     address = f"{kind}:{tmp_path / 'log'}"
     store = open_store(address)
     conversation = store.new([ChatMessage.system("Work.")])
@@ -108,7 +108,7 @@ def entries_of_a_session() -> int:
 
 
 @pytest.mark.parametrize("number", range(entries_of_a_session()))
-def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(number: int) -> None:
+def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_resumed(number: int) -> None:
     journal = Journal()
     agent, conversation = session(journal)
     left = iter(range(number))
@@ -136,12 +136,12 @@ def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(nu
 
 
 @pytest.mark.parametrize("number", range(entries_of_a_session()))
-def test_a_write_that_was_interrupted_behind_the_disk_leaves_no_doubt(number: int) -> None:
-    """The entry is durable, but whoever wrote it never learnt that."""
+def test_a_write_interrupted_after_the_disk_is_recorded(number: int) -> None:
+    """The entry is durable, but its writer was not informed."""
     writes = iter(range(number + 1))
 
     class Broken(Journal):
-        """Is interrupted once, behind a write."""
+        """A journal that is interrupted once, after a write."""
 
         def append(self, *args: Any, **named: Any) -> None:
             super().append(*args, **named)
@@ -194,7 +194,7 @@ def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
     assert not any(isinstance(m, ToolResultMessage) for m in conversation.messages())
 
 
-def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_lost() -> None:
+def test_another_writer_ends_the_run_and_nothing_is_lost() -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
     other = store.open(conversation.id)

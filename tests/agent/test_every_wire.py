@@ -1,4 +1,4 @@
-"""Whole conversations over every wire, with real tools: person, model, calls, results, model."""
+"""Whole conversations over every wire, with real tools: prompt, calls, results, answer."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def check_who_answered(conversation: Conversation, wire: str) -> None:
 
 
 def check_sent(messages: tuple[object, ...], results: int) -> None:
-    """Fail unless each result stands behind the turn that called for it, with its id."""
+    """Fail unless each result follows the turn that called for it, with its id."""
     found = [m for m in messages if isinstance(m, ToolResultMessage)]
     assert len(found) == results
     calls = [c.id for m in messages if isinstance(m, AssistantMessage) for c in m.tool_calls]
@@ -127,7 +127,7 @@ def losses_in(events: list[LoopEvent]) -> list[Change]:
 
 
 def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
-    """Think and seal that, where the protocol has a way to say so."""
+    """Return signed thinking, where the protocol has it."""
     lines = (ThinkingPiece("Hm, which file?"), ThinkingSeal("c2VhbA=="))
     for answer in (lines, lines[:1]):
         try:
@@ -140,7 +140,9 @@ def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
 
 @pytest.mark.requirement("S4-14", "S2-21")
 @pytest.mark.parametrize("first", range(len(WIRES)))
-def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, folder: Path) -> None:
+def test_a_conversation_continues_with_one_provider_after_the_other(
+    first: int, folder: Path
+) -> None:
     """Every wire takes over what the one before it left: calls, results, thinking and seals."""
 
     async def main() -> None:
@@ -178,7 +180,9 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
 
 
 @every_wire
-def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, folder: Path) -> None:
+def test_thinking_that_the_next_provider_cannot_take_is_reported_once(
+    wire: str, folder: Path
+) -> None:
     async def main() -> None:
         store = MemoryStore()
         conversation = store.new()

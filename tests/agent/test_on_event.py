@@ -1,4 +1,4 @@
-"""Who watches a run: what is told, and what happens if telling fails."""
+"""The `on_event` callback of a run: what it receives, and what happens if it fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("kind", [TurnStarted, EntryRecorded, CallStarted, TextDelta, CallOutput])
-def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> None:
+def test_a_callback_that_raises_ends_the_run_and_is_not_called_again(kind: type) -> None:
     received: list[LoopEvent] = []
 
     def watch(event: LoopEvent) -> None:
@@ -59,7 +59,7 @@ def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> Non
 
 
 def test_a_watcher_that_raises_takes_no_result_away() -> None:
-    """What was run is on record as run, though nobody could be told."""
+    """A call that ran is recorded as run, though the callback failed."""
 
     def watch(event: LoopEvent) -> None:
         if isinstance(event, CallStarted) and event.call.id == "c3":
@@ -75,7 +75,7 @@ def test_a_watcher_that_raises_takes_no_result_away() -> None:
     harness.check()
 
 
-def test_events_are_what_a_watcher_is_told_and_end_with_the_end() -> None:
+def test_events_yields_what_the_callback_receives_until_the_end() -> None:
     harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."] * 2, read_tool())
 
     async def main() -> list[type]:
@@ -106,7 +106,7 @@ def test_an_agent_without_a_store_works_in_memory() -> None:
     assert [m.text for m in conversation.messages()] == ["Hi.", "Hello."]
 
 
-def test_what_a_tool_says_after_the_end_is_told_nobody() -> None:
+def test_output_of_a_tool_after_the_end_is_dropped() -> None:
     stages: list[ToolContext] = []
 
     def remember(call: ToolCall, stage: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""Calls that a program left behind when it ended: asked again, acted on, or not run again."""
+"""Orphaned calls of an ended program: asked again, acted on, or not run again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.agent.agent_setup import (
 
 
 class Waiting:
-    """Asks somebody who is not there: the first question is never answered."""
+    """An approver whose first question is never answered."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -59,7 +59,7 @@ def never_ask(question: ApprovalRequest) -> bool:
 
 
 async def ask_and_die(store: MemoryStore, tool: ScriptedTool, *calls: ToolCall) -> str:
-    """Leave a session as a program does that is killed while somebody is asked."""
+    """Leave a session as a program does that is killed while an approval is pending."""
     waiting = Waiting()
     harness = AgentHarness(
         [turn_with_calls(*calls)], tool, store=store, gate=Gate(approver=waiting)
@@ -75,7 +75,7 @@ async def ask_and_die(store: MemoryStore, tool: ScriptedTool, *calls: ToolCall) 
 
 
 def orphaned(store: MemoryStore, *calls: ToolCall) -> Conversation:
-    """Return a session whose last turn has calls that nobody answered."""
+    """Return a session whose last turn has unanswered calls."""
     return store.new([ChatMessage.user("Go."), turn_with_calls(*calls)])
 
 
@@ -110,10 +110,8 @@ def test_what_was_decided_while_nothing_ran_is_acted_on_by_the_next_run(allowed:
     run(harness.run(None))
     assert len(tool.calls) == allowed
     if not allowed:
-        assert (harness.result.outcome, harness.result.text) == (
-            Outcome.DENIED,
-            "permission denied: so be it",
-        )
+        assert result_code(harness.result) == ResultCode.DENIED_BY_APPROVER
+        assert harness.result.text.endswith(": so be it")
     assert approvals_in(harness.conversation.entries())[-1].actor == "eva"
     harness.check()
 
@@ -144,7 +142,8 @@ def test_a_no_from_meanwhile_holds_against_a_rule_that_would_allow() -> None:
     )
     run(harness.run())
     assert (tool.calls, harness.result.outcome) == ([], Outcome.DENIED)
-    assert "eva said no" in harness.result.text
+    assert result_code(harness.result) == ResultCode.DENIED_BY_APPROVER
+    assert "eva" in harness.result.text
 
 
 def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> None:
@@ -154,7 +153,9 @@ def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> 
     gate = Gate(approver=CallbackApprover(never_ask))
     harness = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=gate)
     run(harness.run())
-    assert (tool.calls, harness.result.text) == ([], "permission denied: never")
+    assert tool.calls == []
+    assert result_code(harness.result) == ResultCode.DENIED_BY_APPROVER
+    assert harness.result.text.endswith(": never")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("status", [ApprovalStatus.APPROVED, ApprovalStatus.DENIED])
 def test_a_decision_about_other_arguments_is_none(status: ApprovalStatus) -> None:
-    """The id is the same, the arguments are not: somebody has to decide about these."""
+    """The id is the same, the arguments are not: these need a decision."""
     store, tool = MemoryStore(), write_tool()
     conversation = orphaned(store, call("c1", "write", path="a"))
     decided = conversation.decide("c1", status, actor="eva").payload

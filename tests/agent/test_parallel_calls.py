@@ -41,7 +41,7 @@ def test_readers_run_together_and_are_recorded_in_the_order_of_their_calls() -> 
         async def overlap(call: ToolCall, stage: ToolContext) -> str:
             number = int(call.id[1:])
             began[number].set()
-            for other in began:  # nobody ends before all have begun
+            for other in began:  # no call ends before all have begun
                 await other.wait()
             if number < 2:  # and the last call ends first
                 await ended[number + 1].wait()
@@ -70,7 +70,7 @@ def test_a_writer_runs_alone_and_in_its_place() -> None:
 
     async def observe(call: ToolCall, stage: ToolContext) -> str:
         running.add(call.id)
-        for _ in range(3):  # let whoever else may run begin
+        for _ in range(3):  # let the other calls begin
             await asyncio.sleep(0)
         seen.append((call.id, frozenset(running)))
         await asyncio.sleep(0)
@@ -124,7 +124,7 @@ def test_each_call_has_a_decision_of_its_own() -> None:
 
 
 @pytest.mark.requirement("S2-17")
-def test_one_that_fails_does_not_keep_the_others_from_their_results() -> None:
+def test_a_failing_call_does_not_stop_the_others() -> None:
     tool = read_tool("read", "one", ValueError("two"), "three")
     turn = turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))
     harness = AgentHarness([turn, "Done."], tool)
@@ -152,10 +152,10 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 # -- test very many calls --------------------------------------------------------------------------
 #
-# A turn with more calls than anybody needs: it can be stopped, and what is told is told once.
+# A turn with very many calls: it can be stopped, and each event is emitted once.
 
 
-def test_who_stops_a_turn_is_heard_before_all_its_calls_are_decided_about() -> None:
+def test_an_interrupt_takes_effect_before_all_calls_are_decided() -> None:
     harness = AgentHarness(
         [turn_with_calls(*[call(f"c{number}", "read") for number in range(200)])], read_tool()
     )

@@ -1,4 +1,4 @@
-"""Words behind a prompt that points at something: they go with it, or come back with it."""
+"""Input queued after a prompt with references: it is sent with it, or returned with it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def nothing(_: object) -> ResolvedReference:
 async def steered(
     harness: AgentHarness, resolver: SlowResolver, policy: SteeringPolicy
 ) -> asyncio.Task[Any]:
-    """Say something while a prompt is opened, and let a command print something."""
+    """Steer while a prompt is resolved, and let a shell command print something."""
     task = asyncio.ensure_future(harness.run(PROMPT))
     await resolver.begun.wait()
     harness.agent.steer("And be brief.", policy)
@@ -56,7 +56,7 @@ async def steered(
 
 
 def taken_back(policy: SteeringPolicy) -> AgentHarness:
-    """Say something behind a prompt that cannot be opened."""
+    """Queue input after a prompt that cannot be resolved."""
     resolver = SlowResolver()
     resolver.find = nothing
     harness = AgentHarness(["I see."], resolver=resolver)
@@ -73,7 +73,7 @@ def taken_back(policy: SteeringPolicy) -> AgentHarness:
 
 
 @pytest.mark.parametrize("policy", SteeringPolicy)
-def test_words_behind_a_prompt_that_cannot_be_opened_can_be_withdrawn_with_it(
+def test_input_after_an_unresolved_prompt_can_be_withdrawn_with_it(
     policy: SteeringPolicy,
 ) -> None:
     harness = taken_back(policy)
@@ -84,7 +84,7 @@ def test_words_behind_a_prompt_that_cannot_be_opened_can_be_withdrawn_with_it(
     harness.check()
 
 
-def test_words_that_nobody_withdraws_are_heard_in_the_next_run() -> None:
+def test_input_that_is_not_withdrawn_is_sent_in_the_next_run() -> None:
     harness = taken_back(SteeringPolicy.AFTER_CALLS)
     assert run(harness.run(PROMPT)).ending is EndReason.DONE
     assert user_texts(harness) == ["$ ls\n", "Look.", "And be brief."]
@@ -94,7 +94,7 @@ def test_words_that_nobody_withdraws_are_heard_in_the_next_run() -> None:
 
 
 @pytest.mark.parametrize("policy", AT_ONCE)
-def test_words_behind_a_prompt_that_is_opened_go_along_with_it(policy: SteeringPolicy) -> None:
+def test_input_after_a_resolved_prompt_is_sent_with_it(policy: SteeringPolicy) -> None:
     resolver = SlowResolver()
     harness = AgentHarness(["I see."], resolver=resolver)
 
@@ -111,7 +111,7 @@ def test_words_behind_a_prompt_that_is_opened_go_along_with_it(policy: SteeringP
     harness.check()
 
 
-def test_who_stops_the_opening_and_withdraws_what_was_said_behind_ends_the_run() -> None:
+def test_interrupting_resolution_and_withdrawing_later_input_ends_the_run() -> None:
     resolver = SlowResolver()
     harness = AgentHarness([], resolver=resolver)
 
@@ -126,7 +126,7 @@ def test_who_stops_the_opening_and_withdraws_what_was_said_behind_ends_the_run()
     harness.check()
 
 
-def test_words_behind_an_image_that_is_refused_and_cannot_be_read_come_back_with_it(
+def test_input_after_a_refused_unreadable_image_is_returned_with_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
@@ -144,7 +144,7 @@ def test_words_behind_an_image_that_is_refused_and_cannot_be_read_come_back_with
     harness.check()
 
 
-def test_words_behind_a_prompt_that_a_fault_takes_back_can_be_withdrawn() -> None:
+def test_input_after_a_prompt_that_a_fault_rewinds_can_be_withdrawn() -> None:
     def stumble(_: object) -> str:
         harness.agent.steer("And be brief.")
         raise KeyError("a fault")

@@ -1,4 +1,4 @@
-"""A result that was taken out of the record stays out: its call is not run again."""
+"""A redacted result stays redacted: its call is not run again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steno.testing import ScriptedProvider, ScriptedTool
 
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_call_whose_result_was_taken_out_is_not_run_again(calls: int) -> None:
-    """To read it once more would bring back what somebody wanted to be gone."""
+    """Running the call again would bring back the redacted content."""
     store = MemoryStore()
     reader = ScriptedTool("peek", ["a secret"] * calls)
     asked = [ToolCall.create("peek", id=f"c{number}") for number in range(calls)]

@@ -42,7 +42,7 @@ async def begun(harness: AgentHarness, resolver: SlowResolver, prompt: Any) -> a
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_who_stops_while_something_is_opened_finds_it_opened_in_the_next_run(
+def test_an_interrupted_resolution_is_completed_in_the_next_run(
     is_cancelled: bool,
 ) -> None:
     resolver = SlowResolver()
@@ -74,7 +74,7 @@ def test_who_stops_while_something_is_opened_finds_it_opened_in_the_next_run(
     harness.check()
 
 
-def test_what_was_said_before_a_stop_is_opened_with_the_next_prompt() -> None:
+def test_a_prompt_before_a_stop_is_resolved_with_the_next_prompt() -> None:
     resolver = SlowResolver()
     harness = AgentHarness(["I see."], resolver=resolver)
 
@@ -91,7 +91,7 @@ def test_what_was_said_before_a_stop_is_opened_with_the_next_prompt() -> None:
     assert text_in_message(request) == "Well?"
 
 
-def test_who_says_something_else_while_a_prompt_is_opened_gets_one_answer_to_both() -> None:
+def test_input_during_resolution_gets_one_answer_with_the_prompt() -> None:
     resolver = SlowResolver()
     harness = AgentHarness(["I see."], resolver=resolver)
 
@@ -120,9 +120,7 @@ def test_a_run_that_is_out_of_time_while_something_is_opened_ends_in_order() -> 
 
 
 @pytest.mark.parametrize("opened", [0, 1])
-def test_a_program_that_was_killed_while_something_was_opened_goes_on_there(
-    tmp_path: Path, opened: int
-) -> None:
+def test_a_program_killed_during_resolution_resumes_there(tmp_path: Path, opened: int) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text(f"this is {name}\n")
     path = tmp_path / "log.sqlite"
@@ -160,7 +158,7 @@ def failing(error: Exception) -> ScriptedResolver:
     return ScriptedResolver(find)
 
 
-def test_an_error_that_a_resolver_raises_is_told_like_one_that_it_returns() -> None:
+def test_an_error_that_a_resolver_raises_is_reported_like_one_that_it_returns() -> None:
     harness = AgentHarness(["Never."], resolver=failing(ServerFailed("mcp lib: it is gone")))
     result = run(harness.run(prompt_with("Look.", file_reference("bad.py"))))
     assert isinstance(result.error, Unresolved)
@@ -170,14 +168,15 @@ def test_an_error_that_a_resolver_raises_is_told_like_one_that_it_returns() -> N
 
 
 def test_a_fault_of_a_resolver_is_raised_and_the_branch_is_as_before() -> None:
-    harness = AgentHarness(["Hello."], resolver=failing(KeyError("private words")))
+    harness = AgentHarness(["Hello."], resolver=failing(KeyError("private text")))
     with pytest.raises(KeyError):
         run(harness.run(prompt_with("Look.", file_reference("a.py"), file_reference("bad.py"))))
     assert not harness.agent.is_running
     assert entry_kinds(harness.conversation.entries()) == ["SystemMessage", "Rewind"]
     assert statuses(harness) == [RESOLVED, FAILED]
     error = payloads(harness, Resolution)[-1].error
-    assert error == "a fault came up while it was opened: KeyError"
+    assert error is not None
+    assert error.endswith(": KeyError")
     assert run(harness.run("Hi.")).ending is EndReason.DONE
     harness.check()
 
@@ -193,7 +192,7 @@ def test_a_fault_of_a_resolver_in_the_middle_does_not_come_up_in_every_run_to_co
         run(harness.run())
     harness.check()
     assert run(harness.run("Go on.")).ending is EndReason.DONE
-    assert "a fault came up" in text_in_message(harness.provider.requests[-1], -2)
+    assert ": KeyError" in text_in_message(harness.provider.requests[-1], -2)
     harness.check()
 
 

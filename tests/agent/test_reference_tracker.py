@@ -1,4 +1,4 @@
-"""What a log says about pointers: read once for each entry, however long it gets."""
+"""The references of a log: each entry is read once, however long it gets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RESOLVED, FAILED = ResolutionStatus.RESOLVED, ResolutionStatus.FAILED
 
 
 class Counted(Sequence[Entry]):
-    """A log that counts how many of its entries were looked at."""
+    """A log that counts how many of its entries were read."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
@@ -73,7 +73,7 @@ def names(pointed: Sequence[TrackedReference]) -> list[str]:
 # -- what is found -------------------------------------------------------------------------------
 
 
-def test_every_kind_of_pointer_in_what_people_say_is_found_with_its_place() -> None:
+def test_every_kind_of_reference_in_user_messages_is_found_with_its_place() -> None:
     conversation = Conversation([ChatMessage.system("Work.")])
     entry = conversation.append(
         prompt_with("Look.", file_reference("a"), image_file(), Text("and"), NOTES)
@@ -194,7 +194,7 @@ def test_after_a_rewind_only_what_is_still_there_counts(back_to: int) -> None:
     conversation = long_log(100)
     pointers = pointers_of(conversation)
     conversation.rewind(conversation.entries()[back_to])
-    for _ in range(200):  # longer than it was: the number of entries says nothing
+    for _ in range(200):  # longer than it was: the number of entries proves nothing
         conversation.append(ChatMessage.user("Well?"))
     pointers.read(conversation.entries_view())
     assert [*pointers.resolved()] == [*pointers_of(conversation).resolved()]

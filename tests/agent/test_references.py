@@ -1,4 +1,4 @@
-"""What a prompt points at is opened before the model is asked; if that fails, nothing is sent."""
+"""References of a prompt are resolved before the request; if that fails, nothing is sent."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_nothing_is_sent_if_something_cannot_be_opened_and_the_branch_is_as_befo
     result = run(harness.run(prompt))
     assert result.ending is EndReason.FAILED
     assert isinstance(result.error, Unresolved)
-    assert result.reason.startswith("nothing was sent: ")
+    assert result.error.code == "unresolved"
     assert "gone.py" in result.reason
     assert len(harness.provider.requests) == 1
     assert recorded_kinds(harness)[-3:] == ["UserMessage", "Resolution failed", "Rewind"]
@@ -159,7 +159,7 @@ def test_nothing_is_sent_if_something_cannot_be_opened_and_the_branch_is_as_befo
 
 
 @pytest.mark.requirement("S2-11", "S2-28")
-def test_what_was_not_sent_can_be_said_again_once_the_file_is_there(tmp_path: Path) -> None:
+def test_an_unsent_prompt_can_be_sent_once_the_file_exists(tmp_path: Path) -> None:
     harness = agent_in(tmp_path, ["I see."])
     run(harness.run(prompt_with("Explain.", file_reference("late.py"))))
     (tmp_path / "late.py").write_text("late = True\n")
@@ -173,7 +173,9 @@ def test_what_was_not_sent_can_be_said_again_once_the_file_is_there(tmp_path: Pa
     harness.check()
 
 
-def test_of_several_things_all_are_sent_or_none_and_all_errors_are_told(tmp_path: Path) -> None:
+def test_of_several_references_all_are_sent_or_none_and_all_errors_are_reported(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     harness = agent_in(tmp_path, ["Never."])
     result = run(
@@ -203,7 +205,7 @@ def test_a_prompt_that_begins_a_conversation_is_taken_back_too(tmp_path: Path) -
 
 
 def unanswered(folder: Path, turns: list[Any], *messages: UserMessage) -> AgentHarness:
-    """Return a desk whose program ended before anything of this was opened."""
+    """Return a harness whose program ended before these references were resolved."""
     store = MemoryStore()
     return agent_in(folder, turns, store=store, conversation=store.new(messages))
 
@@ -226,7 +228,7 @@ def test_without_a_prompt_what_fails_again_is_not_sent_either(tmp_path: Path) ->
     assert payloads(harness, Rewind) == []
 
 
-def test_who_says_something_else_instead_is_heard_and_the_model_knows_what_failed(
+def test_another_prompt_instead_is_sent_with_the_failed_reference(
     tmp_path: Path,
 ) -> None:
     harness = unanswered(tmp_path, ["All right."], prompt_with("Look.", file_reference("gone.py")))
@@ -238,7 +240,7 @@ def test_who_says_something_else_instead_is_heard_and_the_model_knows_what_faile
     assert text_in_message(request, 1) == "Never mind."
 
 
-def test_an_answer_that_a_person_went_back_behind_was_sent(tmp_path: Path) -> None:
+def test_an_answer_before_a_rewind_was_sent(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     harness = agent_in(tmp_path, ["I see."])
     start = harness.conversation.entries()[0]
@@ -263,7 +265,7 @@ def test_a_conversation_with_nothing_in_it_has_nothing_unsent() -> None:
 
 
 def steered(folder: Path, *prompts: Any) -> AgentHarness:
-    """Run a model that calls for something, and say something while that runs."""
+    """Run a model that calls a tool, and steer while the tool runs."""
 
     def interfere(*_: Any) -> str:
         for one in prompts:
@@ -277,14 +279,14 @@ def steered(folder: Path, *prompts: Any) -> AgentHarness:
     return harness
 
 
-def test_what_is_said_meanwhile_is_opened_before_the_next_turn(tmp_path: Path) -> None:
+def test_references_in_steering_input_are_resolved_before_the_next_turn(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     harness = steered(tmp_path, prompt_with("And this?", file_reference("a.py")))
     assert "a = 1" in text_in_message(harness.provider.requests[1])
     assert statuses(harness) == [RESOLVED]
 
 
-def test_what_cannot_be_opened_meanwhile_is_told_to_people_and_the_model_and_work_goes_on(
+def test_an_unresolved_reference_in_steering_input_is_reported_and_the_run_continues(
     tmp_path: Path,
 ) -> None:
     harness = steered(tmp_path, prompt_with("And this?", file_reference("gone.py")), "And hurry.")
@@ -297,7 +299,7 @@ def test_what_cannot_be_opened_meanwhile_is_told_to_people_and_the_model_and_wor
     assert text_in_message(request) == "And hurry."
 
 
-def test_what_the_model_was_told_could_not_be_opened_is_not_unsent(tmp_path: Path) -> None:
+def test_a_prompt_sent_with_its_failed_reference_is_not_unsent(tmp_path: Path) -> None:
     harness = steered(tmp_path, prompt_with("And this?", file_reference("gone.py")))
     entries = harness.conversation.entries()
     (at,) = [n for n, kind in enumerate(entry_kinds(entries)) if kind == "Resolution failed"]

@@ -1,4 +1,4 @@
-"""What a person settles while a prompt is opened, or behind it, outlasts that it is taken back."""
+"""Settings made while a prompt is resolved, or after it, survive its rewind."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PROMPT = prompt_with("Explain.", file_reference("gone.py"))
 
 
 def unsent_in(folder: Path) -> AgentHarness:
-    """Return a desk where a prompt could not be opened."""
+    """Return a harness whose prompt could not be resolved."""
     harness = agent_in(folder, ["I see."])
     assert isinstance(run(harness.run(PROMPT)).error, Unresolved)
     return harness
 
 
-# -- what comes behind a prompt that was not sent ------------------------------------------------
+# -- entries after an unsent prompt --------------------------------------------------------------
 
 
 def change_mode(conversation: Conversation) -> None:
@@ -61,7 +61,7 @@ def run_command(conversation: Conversation) -> None:
 
 @pytest.mark.requirement("S2-11", "S2-28")
 @pytest.mark.parametrize("happen", [change_mode, label, change_model, run_command])
-def test_what_was_not_sent_can_be_said_again_whatever_was_set_since(
+def test_an_unsent_prompt_can_be_sent_whatever_was_set_since(
     tmp_path: Path, happen: Callable[[Conversation], None]
 ) -> None:
     harness = unsent_in(tmp_path)
@@ -77,7 +77,7 @@ def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None
     assert find_unsent_prompt(harness.conversation) == UnsentPrompt(PROMPT, noted)
 
 
-def test_who_has_said_something_else_since_has_nothing_unsent(tmp_path: Path) -> None:
+def test_after_another_prompt_nothing_is_unsent(tmp_path: Path) -> None:
     harness = unsent_in(tmp_path)
     harness.conversation.append(ChatMessage.user("Never mind."))
     change_mode(harness.conversation)
@@ -88,7 +88,7 @@ def test_who_has_said_something_else_since_has_nothing_unsent(tmp_path: Path) ->
 
 
 class Meddling:
-    """Lets the person do something while a prompt is opened, which fails (`Resolver`)."""
+    """A failing resolver that acts as the user while a prompt is resolved (`Resolver`)."""
 
     def __init__(self, meddle: Callable[[], object]) -> None:
         self._meddle = meddle
@@ -142,7 +142,7 @@ def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -
     harness.check()
 
 
-def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
+def test_a_rewind_distinguishes_shell_commands_from_prompts() -> None:
     conversation = Conversation([ChatMessage.user("Hello?")])
     start = conversation.entries()[0].id
     conversation.append(ChatMessage.assistant("Hel"))
@@ -174,14 +174,14 @@ def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -
 
 
 class Filling(Journal):
-    """A journal whose disk is full behind the next rewind."""
+    """A journal whose disk is full after the next rewind."""
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         super().append(entry, branch=branch, digest=digest, expected=expected)
         self.is_full = isinstance(entry.payload, Rewind)
 
 
-def test_who_goes_back_and_loses_the_mode_is_told_so_and_which_it_is_now() -> None:
+def test_a_rewind_that_changes_the_mode_reports_the_mode() -> None:
     conversation = Conversation([ChatMessage.user("Hello?")], journal=Filling())
     start = conversation.entries()[0].id
     change_mode(conversation)

@@ -66,14 +66,14 @@ def test_a_run_without_calls_is_one_turn() -> None:
     assert (result.reason, result.error, result.cost) == ("", None, None)
 
 
-def test_a_run_without_a_prompt_goes_on_where_the_conversation_stopped() -> None:
+def test_a_run_without_a_prompt_continues_where_the_conversation_stopped() -> None:
     harness = AgentHarness(["Yes."])
     harness.conversation.append(ChatMessage.user("Are you there?"))
     run(harness.run(None))
     assert [m.text for m in harness.provider.requests[0].messages] == ["Work.", "Are you there?"]
 
 
-def test_a_prompt_may_be_a_message_and_is_recorded_with_who_said_it() -> None:
+def test_a_prompt_may_be_a_message_and_is_recorded_with_its_actor() -> None:
     message = ChatMessage.user("Look.")
     harness = AgentHarness(["I see."], actor="eva")
     run(harness.run(message))
@@ -82,7 +82,7 @@ def test_a_prompt_may_be_a_message_and_is_recorded_with_who_said_it() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["", " ", 7])
-def test_a_prompt_that_says_nothing_is_refused_before_anything_happens(prompt: Any) -> None:
+def test_an_empty_prompt_is_refused_before_anything_happens(prompt: Any) -> None:
     harness = AgentHarness(["Never."])
     with pytest.raises(InvalidMessage):
         run(harness.run(prompt))
@@ -90,13 +90,13 @@ def test_a_prompt_that_says_nothing_is_refused_before_anything_happens(prompt: A
     assert not harness.agent.is_running
 
 
-def test_a_model_that_says_nothing_is_done() -> None:
+def test_an_empty_response_ends_the_run() -> None:
     harness = AgentHarness([ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)])
     result = run(harness.run())
     assert (result.ending, result.text) == (EndReason.DONE, "")
 
 
-def test_a_turn_that_pauses_is_gone_on_with() -> None:
+def test_a_paused_turn_is_continued() -> None:
     paused = ChatMessage.assistant("Wait…", stop_reason=StopReason.PAUSE)
     harness = AgentHarness([paused, "Here."])
     assert run(harness.run()).text == "Here."
@@ -134,7 +134,7 @@ def test_one_agent_runs_again_and_again() -> None:
 
 
 @pytest.mark.requirement("S4-14")
-def test_two_runs_at_once_are_refused_and_the_first_goes_on() -> None:
+def test_two_runs_at_once_are_refused_and_the_first_continues() -> None:
     async def main() -> None:
         going = asyncio.Event()
         tool = read_tool("read", [going, "ok"])
@@ -182,7 +182,7 @@ def test_a_limit_ends_a_run_with_all_calls_answered(
     harness.check()
 
 
-def test_a_limit_is_for_one_run_and_the_next_one_goes_on() -> None:
+def test_a_limit_is_for_one_run_and_the_next_one_continues() -> None:
     harness = AgentHarness([*[endless] * 2, "Done."], read_tool(), limits=Limits(turns=2))
 
     async def main() -> list[EndReason]:
@@ -195,7 +195,7 @@ def test_a_model_that_is_done_with_its_last_turn_is_done() -> None:
     assert run(AgentHarness(["Done."], limits=Limits(turns=1)).run()).ending is EndReason.DONE
 
 
-def test_a_cost_that_nobody_knows_limits_nothing() -> None:
+def test_an_unknown_cost_limits_nothing() -> None:
     harness = AgentHarness([endless, "Done."], read_tool(), limits=Limits(cost=Decimal("0.01")))
     assert run(harness.run()).ending is EndReason.DONE
 
@@ -233,7 +233,7 @@ def test_a_limit_below_one_is_refused(name: str, value: int) -> None:
 
 
 def steered(policy: SteeringPolicy) -> tuple[AgentHarness, list[list[str | None]]]:
-    """Say something while the first of two calls runs; return what each request ended with."""
+    """Steer while the first of two calls runs; return the end of each request."""
     harness: AgentHarness
 
     def speak(call: ToolCall, stage: ToolContext) -> str:
@@ -253,14 +253,14 @@ def steered(policy: SteeringPolicy) -> tuple[AgentHarness, list[list[str | None]
 
 
 @pytest.mark.requirement("S4-14")
-def test_steering_is_heard_when_the_calls_of_the_turn_are_answered() -> None:
+def test_steering_input_is_sent_after_the_calls_of_the_turn() -> None:
     harness, seen = steered(SteeringPolicy.AFTER_CALLS)
     assert seen == [[], [None, "first", "second", "Also this."]]
     assert harness.events_of(RunEnded)[0].result.text == "I see."
 
 
 @pytest.mark.requirement("S4-14")
-def test_steering_is_heard_when_the_model_would_be_done() -> None:
+def test_steering_input_is_sent_when_the_model_would_be_done() -> None:
     harness, seen = steered(SteeringPolicy.AFTER_RUN)
     assert seen == [
         [],
@@ -271,7 +271,7 @@ def test_steering_is_heard_when_the_model_would_be_done() -> None:
 
 
 @pytest.mark.requirement("S4-14")
-def test_steering_interrupts_at_once_and_the_run_goes_on() -> None:
+def test_steering_interrupts_at_once_and_the_run_continues() -> None:
     async def main() -> None:
         never = asyncio.Event()
         hanging = write_tool("write", [never, "never"])
@@ -289,7 +289,7 @@ def test_steering_interrupts_at_once_and_the_run_goes_on() -> None:
     run(main())
 
 
-def test_steering_while_the_model_speaks_keeps_what_it_said() -> None:
+def test_steering_during_a_response_keeps_its_text() -> None:
     async def main() -> None:
         from_model = asyncio.Event()
 
@@ -307,7 +307,7 @@ def test_steering_while_the_model_speaks_keeps_what_it_said() -> None:
     run(main())
 
 
-def test_what_was_said_and_not_heard_is_on_record_however_the_run_ends() -> None:
+def test_unsent_input_is_recorded_however_the_run_ends() -> None:
     def speak(call: ToolCall, stage: ToolContext) -> str:
         harness.agent.steer("And then?", SteeringPolicy.AFTER_RUN)
         return "ok"

@@ -1,4 +1,4 @@
-"""What a person says during a run: taken back before it is heard, or heard without an answer."""
+"""Steering input: withdrawn before it is sent, or sent without an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def user_texts(conversation: Conversation) -> list[str | None]:
 
 
 def asked_once(agent: list[Agent], then: str) -> Gate:
-    """Make a gate whose person does something to the agent while it asks, and allows the call."""
+    """Build a gate whose approver acts on the agent while it is asked, and allows the call."""
 
     def decide(question: ApprovalRequest) -> bool:
         match then:
@@ -42,7 +42,7 @@ def asked_once(agent: list[Agent], then: str) -> Gate:
     return Gate(approver=CallbackApprover(decide, actor="ann"))
 
 
-def test_what_is_taken_back_is_never_heard_and_what_wants_no_answer_stays() -> None:
+def test_withdrawn_input_is_never_sent_and_input_without_an_answer_stays() -> None:
     agents: list[Agent] = []
     turns = [turn_with_calls(call("1", "write")), "Done."]
     agent, conversation = agent_with(turns, asked_once(agents, "withdraw"))
@@ -53,7 +53,7 @@ def test_what_is_taken_back_is_never_heard_and_what_wants_no_answer_stays() -> N
     assert agent.withdraw() == ()
 
 
-def test_what_wants_no_answer_does_not_keep_the_model_at_work() -> None:
+def test_input_that_wants_no_answer_starts_no_turn() -> None:
     provider = ScriptedProvider(["Done."])
     conversation = Conversation([ChatMessage.system("Work.")])
     agent = Agent(provider, conversation)

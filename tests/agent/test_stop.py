@@ -1,6 +1,6 @@
-"""Stopped anywhere, by whatever means: the record is whole, and the next run goes on.
+"""Stopped anywhere, by any means: the record is intact, and the next run continues.
 
-One session of three turns and four calls is stopped at every event that is told, and at every
+One session of three turns and four calls is stopped at every event, and at every
 turn of the event loop.
 """
 
@@ -50,7 +50,7 @@ class Session(AgentHarness):
         super().__init__(repeat(answer), self.read, self.write, gate=gate)
 
     async def check_and_go_on(self) -> None:
-        """Fail unless everything is in order, true, and can be gone on with."""
+        """Fail unless the record is in order, true, and can be continued."""
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert not self.agent.is_running
         self.check()
@@ -133,7 +133,7 @@ def test_a_run_can_be_stopped_at_every_event(stop: Stop) -> None:
         was_reached = len(seen) > number
         if was_reached:
             assert ending in expected(stop)
-        if stop is not steer:  # nobody asks the model again
+        if stop is not steer:  # the model is not asked again
             assert not any(isinstance(event, TurnStarted) for event in seen[number + 1 :])
         await session.check_and_go_on()
         return was_reached
@@ -161,7 +161,7 @@ def test_a_run_can_be_stopped_at_every_turn_of_the_event_loop(stop: Stop) -> Non
     assert stops_until_the_end(stopped_at) > 40
 
 
-def test_who_stops_twice_does_not_wait_and_leaves_everything_in_order() -> None:
+def test_a_second_interrupt_does_not_wait_and_leaves_the_record_in_order() -> None:
     async def stopped_at(number: int) -> bool:
         session = Session()
         task = asyncio.create_task(session.run("Go."))

@@ -71,7 +71,7 @@ def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
     run(main())
 
 
-def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
+def test_a_stopped_call_has_its_output_in_the_result() -> None:
     async def main() -> None:
         printed = asyncio.Event()
 
@@ -109,7 +109,7 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
     run(main())
 
 
-def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
+def test_the_output_of_a_stopped_call_is_truncated() -> None:
     async def main() -> None:
         async def speak(call: ToolCall, stage: ToolContext) -> str:
             for number in range(30_000):
@@ -137,7 +137,7 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
     run(main())
 
 
-def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() -> None:
+def test_calls_stopped_together_are_replayed_with_the_output_of_each() -> None:
     async def main() -> None:
         async def speak(call: ToolCall, stage: ToolContext) -> str:
             stage.report_output(call.id)
@@ -247,7 +247,7 @@ def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
 
 
 @pytest.mark.requirement("S4-14")
-def test_a_model_that_speaks_when_time_is_up_is_cut_short_and_what_it_said_stays() -> None:
+def test_a_time_limit_cuts_a_response_and_keeps_its_text() -> None:
     harness = AgentHarness([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
     result = out_of_time(harness, TextDelta)
     assert (result.ending, result.text) == (EndReason.LIMIT, "I think")
@@ -301,7 +301,7 @@ def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
         if isinstance(message, ToolResultMessage) and message.tool_call_id == "c1":
             harness.agent.steer("Later.")
         elif isinstance(message, UserMessage) and message.text == "Later.":
-            harness.agent.interrupt()  # it was just heard: no step is under way
+            harness.agent.interrupt()  # it was just sent: no step is under way
 
     result = run(harness.agent.run("Go.", on_event=watch))
     assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
@@ -326,7 +326,7 @@ def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> N
 
 
 def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
-    """Who cleans up after a cancellation, with an agent, can stop it like anybody else."""
+    """An agent that runs in cleanup after a cancellation can be stopped, too."""
 
     async def main() -> None:
         hanging = read_tool("read", [asyncio.Event(), "never"])
@@ -383,7 +383,7 @@ class Deaf:
         return ChatMessage.assistant("Never mind.", stop_reason=StopReason.END_TURN)
 
 
-def test_a_provider_that_takes_no_notice_does_not_keep_a_run_from_being_cancelled() -> None:
+def test_a_provider_that_ignores_cancellation_does_not_block_it() -> None:
     async def main() -> None:
         deaf = Deaf()
         harness = AgentHarness(deaf)

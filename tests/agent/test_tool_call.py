@@ -42,7 +42,7 @@ NOON = datetime(2026, 5, 17, 12, tzinfo=UTC)
 
 
 class Clock:
-    """Goes on by two and a half seconds whenever somebody looks."""
+    """A clock that advances by two and a half seconds at every read."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -98,7 +98,7 @@ def test_every_decision_is_on_record_with_what_took_it() -> None:
         (ToolOutput.of("late", outcome=Outcome.TIMEOUT), "timeout"),
     ],
 )
-def test_the_record_says_what_became_of_a_call(answer: Any, decision: str) -> None:
+def test_the_record_has_the_outcome_of_a_call(answer: Any, decision: str) -> None:
     harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer)
     )
@@ -107,7 +107,7 @@ def test_the_record_says_what_became_of_a_call(answer: Any, decision: str) -> No
     assert [e.decision for e in entries if isinstance(e.payload, ToolResultMessage)] == [decision]
 
 
-def test_what_happens_is_told_in_order() -> None:
+def test_events_are_emitted_in_order() -> None:
     harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
     run(harness.run())
     kinds = [type(e) for e in harness.events]
@@ -221,7 +221,7 @@ def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, expected: str)
     harness.check()
 
 
-def test_an_exception_that_says_a_lot_is_cut() -> None:
+def test_a_long_exception_message_is_truncated() -> None:
     harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", ValueError("x" * 10**6))
     )
@@ -233,19 +233,26 @@ def test_an_exception_that_says_a_lot_is_cut() -> None:
 
 @pytest.mark.requirement("S2-16")
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("asked", "code", "named"),
     [
-        (InvalidToolCall(id="c1", name="read", arguments="{", reason="no JSON"), "no JSON"),
-        (call("c1", "fly"), "There is no tool of this name. The tools are: read."),
-        (call("c1", "read", path=7), "/path: expected string"),
+        (
+            InvalidToolCall(id="c1", name="read", arguments="{", reason="no JSON"),
+            ResultCode.INVALID_CALL,
+            "no JSON",
+        ),
+        (call("c1", "fly"), ResultCode.UNKNOWN_TOOL, ": read."),
+        (call("c1", "read", path=7), ResultCode.INVALID_ARGUMENTS, "/path: "),
     ],
 )
-def test_what_cannot_be_run_is_answered_and_never_decided_about(asked: Any, expected: str) -> None:
+def test_what_cannot_be_run_is_answered_and_never_decided_about(
+    asked: Any, code: ResultCode, named: str
+) -> None:
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
     tool = read_tool("read", parameters=parameters)
     harness = AgentHarness([turn_with_calls(asked), "Sorry."], tool)
     assert run(harness.run()).ending is EndReason.DONE
-    assert expected in harness.result.text
+    assert result_code(harness.result) == code
+    assert named in harness.result.text
     assert harness.result.is_error
     assert (tool.calls, harness.approvals) == ([], [])
 
@@ -265,7 +272,7 @@ def test_a_call_about_something_else_than_was_decided_is_not_run() -> None:
 # -- while it runs -------------------------------------------------------------------------------
 
 
-def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
+def test_output_of_a_running_tool_is_emitted_and_not_recorded() -> None:
     async def speak(call: ToolCall, stage: ToolContext) -> str:
         stage.report_output("first \ud800")
         await asyncio.to_thread(stage.report_output, "from a thread")
@@ -278,7 +285,7 @@ def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
     assert harness.result.text == "whole"
 
 
-def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
+def test_a_blob_of_a_tool_is_in_the_store() -> None:
     def keep(call: ToolCall, stage: ToolContext) -> ToolOutput:
         digest = stage.put_blob(b"all of it")
         assert stage.read_blob(digest) == b"all of it"
@@ -291,7 +298,7 @@ def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
     assert store.blob((harness.result.details or {})["sha256"]) == b"all of it"
 
 
-def test_what_a_tool_keeps_without_a_store_lasts_as_long_as_the_agent() -> None:
+def test_without_a_store_a_blob_of_a_tool_lasts_as_long_as_the_agent() -> None:
     def keep(call: ToolCall, stage: ToolContext) -> str:
         assert stage.read_blob(stage.put_blob(b"x")) == b"x"
         with pytest.raises(Missing):

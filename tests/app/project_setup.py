@@ -19,7 +19,7 @@ OFFLINE = ("--model", "offline")
 
 
 def make_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a project, go there, and forget whatever the environment says about steno."""
+    """Create a project, change to it, and remove the settings of steno from the environment."""
     variables = {name for row in CATALOG.values() for name in row.key_variables}
     variables |= {name for name in os.environ if name.startswith("STENO_")} | {"XDG_CONFIG_HOME"}
     for name in variables:
@@ -41,7 +41,7 @@ def write_settings(home: Path, text: str) -> Path:
 
 @contextmanager
 def scripted_model(home: Path, *turns: Turn, settings: str = "") -> Generator[ScriptedVendor]:
-    """Let a model say these things; it is the one that the settings name."""
+    """Run a model with scripted turns, and name it in the settings."""
     with run_vendor(*turns) as known:
         write_settings(home, f'model = "lab/tester"\n{settings}\n{known.settings}')
         yield known
@@ -55,5 +55,5 @@ def result_of(output: ProgramOutput) -> dict[str, Any]:
 
 
 def events_of(output: ProgramOutput) -> list[dict[str, Any]]:
-    """Return what each line says."""
+    """Return the event of each line."""
     return [json.loads(line) for line in output.out.splitlines()]

@@ -1,6 +1,6 @@
 """A vendor on loopback whose answers are scripted, as a configuration file names it.
 
-It speaks the chat completions protocol. Nothing here waits for time to pass: an answer goes on
+It speaks the chat completions protocol. Nothing here waits for time to pass: a response continues
 when the test lets it, or ends when the client hangs up.
 """
 
@@ -32,14 +32,14 @@ class Thought(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The server says no."""
+    """The server refuses the request."""
 
     status: int
     message: str
 
 
 Step: TypeAlias = str | Thought | Call | threading.Event
-"""What the model says; an event is waited for."""
+"""One step of a response; an event is waited for."""
 Turn: TypeAlias = Iterable[Step] | str | Fault
 
 

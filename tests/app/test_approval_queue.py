@@ -1,4 +1,4 @@
-"""Questions that wait for a person: answered one by one, several in one go, or ahead."""
+"""The queue of approvals: decided one by one, several at once, or early."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -
 
 @pytest.mark.parametrize("verdict", [YES, NO])
 @pytest.mark.parametrize("now", ["as it was", "something else"])
-def test_who_allowed_ahead_what_was_shown_is_asked_anew_if_it_would_do_something_else(
+def test_an_early_approval_is_asked_again_if_the_call_would_do_something_else(
     verdict: ApprovalDecision, now: str
 ) -> None:
     async def main() -> None:
@@ -109,7 +109,7 @@ def test_who_allowed_ahead_what_was_shown_is_asked_anew_if_it_would_do_something
     run(main())
 
 
-def test_nothing_is_decided_ahead_when_nobody_was_asked() -> None:
+def test_nothing_is_decided_early_without_a_pending_question() -> None:
     async def main() -> None:
         questions = ApprovalQueue(lambda: None)
         with pytest.raises(Missing):

@@ -1,4 +1,4 @@
-"""Approvals at the desk: calls wait until somebody decides, one by one, and it is all on record."""
+"""Approvals in a session: calls wait for decisions one by one, and everything is recorded."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
     assert not (project / "out/b.txt").exists()
 
 
-def test_a_call_that_waits_behind_another_may_be_decided_about_before_it_is_asked(
-    project: Path, home: Path
-) -> None:
+def test_a_queued_call_may_be_decided_before_it_is_asked_about(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             session = user.session
@@ -135,7 +133,7 @@ def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home
     assert (project / "out/b.txt").exists()
 
 
-def test_what_is_allowed_for_the_project_holds_at_the_next_desk(project: Path, home: Path) -> None:
+def test_a_project_grant_holds_in_the_next_session(project: Path, home: Path) -> None:
     async def allow() -> None:
         async with open_user_session(project) as user:
             await user.session.send(PromptInput("Write two files."))
@@ -157,9 +155,7 @@ def test_what_is_allowed_for_the_project_holds_at_the_next_desk(project: Path, h
         run(write_again())
 
 
-def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
-    project: Path, home: Path
-) -> None:
+def test_a_decision_about_a_call_that_is_not_pending_is_refused(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             with pytest.raises(Missing):

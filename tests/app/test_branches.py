@@ -1,4 +1,4 @@
-"""The tree of a session at the desk: where branches part, and how to go on in another one."""
+"""The branches of a session: where they part, and how to switch to another one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def user_entries(user: SessionUser) -> list[Entry]:
     return [entry for entry in user.session.entries() if isinstance(entry.payload, UserMessage)]
 
 
-def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: Path) -> None:
+def test_a_fork_starts_after_the_last_entry_or_any_other(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             branches = user.session.branches
@@ -69,7 +69,7 @@ def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: 
 
 
 @pytest.mark.parametrize("prompt", ["", "Be brief."])
-def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
+def test_an_earlier_message_is_edited_in_a_new_branch(
     project: Path, home: Path, prompt: str
 ) -> None:
     async def main() -> None:
@@ -97,7 +97,7 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
         run(main())
 
 
-def test_what_was_said_with_images_comes_back_with_them(project: Path, home: Path) -> None:
+def test_a_prompt_with_images_is_returned_with_them(project: Path, home: Path) -> None:
     data = encode_image(red_image())
     (project / "a.png").write_bytes(data)
     (project / "b.png").write_bytes(data)
@@ -135,7 +135,7 @@ def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: P
     run(main())
 
 
-def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project: Path) -> None:
+def test_a_message_whose_image_is_gone_cannot_be_edited(project: Path) -> None:
     data = encode_image(red_image()) + bytes(MIN_IMAGE_BLOB_BYTES)
     with open_store() as store:
         entry = store.new(id="half").append(
@@ -154,7 +154,7 @@ def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project:
     run(main())
 
 
-def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
+def test_the_tree_is_read_without_blocking_the_event_loop(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.send("read note.txt")
@@ -177,7 +177,7 @@ def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None
     run(main())
 
 
-def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
+def test_the_tree_shows_where_branches_part(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             await user.send("One?")

@@ -1,4 +1,4 @@
-"""What is offered while somebody types `@` or `/`."""
+"""Completion of `@` and `/`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_steps_may_be_shortened_to_their_beginnings(project: Path) -> None:
     assert texts(project, "@s/st/cl") == ["@src/steno/cli/"]
 
 
-def test_behind_a_folder_comes_what_is_in_it_the_nearest_first(project: Path) -> None:
+def test_after_a_folder_its_content_is_suggested_nearest_first(project: Path) -> None:
     assert texts(project, "@src/steno/") == [
         "@src/steno/cli/",
         "@src/steno/desktop.py",
@@ -180,7 +180,7 @@ def test_what_is_offered_points_at_just_that_file(
 
 
 def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
-    """Return what is offered as soon as a server has said something, however slow it is."""
+    """Return the suggestions once a server has answered, however slow it is."""
 
     async def ask(context: CommandContext) -> dict[str, Suggestion]:
         while not (found := await find_completions(context, typed)):
@@ -252,7 +252,7 @@ def test_a_list_is_asked_for_once_until_it_is_old() -> None:
     asyncio.run(main())
 
 
-def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
+def test_a_slow_server_is_not_awaited_and_its_suggestions_come_next_time() -> None:
     async def main() -> None:
         may_answer = asyncio.Event()
 
@@ -270,7 +270,7 @@ def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
     asyncio.run(main())
 
 
-def test_who_stops_waiting_does_not_stop_the_question() -> None:
+def test_cancelling_the_wait_does_not_cancel_the_question() -> None:
     asked: list[Topic] = []
 
     async def main() -> None:
@@ -285,7 +285,7 @@ def test_who_stops_waiting_does_not_stop_the_question() -> None:
         topic = Topic()
         waiting = asyncio.create_task(lists.get(topic))
         await asyncio.sleep(0)
-        waiting.cancel()  # whoever it was for goes on typing
+        waiting.cancel()  # the user continues typing
         await asyncio.wait({waiting})
         may_answer.set()
         assert await lists.get(topic) == ("answer",)

@@ -1,4 +1,4 @@
-"""The user's own seal: kept where nobody else can read it, or for this process alone."""
+"""The signer of grants: its key is in a private file, or in this process only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_two_processes_of_a_user_have_the_same_seal(tmp_path: Path) -> None:
     )
 
 
-def test_nobody_else_may_read_the_secret(tmp_path: Path) -> None:
+def test_other_users_cannot_read_the_secret(tmp_path: Path) -> None:
     file = tmp_path / "steno" / KEY_FILE_NAME
     KeyFileSigner(file)("text")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -58,7 +58,7 @@ def test_without_a_home_a_seal_is_for_this_process(monkeypatch: pytest.MonkeyPat
     assert seal("text") == seal("text") != KeyFileSigner()("text")
 
 
-def test_where_nothing_can_be_kept_a_seal_is_for_this_process(tmp_path: Path) -> None:
+def test_without_storage_a_signature_is_valid_in_this_process(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     seal = KeyFileSigner(tmp_path / "file" / KEY_FILE_NAME)
     assert seal("text") == seal("text") != KeyFileSigner(tmp_path / "file" / KEY_FILE_NAME)("text")

@@ -58,7 +58,7 @@ def test_claude_md_counts_only_where_there_is_no_agents_md(project: Path) -> Non
     assert [text for _, text in found.files] == ["claude in src", "agents"]
 
 
-def test_no_files_and_empty_files_say_nothing(project: Path) -> None:
+def test_no_files_and_empty_files_add_nothing(project: Path) -> None:
     assert read_instructions(project, project) == ((), ())
     (project / "AGENTS.md").write_text(" \n")
     (project / "CLAUDE.md").write_text("claude")
@@ -155,7 +155,7 @@ def test_an_endless_file_is_not_read_to_its_end(project: Path) -> None:
 # -- the prompt ------------------------------------------------------------------------------
 
 
-def test_the_prompt_is_short_and_says_where_and_when() -> None:
+def test_the_prompt_is_short_and_has_folder_and_date() -> None:
     prompt = build_system_prompt(SURROUNDINGS)
     assert prompt.startswith("You are steno, a coding agent")
     assert prompt.endswith(

@@ -1,4 +1,4 @@
-"""To stop what runs at a desk: it ends, and nothing that was said is lost by it."""
+"""Interrupting a session: the run ends, and no input is lost."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def begin(user: SessionUser, text: str, model: ScriptedVendor) -> None:
-    """Say something, and wait until the model has heard it, which is later than it is told."""
+    """Send a prompt, and wait until the model has received it."""
     await user.session.send(PromptInput(text))
     await user.until(lambda: user.events_of(TurnStarted))
-    while not model.seen:  # noqa: ASYNC110 - whoever changes it tells nobody
+    while not model.seen:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.005)
 
 
@@ -52,7 +52,7 @@ async def run_shell(user: SessionUser, command: str) -> None:
 
 
 @pytest.mark.parametrize("steering", ["after_calls", "after_run"])
-def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
+def test_interrupting_ends_the_run_and_returns_unsent_input(
     project: Path, home: Path, steering: str
 ) -> None:
     gate, picture = threading.Event(), encode_image(red_image())
@@ -77,9 +77,7 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
     assert len(model.seen) == 1
 
 
-def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
-    project: Path, home: Path
-) -> None:
+def test_interrupting_before_the_first_step_records_nothing(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             sending = asyncio.create_task(user.session.send(PromptInput("Tell me.")))
@@ -99,7 +97,7 @@ def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
     assert len(model.seen) == 1
 
 
-def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
+def test_input_that_was_sent_is_not_returned(project: Path, home: Path) -> None:
     first, second = threading.Event(), threading.Event()
 
     async def main() -> None:
@@ -119,7 +117,7 @@ def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
         run(main())
 
 
-def test_what_a_command_has_printed_stays_where_words_come_back(project: Path, home: Path) -> None:
+def test_shell_output_stays_when_input_is_returned(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:
@@ -157,7 +155,7 @@ def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path
     assert len(model.seen) == 1
 
 
-def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, home: Path) -> None:
+def test_closing_a_session_records_unsent_input(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def leave() -> None:
@@ -181,7 +179,7 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
 # -- the end -----------------------------------------------------------------------------------
 
 
-def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
+def test_nothing_starts_in_a_session_that_is_closing(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell("exec sleep 600")
@@ -197,7 +195,7 @@ def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
     run(main())
 
 
-def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Path) -> None:
+def test_input_still_being_read_when_a_session_closes_is_not_sent(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
@@ -212,7 +210,7 @@ def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Pat
     run(main())
 
 
-def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
+def test_closing_without_waiting_for_the_end_leaves_nothing_open(
     project: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = threading.Event()
@@ -229,7 +227,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
 
     async def main() -> None:
         sitting = asyncio.create_task(sit())
-        while not at_work:  # noqa: ASYNC110 - whoever changes it tells nobody
+        while not at_work:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.005)
         for _ in range(2):
             sitting.cancel()
@@ -249,7 +247,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
 # -- who watches -------------------------------------------------------------------------------
 
 
-def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
+def test_a_fault_of_a_subscriber_does_not_end_the_run_and_is_reported_once(
     project: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""To interrupt what has not begun: words that are being read, and what waits for its turn."""
+"""Interrupting input that has not started: a prompt being read, and what waits after it."""
 
 from __future__ import annotations
 
@@ -57,16 +57,14 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 async def send_slow_prompt(user: SessionUser, project: Path) -> asyncio.Task[None]:
-    """Say something that is still being read when this returns."""
+    """Send a prompt that is still being read when this returns."""
     sending = asyncio.create_task(user.session.send(SLOW))
-    while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
+    while not (project / "asked").exists():  # noqa: ASYNC110 - the server sends no event
         await asyncio.sleep(0.01)
     return sending
 
 
-def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
-    project: Path, home: Path
-) -> None:
+def test_interrupted_input_and_what_waits_after_it_start_no_run(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, outside=McpOptions()) as user:
             session = user.session
@@ -91,7 +89,7 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
     assert len(model.seen) == 1
 
 
-def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
+def test_a_prompt_read_while_a_run_is_interrupted_starts_no_other(
     project: Path, home: Path
 ) -> None:
     gate = threading.Event()

@@ -1,4 +1,4 @@
-"""To interrupt the search for a model: the one that answers goes on answering."""
+"""Interrupting the search for a model: the current one stays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def mute() -> Generator[socket.socket]:
-    """Listen to whoever asks for models, and never answer."""
+    """Accept requests for models, and never answer."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         yield server
@@ -48,7 +48,7 @@ async def list_all(user: SessionUser) -> None:
 
 
 @pytest.mark.parametrize("search", [name_it, type_it, list_all])
-def test_a_search_that_is_interrupted_leaves_the_model_and_the_desk_as_they_were(
+def test_an_interrupted_search_leaves_the_model_and_the_session_unchanged(
     project: Path, home: Path, mute: socket.socket, search: Callable[[SessionUser], Awaitable[None]]
 ) -> None:
     async def main() -> None:

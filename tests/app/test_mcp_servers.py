@@ -59,7 +59,7 @@ def test_servers_come_from_settings_and_a_trusted_project_in_the_order_of_names(
     assert git.cwd == zoo.cwd == places.project / "sub"
 
 
-def test_a_file_of_a_project_that_nobody_trusts_starts_nothing_and_learns_nothing(
+def test_a_file_of_an_untrusted_project_starts_nothing_and_reads_no_variable(
     places: ConfigFolders,
 ) -> None:
     args = ["--token=${TOKEN}"]
@@ -74,10 +74,10 @@ def test_a_file_of_a_project_that_nobody_trusts_starts_nothing_and_learns_nothin
     ]
     assert servers.specs[1].args == ("--token=",)
     [note] = servers.notices
-    assert note == (
-        f"{file}: servers not started: a, b; if you trust this project, put "
-        f'trusted_projects = ["{places.project}"] into {places.user_file}'
-    )
+    assert note.startswith(f"{file}: ")
+    assert ": a, b; " in note
+    assert f'trusted_projects = ["{places.project}"]' in note
+    assert str(places.user_file) in note
 
 
 def test_a_stranger_s_server_does_not_stand_in_the_way_of_one_s_own(places: ConfigFolders) -> None:
@@ -106,11 +106,11 @@ def test_one_s_own_settings_can_switch_a_server_of_a_project_off(places: ConfigF
         assert servers.notices == ()
 
 
-def test_only_servers_that_somebody_wants_are_said_not_to_be_started(places: ConfigFolders) -> None:
+def test_only_enabled_servers_are_reported_as_not_started(places: ConfigFolders) -> None:
     off = {"command": "c", "disabled": True}
     write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
     [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notices
-    assert "servers not started: git; " in note
+    assert ": git; " in note
 
 
 def test_a_server_that_is_only_switched_off_is_described_without_what_it_does_not_have(
@@ -134,20 +134,19 @@ def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
         ("only", "first"),
         ("time", "2"),
     ]
-    assert servers.notices == tuple(
-        f"{other}: time: this server is not used; that of {second} counts"
-        for other in (first, places.user_file)
-    )
+    for note, other in zip(servers.notices, (first, places.user_file), strict=True):
+        assert note.startswith(f"{other}: time: ")
+        assert str(second) in note
 
 
-def test_a_missing_variable_is_said_of_the_server_that_needs_it(places: ConfigFolders) -> None:
+def test_a_missing_variable_disables_only_the_server_that_needs_it(places: ConfigFolders) -> None:
     user = '[mcp_servers.lab]\nurl = "https://x.example"\nheaders = { A = "${LAB_KEY}" }\n' + USER
     [lab, time] = found(places, user).specs
-    assert lab.problem.startswith("needs the variable LAB_KEY")
+    assert (lab.is_usable, "LAB_KEY" in lab.problem) == (False, True)
     assert time.is_usable
 
 
-def test_a_secret_that_stands_in_a_file_is_told_of_without_it(places: ConfigFolders) -> None:
+def test_a_secret_in_a_file_is_reported_without_its_value(places: ConfigFolders) -> None:
     servers = found(places, USER + 'env = { API_KEY = "hushhush" }\n')
     [note] = servers.notices
     assert note.startswith(f"{places.user_file}: time: env.API_KEY: ")
@@ -166,32 +165,32 @@ def test_a_server_that_only_other_programs_can_use_does_not_hide_the_rest(
     assert [spec.name for spec in servers.specs] == ["good"]
     [old, odd] = servers.notices
     assert old.startswith(f"{file}: mcpServers.old.type: sse ")
-    assert old.endswith("; old is left out")
-    assert odd.endswith("; my server is left out")
+    assert odd.startswith(f"{file}: ")
+    assert "my server" in odd
 
 
 @pytest.mark.parametrize(
-    ("text", "rule"),
+    ("text", "code"),
     [
-        ("{", "is not JSON: "),
-        ("[]", 'must be an object with a table of servers, "mcpServers"'),
-        ("{}", "must be an object with a table of servers"),
-        ('{"mcpServers": []}', "must be an object with a table of servers"),
-        ('{"mcpServers": {"a": ' + "[" * 5_000, "is nested too deeply"),
-        (" " * 300_000, "must not be larger than 262,144 bytes"),
-        ("\udcff", "is not JSON: "),
+        ("{", "not_json"),
+        ("[]", "not_a_table"),
+        ("{}", "not_a_table"),
+        ('{"mcpServers": []}', "not_a_table"),
+        ('{"mcpServers": {"a": ' + "[" * 5_000, "file_too_complex"),
+        (" " * 300_000, "file_too_large"),
+        ("\udcff", "not_json"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
-    places: ConfigFolders, text: str, rule: str
+    places: ConfigFolders, text: str, code: str
 ) -> None:
     file = places.project / ".mcp.json"
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InvalidValue) as caught:
         found(places, places.trusting())
-    problem, way_out, _ = str(caught.value).partition("; --no-mcp does without all servers")
-    assert problem.startswith(f"{file}: {rule}")
-    assert way_out
+    problem, _, remedy = str(caught.value).partition("; --no-mcp ")
+    assert (caught.value.code, problem.startswith(f"{file}: ")) == (code, True)
+    assert remedy
     servers = found(places, USER)
     assert [spec.name for spec in servers.specs] == ["time"]
     assert servers.notices == (problem,)
@@ -254,7 +253,7 @@ def test_a_named_file_has_to_be_there_and_to_make_sense(
     assert caught.value.place == f"{tmp_path / '1.json'}: mcpServers.a"
 
 
-def test_a_home_that_nobody_knows_in_a_stranger_s_file_stops_nobody(places: ConfigFolders) -> None:
+def test_an_unknown_home_in_an_untrusted_file_stops_nothing(places: ConfigFolders) -> None:
     write(places.project / ".mcp.json", a={"command": "x", "cwd": "~nobody-here-9/x"})
     assert not any(spec.is_usable for spec in found(places).specs)
 

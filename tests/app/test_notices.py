@@ -1,4 +1,4 @@
-"""What a server does not look at is told once, and in one line; to whom it matters, each by itself."""
+"""Ignored fields are reported once and in one line, or one by one with `verbose`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
-    """Let calls fail in two runs, and return what was told about it before each ended."""
+    """Let calls fail in two runs, and return the notices."""
 
     async def main() -> list[str]:
         async with open_user_session(project, verbose=verbose) as user:
@@ -39,12 +39,14 @@ def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> 
         return run(main())
 
 
-def test_what_a_server_does_not_look_at_is_told_once_in_one_line(project: Path, home: Path) -> None:
+def test_ignored_fields_are_reported_once_in_one_line(project: Path, home: Path) -> None:
     [notice] = notices_of_two_runs(project, home)
-    assert notice == "2 things the server does not look at (messages); --verbose shows them"
+    assert notice.startswith("2 ")
+    assert "(messages)" in notice
+    assert "--verbose" in notice
 
 
-def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
+def test_verbose_reports_each_ignored_field(project: Path, home: Path) -> None:
     notices = notices_of_two_runs(project, home, verbose=True)
     assert len(notices) > 1
     assert set(notices) == {

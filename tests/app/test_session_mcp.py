@@ -1,4 +1,4 @@
-"""The desk with real MCP servers: their tools are offered, their prompts said, with any model."""
+"""A session with real MCP servers: their tools are offered and their prompts sent, with any model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 async def convert(user: SessionUser, call: str) -> str:
-    """Say something to which the model calls a tool, allow it, and return the result."""
+    """Send a prompt to which the model calls a tool, allow it, and return the result."""
     before = len(user.session.entries())
     await user.session.send(PromptInput("When is that in Paris?"))
     await user.asked(call)
@@ -65,7 +65,7 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
     )
 
 
-def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_otherwise(
+def test_a_server_prompt_is_sent_with_its_content_and_can_be_edited(
     project: Path, home: Path
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())

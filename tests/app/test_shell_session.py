@@ -1,4 +1,4 @@
-"""Commands of the person at the desk: what they print is said by them, and on record."""
+"""Shell commands of the user: their output is a recorded user message."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: P
     run(main())
 
 
-def test_a_command_ends_with_the_desk_and_is_on_record(project: Path) -> None:
+def test_a_shell_command_ends_with_the_session_and_is_recorded(project: Path) -> None:
     async def leave() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell("echo begun; exec sleep 600")
@@ -106,7 +106,7 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
         run(main())
 
 
-def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them(
+def test_the_title_of_a_session_is_its_first_prompt_and_no_command(
     project: Path,
 ) -> None:
     async def main() -> None:
@@ -150,7 +150,7 @@ def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Pa
     ("command", "has_notice"),
     [("cd src", True), ("cd", True), ("cd src && ls", False), ("ls", False)],
 )
-def test_who_only_changes_the_folder_is_told_that_it_changes_nothing(
+def test_a_command_that_only_changes_the_folder_is_reported_as_ineffective(
     project: Path, command: str, *, has_notice: bool
 ) -> None:
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Parts of the desk by themselves: what a branch has come to, and questions that wait together."""
+"""Usage totals of a branch and of a session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_no_cost_is_known_where_no_price_is() -> None:
     assert ledger.cost is None
 
 
-def test_what_nobody_counts_is_estimated() -> None:
+def test_uncounted_tokens_are_estimated() -> None:
     ledger, conversation = UsageTotals(PRICES.get), Conversation([ChatMessage.user("word " * 700)])
     ledger.rebuild(conversation.entries())
     assert ledger.context_tokens is None
@@ -65,7 +65,7 @@ def test_what_nobody_counts_is_estimated() -> None:
     assert 900 < ledger.context_tokens < 1_200
 
 
-def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, home: Path) -> None:
+def test_an_entry_recorded_again_after_a_rewind_counts_once(tmp_path: Path, home: Path) -> None:
     async def main() -> None:
         loaded = load_settings(tmp_path, flags={"model": "offline"})
         outside = McpOptions(is_disabled=True)

@@ -1,4 +1,4 @@
-"""Commands that a person runs."""
+"""Shell commands of the user."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
 
 
-def test_a_command_runs_in_the_folder_and_both_of_its_outputs_are_told(tmp_path: Path) -> None:
+def test_a_command_runs_in_the_folder_and_both_outputs_are_collected(tmp_path: Path) -> None:
     result, outputs = ran("pwd; echo oops >&2; exit 3", tmp_path)
     assert result == ShellResult(3, f"{tmp_path}\noops\n")
     assert "".join(outputs) == result.output
 
 
-def test_a_command_has_the_person_s_own_environment_and_nobody_to_turn_pages(
+def test_a_command_has_the_environment_of_the_user_and_no_pager(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", "hush")
@@ -58,7 +58,7 @@ def test_the_person_s_own_shell_runs_it_if_it_is_there(
         assert ran("echo usual", tmp_path)[0] == ShellResult(0, "usual\n")
 
 
-def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
+def test_output_is_streamed_while_the_command_runs(tmp_path: Path) -> None:
     go_on = tmp_path / "go on"
     os.mkfifo(go_on)
 
@@ -73,13 +73,13 @@ def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
     assert asyncio.run(main()) == ShellResult(0, "first\nsecond\n")
 
 
-def test_a_character_that_comes_in_pieces_is_told_as_one(tmp_path: Path) -> None:
+def test_a_character_split_over_chunks_is_decoded_as_one(tmp_path: Path) -> None:
     result, outputs = ran(r"printf '\303'; sleep 0.1; printf '\274\377'", tmp_path)
     assert result == ShellResult(0, "ü\N{REPLACEMENT CHARACTER}")
     assert "".join(outputs) == result.output
 
 
-def test_of_long_output_the_beginning_and_the_end_are_kept_and_all_is_told(tmp_path: Path) -> None:
+def test_long_output_is_truncated_in_the_middle_and_streamed_in_full(tmp_path: Path) -> None:
     result, outputs = ran("echo first; yes | head -c 300000; echo last", tmp_path)
     assert result.output.startswith("first\ny\n")
     assert result.output.endswith("y\nlast\n")
@@ -92,7 +92,7 @@ def test_a_signal_is_a_status_as_shells_have_it(tmp_path: Path) -> None:
     assert ran("kill -9 $$", tmp_path)[0].status == 137
 
 
-def test_what_it_leaves_behind_is_ended_and_that_is_said(tmp_path: Path) -> None:
+def test_background_processes_are_ended_and_reported(tmp_path: Path) -> None:
     result, _ = ran("sleep 600 & echo $!", tmp_path)
     pid, note = result.output.splitlines()
     assert note == "[1 process that it left behind was ended with it]"
@@ -131,7 +131,7 @@ def test_what_is_no_command_is_refused(tmp_path: Path, command: str) -> None:
     assert (caught.value.code, caught.value.place) == ("empty_command", "shell")
 
 
-def test_a_folder_that_is_gone_is_told_of(tmp_path: Path) -> None:
+def test_a_deleted_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as caught:
         ran("echo", tmp_path / "gone")
     assert (caught.value.code, caught.value.place) == ("shell_unavailable", "shell")

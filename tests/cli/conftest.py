@@ -1,4 +1,4 @@
-"""Places for stores, and no way to the store of whoever runs the tests."""
+"""Addresses of stores, isolated from the store of the user who runs the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(params=["sqlite", "jsonl"])
 def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of a store that is not there yet; commands use it unless told otherwise."""
+    """The address of a store that does not exist yet; commands use it by default."""
     kind: str = request.param
     place = f"{kind}:{tmp_path / kind}"
     monkeypatch.setenv("STENO_STORE", place)

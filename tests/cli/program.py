@@ -1,8 +1,9 @@
-"""The `run_steno` program, as tests run it: in this process, in one of its own, or on a terminal."""
+"""The `steno` program as tests run it: in this process, in one of its own, or on a terminal."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import pty
@@ -23,15 +24,25 @@ COMMAND = [sys.executable, "-m", "steno"]
 
 
 class ProgramOutput(NamedTuple):
-    """What a run of the program left behind."""
+    """The exit status and the output of a run of the program."""
 
     status: int
     out: str
     err: str
 
+    @property
+    def named_place(self) -> str:
+        """The place that the last line on stderr names, as in `steno: PLACE: ...`."""
+        last = self.err.rstrip("\n").rpartition("\n")[2]
+        return last.removeprefix("steno: ").partition(": ")[0]
+
 
 class CommandOutput(ProgramOutput):
-    """The output of a command in this process, with code and place of the error that ended it."""
+    """The output of a command in this process, with code and place of the error that ended it.
+
+    The code of an error of the system is the name of its errno, and its place is the file; the
+    place of a missing extra is the extra.
+    """
 
     code: str = ""
     place: str = ""
@@ -58,8 +69,14 @@ def run_steno(*arguments: str | Path, data: bytes = b"") -> CommandOutput:
         file.seek(0)
         texts.append(file.read())
     output = CommandOutput(status, *texts)
-    if isinstance(error, StenoError):
-        output.code, output.place = error.code, error.place
+    match error:
+        case StenoError():
+            output.code, output.place = error.code, error.place
+        case MissingExtra():
+            output.code, output.place = error.code, error.extra
+        case OSError():
+            output.code = errno.errorcode.get(error.errno or 0, "")
+            output.place = str(error.filename or "")
     return output
 
 
@@ -123,13 +140,13 @@ def _pieces(descriptor: int) -> Iterator[bytes]:
         yield piece
 
 
-# -- something to look at ------------------------------------------------------------------------
+# -- a session to read ---------------------------------------------------------------------------
 
 
 def sample_session(
     store: Store, *, id: str = "talk", title: str | None = "Mend the build"
 ) -> Conversation:
-    """Keep a session with calls, decisions, two branches, a label and a rewind."""
+    """Store a session with calls, decisions, two branches, a label and a rewind."""
     conversation = store.new(id=id, title=title)
     conversation.append(ChatMessage.system("You mend code."))
     conversation.append(ChatMessage.user("Is it broken?"))
@@ -152,7 +169,7 @@ def sample_session(
 
 
 def store_sample_session(address: str) -> Conversation:
-    """Keep that session in the store at an address."""
+    """Store that session in the store at an address."""
     made = MemoryStore()
     conversation = sample_session(made)
     copy_to_store(made, address)

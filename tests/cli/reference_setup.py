@@ -1,4 +1,4 @@
-"""What tests of prompts that point at something share: what a model hears, and what is on record."""
+"""Helpers for tests of prompts with references: what the model receives and what is recorded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WITH_VISION = '[models."lab/tester"]\nvision = true\n'
 
 
 def last_text(model: ScriptedVendor, number: int = -1) -> str:
-    """Return the words of the last message that the model got with a request."""
+    """Return the text of the last message of a request."""
     content = model.seen[number]["messages"][-1]["content"]
     if isinstance(content, str):
         return content
@@ -36,7 +36,7 @@ def last_images(model: ScriptedVendor, number: int = -1) -> list[str]:
 
 
 def resolutions() -> list[Resolution]:
-    """Return what the last session has found out about what it points at."""
+    """Return the resolutions of the last session."""
     with open_store() as store:
         [*_, last] = store.headers()
         payloads = [entry.payload for entry in store.open(last.id).entries()]
@@ -44,7 +44,7 @@ def resolutions() -> list[Resolution]:
 
 
 def check_last_log() -> None:
-    """Check that nobody has touched the log of the last session, and that it can be replayed."""
+    """Check that the log of the last session is intact and can be replayed."""
     output = run_steno("verify", "last")
     assert (output.status, output.out.split()[0]) == (0, "intact")
     output = run_steno("replay", "last")
@@ -52,13 +52,13 @@ def check_last_log() -> None:
 
 
 def notices(output: ProgramOutput) -> list[str]:
-    """Return what was said of inputs, where each event is a line of JSON."""
+    """Return the texts of the notices about inputs from JSON lines."""
     events = [json.loads(line) for line in output.out.splitlines()]
     return [event["text"] for event in events if event.get("code") == "input"]
 
 
 def input_rows(*arguments: str) -> list[dict[str, Any]]:
-    """Return what `steno inputs` tells of the last session."""
+    """Return the rows of `steno inputs` for the last session."""
     output = run_steno("inputs", *arguments, "--json")
     assert output.status == 0
     return [json.loads(line) for line in output.out.splitlines()]

@@ -103,7 +103,7 @@ def start_program(*arguments: str | Path, **settings: Any) -> Generator[RunningP
 
 
 class TerminalUser:
-    """Somebody who sits at the terminal that a run has."""
+    """A user at the terminal of a run."""
 
     def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
         self.process = process
@@ -114,7 +114,7 @@ class TerminalUser:
         self._seen = 0
 
     def see(self, text: str) -> None:
-        """Wait until something is shown, behind what was waited for before."""
+        """Wait until a text is shown after the one that was awaited before."""
         while text not in self.screen[self._seen :]:
             self.screen += next(self._pieces).decode().replace("\r\n", "\n")
         self._seen = self.screen.index(text, self._seen) + len(text)
@@ -157,7 +157,7 @@ def start_on_terminal(
 
 
 def is_running(marker: str) -> bool:
-    """Tell whether any process has this among its arguments."""
+    """Return whether any process has this argument."""
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if marker.encode() in (place / "cmdline").read_bytes().split(b"\0"):
@@ -166,7 +166,7 @@ def is_running(marker: str) -> bool:
 
 
 def becomes_true(is_so: Callable[[], bool]) -> bool:
-    """Tell whether something is so, or will be in a moment: about processes nobody tells us."""
+    """Return whether a condition holds within the time limit; processes send no events."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > deadline:

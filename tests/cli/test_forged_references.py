@@ -1,4 +1,4 @@
-"""A session that somebody sends whose messages point at things, and say what was found there."""
+"""An imported session whose references and resolutions may be forged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def sent(folder: Path, conversation: Conversation) -> str:
-    """Write a session as somebody would send it, take it over, and return its id."""
+    """Write a forged session, import it, and return its id."""
     file = folder / "sent.json"
     document = Document(id=conversation.id, entries=tuple(conversation.entries()))
     file.write_bytes(encode_document(document))
@@ -112,7 +112,7 @@ def test_no_address_of_a_message_that_was_sent_is_asked(tmp_path: Path, home: Pa
 
 
 @pytest.mark.parametrize("details", ODD_DETAILS, ids=lambda details: str(details)[:40])
-def test_what_a_record_says_was_found_breaks_nothing(
+def test_forged_resolution_details_break_nothing(
     tmp_path: Path, home: Path, details: dict[str, Any]
 ) -> None:
     pointers = (

@@ -1,4 +1,4 @@
-"""A session that somebody sends: what it says was approved was not approved here."""
+"""An imported session: its approvals do not count here."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ import pytest
 from tests.cli.program import run_steno
 
 
-def test_without_a_terminal_and_without_a_prompt_it_says_how_to_begin() -> None:
+def test_without_a_terminal_and_a_prompt_the_usage_is_printed() -> None:
     output = run_steno()
     assert (output.status, output.out) == (2, "")
-    assert "say what to do, as in: steno -p" in output.err
-    assert "steno --help tells more" in output.err
+    assert "steno -p" in output.err
+    assert "steno --help" in output.err
 
 
 def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
@@ -24,10 +24,10 @@ def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("sesions", "there is no command sesions; do you mean sessions?"),
-        ("aprovals", "do you mean approvals?"),
-        ("mend", "steno -p PROMPT lets a model work on something"),
-        ("\x1b[2J\nx", "there is no command \\x1b[2J x; steno -p PROMPT"),
+        ("sesions", " sessions?"),
+        ("aprovals", " approvals?"),
+        ("mend", "steno -p PROMPT"),
+        ("\x1b[2J\nx", " \\x1b[2J x; steno -p PROMPT"),
     ],
 )
 def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: str) -> None:
@@ -37,76 +37,61 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "command", "line"),
+    ("arguments", "command", "facts"),
     [
-        (["-p", "hi", "--modle", "x"], "run", "there is no option --modle; do you mean --model?"),
-        (["--zzz"], "run", "there is no option --zzz"),
-        (["-p", "x", "--al", "bash"], "run", "there is no option --al"),
-        (["-p", "x", "-z"], "run", "there is no option -z"),
-        (["-p", "x", "--\x1b[2J"], "run", "there is no option --\\x1b[2J"),
-        (
-            ["-p", "hi", "extra"],
-            "run",
-            "extra: nothing is expected there; what has blanks in it has to be in quotes",
-        ),
-        (["-p", "x", "--mode", "dream"], "run", "--mode: must be plan or act, not dream"),
-        (["-p", "x", "--max-cost", "much"], "run", "--max-cost: must be a number, not much"),
-        (
-            ["-p", "x", "--max-turns", "0"],
-            "run",
-            "--max-turns: must be a number of 1 or more",
-        ),
-        (["sessions", "lst"], "sessions", "there is no command lst; do you mean list?"),
-        (
-            ["sessions", "--stroe", "x", "list"],
-            "sessions",
-            "there is no option --stroe; do you mea",
-        ),
-        (
-            ["sessions", "list", "--jsno"],
-            "sessions list",
-            "there is no option --jsno; do you mean ",
-        ),
+        (["-p", "hi", "--modle", "x"], "run", [" --modle", " --model?"]),
+        (["--zzz"], "run", [" --zzz"]),
+        (["-p", "x", "--al", "bash"], "run", [" --al"]),
+        (["-p", "x", "-z"], "run", [" -z"]),
+        (["-p", "x", "--\x1b[2J"], "run", [" --\\x1b[2J"]),
+        (["-p", "hi", "extra"], "run", ["steno: extra: "]),
+        (["-p", "x", "--mode", "dream"], "run", ["steno: --mode: ", " plan or act", " dream"]),
+        (["-p", "x", "--max-cost", "much"], "run", ["steno: --max-cost: ", " much"]),
+        (["-p", "x", "--max-turns", "0"], "run", ["steno: --max-turns: ", " 1 or more"]),
+        (["sessions", "lst"], "sessions", [" lst", " list?"]),
+        (["sessions", "--stroe", "x", "list"], "sessions", [" --stroe", " --store?"]),
+        (["sessions", "list", "--jsno"], "sessions list", [" --jsno", " --json?"]),
         (
             ["permissions", "allow", "bash", "--projct"],
             "permissions allow",
-            "there is no option --projct; do you mean --project?",
+            [" --projct", " --project?"],
         ),
     ],
 )
-def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
-    arguments: list[str], command: str, line: str
+def test_a_usage_error_is_the_last_line_after_the_command(
+    arguments: list[str], command: str, facts: list[str]
 ) -> None:
     output = run_steno(*arguments)
     assert (output.status, output.out) == (2, "")
     usage, rule = output.err.splitlines()
     assert usage == f"usage: steno {command} ... (see 'steno {command} --help')"
-    assert rule.startswith(f"steno: {line}")
+    assert [fact for fact in facts if fact not in rule] == []
 
 
-def test_what_looks_like_an_option_may_be_a_value() -> None:
+def test_a_value_may_look_like_an_option() -> None:
     output = run_steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
     assert output.status == 0
 
 
 @pytest.mark.parametrize(
-    ("flag", "rule"),
+    ("flag", "place", "code"),
     [
-        (["--max-seconds", "-1"], "--max-seconds: must be above 0"),
-        (["--temperature", "9"], "--temperature: must be 2 or less"),
-        (["--allow", "bash("], "--allow[0]: rule: write the pattern in one pair of brackets"),
-        (["--allow", "bsh(git *)"], "--allow[0]: there is no tool bsh; do you mean bash?"),
-        (["--deny", "Bash(git *)"], "--deny[0]: there is no tool Bash; do you mean bash?"),
-        (["--store", "foo"], "--store: foo has no kind; write sqlite:foo or jsonl:foo"),
-        (["--prompt", "\udcff"], "--prompt: is not UTF-8 text"),
+        (["--max-seconds", "-1"], "--max-seconds", "out_of_range"),
+        (["--temperature", "9"], "--temperature", "out_of_range"),
+        (["--allow", "bash("], "--allow[0]", "rule_brackets"),
+        (["--allow", "bsh(git *)"], "--allow[0]", "tool_unknown"),
+        (["--deny", "Bash(git *)"], "--deny[0]", "tool_unknown"),
+        (["--store", "foo"], "--store", "store_kind_missing"),
+        (["--prompt", "\udcff"], "--prompt", "not_utf8"),
     ],
 )
 def test_a_value_that_the_settings_refuse_is_a_mistake_on_the_command_line(
-    flag: list[str], rule: str
+    flag: list[str], place: str, code: str
 ) -> None:
     output = run_steno("-p", "x", "--model", "offline", *flag)
     assert (output.status, output.out) == (2, "")
-    assert output.err.startswith(f"steno: {rule}")
+    assert (output.code, output.place) == (code, place)
+    assert output.err.startswith(f"steno: {place}: ")
     assert output.err.count("\n") == 1
 
 

@@ -54,7 +54,7 @@ def everything(home: Path, project: Path) -> None:
 
 @pytest.fixture
 def time(home: Path, project: Path) -> None:
-    """A server that tells the time."""
+    """A server that returns the time."""
     write(project, time=row_of(time_spec()))
     trust(home, project)
 
@@ -66,17 +66,15 @@ def lines(output: ProgramOutput) -> list[dict[str, Any]]:
 # -- list ------------------------------------------------------------------------------------
 
 
-def test_where_there_are_none_that_is_said() -> None:
+def test_no_configured_server_is_reported() -> None:
     for command in (("list",), ("list", "--check"), ("tools",), ("resources",), ("prompts",)):
         output = run_steno("mcp", *command)
         assert (output.status, output.out) == (0, "")
-        assert output.err.startswith("steno: no MCP server is configured; ")
+        assert output.err.startswith("steno: ")
     assert run_steno("mcp", "list", "--json").out == ""
 
 
-def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
-    home: Path, project: Path
-) -> None:
+def test_list_reports_the_state_of_each_server_and_starts_none(home: Path, project: Path) -> None:
     marker = project / "started"
     row = {"command": "touch", "args": [str(marker)]}
     file = write(
@@ -103,9 +101,7 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
     assert not marker.exists()
 
 
-def test_a_program_that_is_not_there_is_told_without_starting_anything(
-    home: Path, project: Path
-) -> None:
+def test_a_missing_program_is_reported_without_starting_anything(home: Path, project: Path) -> None:
     (project / "serve").write_text("#!/bin/sh\n")
     (project / "serve").chmod(0o700)
     write(
@@ -125,26 +121,28 @@ def test_a_program_that_is_not_there_is_told_without_starting_anything(
     }
 
 
-def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
+def test_servers_of_an_untrusted_project_are_listed_and_never_started(
     project: Path,
 ) -> None:
     marker = project / "started"
     write(project, evil={"command": "touch", "args": [str(marker)]})
     output = run_steno("mcp", "list", "--check", "--json")
     assert [line["state"] for line in lines(output)] == ["not trusted"]
-    assert "servers not started: evil; if you trust this project, put" in output.err
+    [notice] = output.err.splitlines()
+    assert "evil" in notice
+    assert "trusted_projects" in notice
     for command in (["tools", "evil"], ["call", "evil", "x"], ["read", "evil", "x:y"]):
         output = run_steno("mcp", *command)
-        assert output.status == 1
-        assert "steno: mcp evil: not trusted" in output.err
+        assert (output.status, output.code) == (1, "server_misconfigured")
+        assert output.place == "mcp evil"
     output = run_steno("mcp", "tools")
     assert output.status == 1
-    assert output.err.endswith("no MCP server can be used; 'steno mcp list' says why\n")
+    assert "'steno mcp list'" in output.err.splitlines()[-1]
     assert not marker.exists()
 
 
 def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, project: Path) -> None:
-    """Python looks for modules where it is started, and so do others for settings and packages."""
+    """Python imports from its working directory, and others read settings and packages from there."""
     (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
     args = json.dumps(["-m", "mcp_server_time"])
     write_settings(home, f'[mcp_servers.time]\ncommand = "{sys.executable}"\nargs = {args}\n')
@@ -153,7 +151,7 @@ def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, proj
     assert not (project / "ran").exists()
 
 
-def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> None:
+def test_check_starts_the_servers_and_reports_errors(home: Path, project: Path) -> None:
     quits = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no \\x1b[2Jmood')"]}
     write(
         project,
@@ -232,8 +230,8 @@ def test_the_schema_of_a_tool_is_printed_by_either_name(time: None) -> None:
     assert json.loads(output.out)["required"] == ["source_timezone", "time", "target_timezone"]
     assert run_steno("mcp", "tools", "--schema", "mcp__time__convert_time").out == output.out
     missing = run_steno("mcp", "tools", "time", "--schema", "convert_tmie")
-    assert missing.status == 1
-    assert missing.err.endswith("do you mean convert_time?\n")
+    assert (missing.status, missing.code) == (1, "tool_unknown")
+    assert missing.err.endswith(" convert_time?\n")
 
 
 def test_one_server_that_fails_does_not_hide_the_tools_of_another(
@@ -244,20 +242,21 @@ def test_one_server_that_fails_does_not_hide_the_tools_of_another(
     output = run_steno("mcp", "tools")
     assert output.status == 0
     assert "mcp__time__convert_time" in output.out
-    assert "steno: mcp absent: cannot be started" in output.err
+    assert output.named_place == "mcp absent"
     assert run_steno("mcp", "tools", "absent").status == 1
 
 
-def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> None:
+def test_an_unknown_server_is_reported_with_a_suggestion(time: None) -> None:
     output = run_steno("mcp", "tools", "tiem")
     assert (output.status, output.out) == (1, "")
-    assert output.err.endswith("mcp tiem: no server has this name; do you mean time?\n")
+    assert (output.code, output.place) == ("server_not_found", "mcp tiem")
+    assert output.err.endswith(" time?\n")
 
 
 # -- call ------------------------------------------------------------------------------------
 
 
-def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
+def test_a_call_takes_pairs_or_json_and_either_name(time: None) -> None:
     pairs = ["source_timezone=UTC", "target_timezone=Asia/Tokyo", "time=12:00"]
     output = run_steno("mcp", "call", "time", "convert_time", *pairs)
     assert output.status == 0
@@ -269,41 +268,41 @@ def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
     assert json.loads(result["content"][0]["text"])["time_difference"] == "+9.0h"
 
 
-def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> None:
+def test_a_call_that_failed_in_the_server_has_another_status(time: None) -> None:
     output = run_steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
     assert output.status == 1
     assert "Nowhere/At-All" in output.out
-    assert "steno: the server says that it failed" in output.err
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "code", "named"),
     [
-        ([], "timezone"),
-        (["timezone"], "write key=value for each, or one JSON object"),
-        (["timezone=UTC", "timezone=UTC"], "timezone is given twice"),
-        (["{"], "are no JSON object"),
-        (['{"timezone": 3}'], "/timezone: expected string"),
+        ([], "invalid_arguments", "timezone"),
+        (["timezone"], "argument_malformed", "key=value"),
+        (["timezone=UTC", "timezone=UTC"], "argument_repeated", "timezone"),
+        (["{"], "argument_malformed", "JSON"),
+        (['{"timezone": 3}'], "invalid_arguments", "/timezone: "),
     ],
 )
-def test_arguments_that_do_not_fit_are_said_before_the_server_sees_them(
-    time: None, arguments: list[str], expected: str
+def test_invalid_arguments_are_reported_before_the_server_sees_them(
+    time: None, arguments: list[str], code: str, named: str
 ) -> None:
     result = run_steno("mcp", "call", "time", "get_current_time", *arguments)
     assert (result.status, result.out) == (2, "")
-    assert expected in result.err
+    assert result.code == code
+    assert named in result.err
 
 
 def test_values_are_json_where_that_fits_and_else_text(everything: None) -> None:
     output = run_steno("mcp", "call", "everything", "get-sum", "a=2", "b=40")
     assert "42" in output.out
-    assert (
-        "/a: expected number" in run_steno("mcp", "call", "everything", "get-sum", "a=x", "b=1").err
-    )
+    output = run_steno("mcp", "call", "everything", "get-sum", "a=x", "b=1")
+    assert (output.code, "/a: " in output.err) == ("invalid_arguments", True)
     assert run_steno("mcp", "call", "everything", "echo", "message=12").out == "Echo: 12\n"
 
 
-def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
+def test_text_of_a_server_cannot_control_the_terminal(everything: None) -> None:
     evil = "\x1b[2J\u202egone\x07"
     output = on_terminal(
         *("mcp", "call", "everything", "echo", f"message={evil}"),
@@ -320,12 +319,13 @@ def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
 def test_what_is_no_text_is_named_and_there_in_json(everything: None) -> None:
     output = run_steno("mcp", "call", "everything", "get-tiny-image")
     assert output.status == 0
-    assert "steno: not shown: image image/png; --json has all of it" in output.err
+    assert "image/png" in output.err
+    assert "--json" in output.err
     output = run_steno("mcp", "call", "everything", "get-tiny-image", "--json")
     assert "image" in [block["type"] for block in lines(output)[0]["content"]]
 
 
-def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> None:
+def test_progress_is_printed_and_a_signal_cancels_the_call(everything: None) -> None:
     command = ["mcp", "call", "everything", "trigger-long-running-operation"]
     process = subprocess.Popen(
         [*COMMAND, *command, "duration=600", "steps=3000"],
@@ -354,7 +354,7 @@ def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
     assert run_steno(*command, "--timeout", "0").status == 2
 
 
-def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
+def test_a_git_server_reads_a_repository(home: Path, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=60)
     write(project, git=row_of(git_spec(project)))
     trust(home, project)
@@ -394,9 +394,7 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     assert part["text"] == text.out
 
 
-def test_a_resource_goes_behind_what_is_in_a_file_that_is_open(
-    everything: None, project: Path
-) -> None:
+def test_a_resource_is_appended_to_an_open_file(everything: None, project: Path) -> None:
     log = project / "log"
     log.write_text("precious\n")
     command = [*COMMAND, "mcp", "read", "everything", FEATURES, "-o", "/dev/stdout", "--force"]
@@ -405,16 +403,14 @@ def test_a_resource_goes_behind_what_is_in_a_file_that_is_open(
     assert log.read_text(encoding="utf-8").startswith("precious\n# ")
 
 
-def test_a_terminal_gets_one_line_break_behind_a_resource(everything: None) -> None:
+def test_a_terminal_gets_one_line_break_after_a_resource(everything: None) -> None:
     text = run_steno("mcp", "read", "everything", FEATURES).out
     shown = on_terminal("mcp", "read", "everything", FEATURES, environment={"TERM": "dumb"}).out
     last = text.splitlines()[-1]
     assert shown.replace("\r\n", "\n").endswith(f"{last}\n")
 
 
-def test_what_fails_is_told_below_the_table_where_both_go_to_one_place(
-    home: Path, project: Path
-) -> None:
+def test_errors_are_printed_below_the_table_on_one_terminal(home: Path, project: Path) -> None:
     write(project, absent={"command": str(project / "none")})
     trust(home, project)
     run = subprocess.run(
@@ -440,13 +436,14 @@ def test_bytes_are_not_written_to_a_terminal(everything: None, project: Path) ->
 def test_a_resource_that_there_is_not_is_an_error_of_its_server(everything: None) -> None:
     output = run_steno("mcp", "read", "everything", "demo://nothing")
     assert (output.status, output.out) == (1, "")
-    assert output.err.startswith("steno: mcp everything: ")
+    assert (output.code, output.place) == ("server_refused", "mcp everything")
 
 
 def test_a_template_has_to_be_filled_in_before_a_server_is_asked() -> None:
     output = run_steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
     assert (output.status, output.out) == (2, "")
-    assert output.err.endswith("put a value in the place of each name in braces: resourceId\n")
+    assert (output.code, output.place) == ("uri_is_template", "resource")
+    assert output.err.endswith(": resourceId\n")
 
 
 def test_prompts_are_listed_as_they_are_called(everything: None) -> None:

@@ -37,13 +37,13 @@ def servers(tmp_path: Path) -> Path:
     return file
 
 
-def test_structured_content_that_no_text_says_is_printed(servers: Path) -> None:
+def test_structured_content_without_text_is_printed(servers: Path) -> None:
     output = run_steno("mcp", "call", "own", "environment", "--mcp-config", servers)
     assert output.status == 0
     assert "PATH" in json.loads(output.out)
 
 
-def test_structured_content_that_a_text_says_is_not_printed_again(servers: Path) -> None:
+def test_structured_content_that_repeats_a_text_is_not_printed(servers: Path) -> None:
     output = run_steno("mcp", "call", "own", "add", "a=1", "b=2", "--mcp-config", servers)
     assert output == (0, "3\n", "")
 
@@ -57,9 +57,7 @@ def test_a_terminal_is_shown_nothing_of_a_resource_with_parts_it_cannot_show(
     assert "noted" not in output.out
 
 
-def test_a_server_that_dies_and_tells_its_secrets_has_them_kept_by_us(
-    home: Path, servers: Path
-) -> None:
+def test_secrets_in_the_last_output_of_a_server_are_redacted(home: Path, servers: Path) -> None:
     output = run_steno("mcp", "call", "own", "die", "--mcp-config", servers)
     assert output.status == 1
     assert "no database: ***" in output.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -46,9 +47,7 @@ def test_text_is_on_stdout_and_how_it_was_found_on_stderr(shot: Path) -> None:
     assert re.fullmatch(rf"steno: {re.escape(str(shot))}: {facts}", output.err)
 
 
-def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
-    shot: Path, blank: Path, tmp_path: Path
-) -> None:
+def test_unreadable_files_do_not_stop_the_others(shot: Path, blank: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.png"
     notes.write_text("I am no image.")
     output = run_steno(
@@ -57,10 +56,11 @@ def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
     assert output.status == 1
     assert output.out == f"==> {blank} <==\n==> stdin <==\n{TEXT}\n"
     gone, text, folder, empty, _ = output.err.splitlines()
-    assert gone == f"steno: {tmp_path / 'gone.png'}: No such file or directory"
-    assert text.startswith(f"steno: {notes}: is text, not an image that can be opened")
-    assert folder == f"steno: {tmp_path}: Is a directory"
-    assert empty.startswith(f"steno: {blank}: no text was found, rapidocr 3.")
+    assert gone == f"steno: {tmp_path / 'gone.png'}: {os.strerror(errno.ENOENT)}"
+    assert text.startswith(f"steno: {notes}: ")
+    assert folder == f"steno: {tmp_path}: {os.strerror(errno.EISDIR)}"
+    assert empty.startswith(f"steno: {blank}: ")
+    assert "rapidocr 3." in empty
 
 
 def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
@@ -70,21 +70,21 @@ def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
     assert first.pop("duration_s") >= 0
     assert first.pop("engine").startswith("rapidocr 3.")
     assert first == {"file": str(blank), "text": "", "confidence": None, "language": None}
-    assert second == {"file": str(tmp_path / "gone.png"), "error": "No such file or directory"}
+    assert second == {"file": str(tmp_path / "gone.png"), "error": os.strerror(errno.ENOENT)}
 
 
-def test_a_name_that_is_not_unicode_is_told_in_escapes(tmp_path: Path) -> None:
+def test_a_name_that_is_not_unicode_is_printed_in_escapes(tmp_path: Path) -> None:
     output = run_steno("ocr", "--json", f"{tmp_path}/\udcff.png")
     assert (output.status, json.loads(output.out)["file"]) == (1, f"{tmp_path}/\\udcff.png")
 
 
-def test_tesseract_without_data_says_what_to_install(
+def test_tesseract_without_data_names_the_package(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
     output = run_steno("ocr", "--engine", "tesseract", "--lang", "deu,eng", shot)
     assert (output.status, output.out) == (1, "")
-    assert "Tesseract has no data for any language" in output.err
+    assert str(shot) in output.err
     assert "apt install tesseract-ocr-eng" in output.err
 
 
@@ -95,15 +95,17 @@ def test_languages_without_data_are_left_to_the_other_engine(
     output = run_steno("ocr", "--lang", "deu,eng", shot)
     assert (output.status, output.out) == (0, f"{TEXT}\n")
     first, second = output.err.splitlines()
-    assert first.startswith("steno: --lang: Tesseract is not installed with data for deu, eng;")
+    assert first.startswith("steno: --lang: ")
+    assert "deu, eng" in first
     assert "rapidocr 3." in second
 
 
-def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     output = run_process("ocr", tmp_path / "pipe.png")
     assert (output.status, output.out) == (1, "")
-    assert output.err.endswith("is a device, pipe or socket, not a file; - reads from stdin\n")
+    assert output.named_place == str(tmp_path / "pipe.png")
+    assert output.err.count("\n") == 1
 
 
 def test_ctrl_c_ends_it_in_the_middle_of_an_image(tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Pop
 
 
 def shows(terminal: int, text: str) -> bool:
-    """Wait until a terminal shows some words; it is written to every second."""
+    """Wait until a terminal shows a text; it is written to every second."""
     shown = b""
     while text.encode() not in shown and select.select([terminal], [], [], 20)[0]:
         try:
@@ -160,7 +162,8 @@ def test_without_an_engine_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "tesserocr", None)
     output = run_steno("ocr", "gone.png")
     assert output.status == 1
-    assert output.err.startswith("steno: OCR is not installed: pip install 'steno[ocr]'")
+    assert output.code == "no_engine_installed"
+    assert "pip install 'steno[ocr]'" in output.err
 
 
 def test_without_pillow_the_error_names_the_extra(

@@ -55,7 +55,7 @@ def keep_forged(store: MemoryStore, address: str, number: int, **changes: Any) -
 # -- the same --------------------------------------------------------------------------------
 
 
-def test_of_a_session_with_branches_the_active_one_is_replayed_which_is_said(address: str) -> None:
+def test_the_active_branch_is_replayed_and_named(address: str) -> None:
     store = made_session()
     conversation = store.open("work")
     conversation.fork("other", at=conversation.entries()[0].id)
@@ -100,10 +100,8 @@ def test_every_branch_of_a_session_is_replayed(address: str) -> None:
     for branch in ("main", "other"):
         assert run_steno("replay", "talk", "--branch", branch).status == 0
     output = run_steno("replay", "talk", "--branch", "third")
-    assert (output.status, output.err) == (
-        1,
-        "steno: branch: there is none of this name, but other, main\n",
-    )
+    assert (output.status, output.code, output.place) == (1, "branch_missing", "branch")
+    assert output.err.endswith(" other, main\n")
 
 
 def test_what_was_taken_out_is_named(address: str) -> None:
@@ -113,9 +111,8 @@ def test_what_was_taken_out_is_named(address: str) -> None:
     copy_to_store(store, address)
     output = run_steno("replay", "work")
     assert (output.status, output.out.startswith("same: 9 entries")) == (0, True)
-    assert output.err == (
-        "steno: the content of 1 entry was taken out and cannot be replayed: #3\n"
-    )
+    assert output.err.count("\n") == 1
+    assert output.err.endswith(": #3\n")
 
 
 def test_options_for_another_model_need_one(address: str) -> None:
@@ -197,15 +194,15 @@ def test_another_model_works_on_the_same_in_a_branch_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "ending"),
+    ("arguments", "error"),
     [
-        (["--branch", "third"], (1, "branch: there is none of this name, but main")),
-        (["--model", "nobody/large"], (2, "--model nobody/large: there is no vendor of this name")),
+        (["--branch", "third"], (1, "branch_missing", "branch")),
+        (["--model", "unknown/large"], (2, "provider_unknown", "--model unknown/large")),
     ],
 )
 def test_another_model_cannot_work_on_what_is_not_there(
     arguments: list[str],
-    ending: tuple[int, str],
+    error: tuple[int, str, str],
     address: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -213,7 +210,7 @@ def test_another_model_cannot_work_on_what_is_not_there(
     monkeypatch.chdir(tmp_path)
     copy_to_store(made_session(), address)
     output = run_steno("replay", "work", "--model", "offline", *arguments)
-    assert (output.status, ending[1] in output.err) == (ending[0], True)
+    assert (output.status, output.code, output.place) == error
     with open_store(address) as store:
         assert set(store.open("work").branches) == {"main"}
 
@@ -235,7 +232,7 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
         "feedback", "work", last.id if name == "id" else name, "Reconsider: it is red."
     )
     assert (output.status, output.out) == (0, "")
-    assert output.err == "steno: the model reads it with the next turn of branch main\n"
+    assert output.err.endswith(" branch main\n")
     with open_store(address) as opened:
         remark = opened.open("work").entries()[-1].payload
         assert remark == Feedback(target=last.id, text="Reconsider: it is red.")
@@ -249,19 +246,19 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
 
 
 @pytest.mark.parametrize(
-    ("entry", "text", "problem"),
+    ("entry", "text", "code", "place"),
     [
-        ("99", "No.", "entry 99: there is none of this name"),
-        ("2", "No.", "feedback: #2 is no message but model_change; name what was said"),
-        ("8", "  ", "feedback: the remark is blank"),
+        ("99", "No.", "name_unknown", "entry 99"),
+        ("2", "No.", "not_a_message", "feedback"),
+        ("8", "  ", "remark_invalid", "feedback"),
     ],
 )
-def test_a_remark_that_nobody_could_read_is_refused(
-    entry: str, text: str, problem: str, address: str
+def test_feedback_that_cannot_be_recorded_is_refused(
+    entry: str, text: str, code: str, place: str, address: str
 ) -> None:
     copy_to_store(made_session(), address)
     output = run_steno("feedback", "work", entry, text)
-    assert (output.status, problem in output.err) == (1, True)
+    assert (output.status, output.code, output.place) == (1, code, place)
     with open_store(address) as store:
         assert len(store.open("work").entries()) == 8
 
@@ -269,9 +266,9 @@ def test_a_remark_that_nobody_could_read_is_refused(
 def test_a_remark_is_made_where_its_message_stands(address: str) -> None:
     store_sample_session(address)
     output = run_steno("feedback", "talk", "8", "Why?")
-    assert output.status == 1
+    assert (output.status, output.code) == (1, "not_a_message")
     output = run_steno("feedback", "talk", "11", "Why?", "--branch", "main")
-    assert "is not on branch main" in output.err
+    assert (output.code, output.place) == ("not_on_branch", "feedback")
     assert run_steno("feedback", "talk", "11", "Why?", "--branch", "other").status == 0
     with open_store(address) as store:
         assert isinstance(store.open("talk").entries("other")[-1].payload, Feedback)

@@ -1,4 +1,4 @@
-"""`steno -p`: what it is told, and what it keeps."""
+"""`steno -p`: its prompt, its session and its model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from steno.store import open_store
 from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
-from tests.cli.program import ProgramOutput, run_process, run_steno
+from tests.cli.program import CommandOutput, run_process, run_steno
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def as_json(*arguments: str | Path, data: bytes = b"") -> ProgramOutput:
+def as_json(*arguments: str | Path, data: bytes = b"") -> CommandOutput:
     return run_steno(*arguments, "--output-format", "json", "-q", data=data)
 
 
@@ -26,7 +26,7 @@ def files_below(folder: Path) -> list[str]:
 
 
 def sent_prompt(home: Path, *arguments: str, data: bytes = b"") -> str:
-    """Return what a model hears."""
+    """Return the prompt that the model receives."""
     with scripted_model(home, "Yes.") as model:
         assert run_steno(*arguments, data=data).status == 0
         content: str = model.seen[0]["messages"][-1]["content"]
@@ -43,7 +43,7 @@ def test_the_answer_is_on_stdout_and_the_rest_on_stderr(home: Path) -> None:
     assert output.err.startswith("lab/tester · act mode · session ")
 
 
-def test_quiet_says_nothing_but_the_answer(home: Path) -> None:
+def test_quiet_prints_only_the_answer(home: Path) -> None:
     with scripted_model(home, "Fine."):
         assert run_steno("-p", "How is it?", "-q") == (0, "Fine.\n", "")
 
@@ -60,26 +60,27 @@ def test_the_prompt_comes_from_the_option_from_stdin_or_from_both(home: Path) ->
 def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) -> None:
     output = run_steno(*arguments)
     assert (output.status, output.out) == (2, "")
-    assert "say what to do, as in: steno -p " in output.err
+    assert "steno -p " in output.err
 
 
 def test_what_is_no_text_is_refused(home: Path) -> None:
     output = run_steno("-p", "Look.", data=b"\xff\xfe")
-    assert output == (1, "", "steno: stdin: is not UTF-8 text\n")
-    assert run_steno("-p", "\udcff") == (2, "", "steno: --prompt: is not UTF-8 text\n")
+    assert (output.status, output.code, output.place) == (1, "not_utf8", "stdin")
+    output = run_steno("-p", "\udcff")
+    assert (output.status, output.code, output.place) == (2, "not_utf8", "--prompt")
     assert files_below(home) == []
 
 
 def test_what_is_far_too_long_is_refused() -> None:
     output = run_steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
-    assert output.status == 1
-    assert output.err == "steno: stdin: more than 10,485,760 bytes; name a file instead\n"
+    assert (output.status, output.code, output.place) == (1, "input_too_large", "stdin")
+    assert "10,485,760" in output.err
 
 
 # -- sessions ------------------------------------------------------------------------------------
 
 
-def test_a_session_is_kept_and_gone_on_with(home: Path) -> None:
+def test_a_session_is_stored_and_continued(home: Path) -> None:
     with scripted_model(home, "One.", "Two.", "Three.") as model:
         first = result_of(as_json("-p", "a"))
         second = result_of(as_json("-c", "-p", "b"))
@@ -96,7 +97,7 @@ def test_the_last_session_is_that_of_this_folder(
     monkeypatch.chdir(tmp_path / "elsewhere")
     output = as_json("-c", "-p", "list files", *OFFLINE)
     assert (output.status, output.out) == (1, "")
-    assert output.err.startswith("steno: session: none was begun in this folder")
+    assert (output.code, output.place) == ("folder_without_session", "session")
     there = result_of(as_json("-p", "list files", *OFFLINE))["session"]
     monkeypatch.chdir(tmp_path / "project")
     assert result_of(as_json("-c", "-p", "list files", *OFFLINE))["session"] == here
@@ -104,7 +105,7 @@ def test_the_last_session_is_that_of_this_folder(
     assert result_of(as_json("-r", "last", "-p", "list files", *OFFLINE))["session"] == there
 
 
-def test_a_session_that_goes_on_elsewhere_is_told_so(
+def test_continuing_a_session_in_another_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_steno("-p", "list files", *OFFLINE)
@@ -112,14 +113,15 @@ def test_a_session_that_goes_on_elsewhere_is_told_so(
     monkeypatch.chdir(tmp_path / "elsewhere")
     output = run_steno("-r", "last", "-p", "list files", *OFFLINE)
     assert output.status == 0
-    assert f"session: it was begun in {tmp_path}/project, and goes on in {tmp_path}" in output.err
+    [notice] = [line for line in output.err.splitlines() if f"{tmp_path}/project" in line]
+    assert f"{tmp_path}/elsewhere" in notice
 
 
-def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path) -> None:
-    store = f"jsonl:{tmp_path / 'kept'}"
+def test_a_damaged_session_does_not_stop_continuing_another(tmp_path: Path) -> None:
+    store = f"jsonl:{tmp_path / 'store'}"
     good = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
     bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
-    (broken,) = [path for path in (tmp_path / "kept").rglob("*.jsonl") if bad in str(path)]
+    (broken,) = [path for path in (tmp_path / "store").rglob("*.jsonl") if bad in str(path)]
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     assert run_steno("sessions", "show", bad, "--store", store).status == 1
@@ -132,22 +134,23 @@ def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path
     assert good not in output.err
 
 
-def test_where_every_session_of_the_folder_is_damaged_that_is_what_is_said(tmp_path: Path) -> None:
-    store = f"jsonl:{tmp_path / 'kept'}"
+def test_if_every_session_of_the_folder_is_damaged_that_is_reported(tmp_path: Path) -> None:
+    store = f"jsonl:{tmp_path / 'store'}"
     bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
-    (broken,) = (tmp_path / "kept").rglob("*.jsonl")
+    (broken,) = (tmp_path / "store").rglob("*.jsonl")
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     output = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
     assert (output.status, output.out) == (1, "")
-    assert f"`steno verify {bad}` looks at it" in output.err
-    assert "session: none of this folder can be read; `steno verify --all` tells why" in output.err
+    assert (output.code, output.place) == ("folder_sessions_unreadable", "session")
+    assert f"`steno verify {bad}`" in output.err
+    assert "`steno verify --all`" in output.err
 
 
 def test_a_session_that_is_not_there_is_named_with_advice() -> None:
     output = as_json("-r", "nope", "-p", "list files", *OFFLINE)
     assert (output.status, output.out) == (1, "")
-    assert "session nope: there is none" in output.err
+    assert (output.code, output.place) == ("name_unknown", "session nope")
 
 
 def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
@@ -168,7 +171,7 @@ def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
 def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
     run_steno("-p", "list files", *OFFLINE)
     output = run_steno("-c", "--fork", "main", "-p", "list files")
-    assert output == (1, "", "steno: --fork: there is a branch of this name; choose another\n")
+    assert (output.status, output.code, output.place) == (1, "branch_exists", "--fork")
 
 
 @pytest.mark.parametrize(
@@ -201,9 +204,9 @@ def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> 
 
 
 def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
-    output = as_json("-p", "x", "--model", "nobody/x")
+    output = as_json("-p", "x", "--model", "unknown/x")
     assert (output.status, output.out) == (2, "")
-    assert output.err.startswith("steno: --model nobody/x: there is no vendor of this name")
+    assert (output.code, output.place) == ("provider_unknown", "--model unknown/x")
     assert files_below(home) == []
 
 
@@ -243,20 +246,20 @@ def test_a_store_of_the_settings_that_is_not_there_yet_is_empty(home: Path) -> N
     assert not (home / "mine.db").exists()
 
 
-def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> None:
+def test_an_untrusted_project_cannot_set_the_store(project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('store = "sqlite:stolen.db"')
     output = run_steno("-p", "list files", *OFFLINE)
     assert output.status == 0
-    assert "project settings ignored: store" in output.err
+    assert f"steno: {project}/.steno/config.toml: " in output.err
     assert run_steno("sessions", "list", "--json").out.count("\n") == 1
     assert not (project / "stolen.db").exists()
 
 
-# -- the model and what it is told -----------------------------------------------------------------
+# -- the model and its request ---------------------------------------------------------------------
 
 
-def test_the_model_of_the_session_goes_on_unless_another_is_named(home: Path) -> None:
+def test_the_model_of_the_session_is_used_unless_another_is_named(home: Path) -> None:
     run_steno("-p", "list files", *OFFLINE)
     with scripted_model(home, "Hello."):
         assert result_of(as_json("-c", "-p", "list files"))["model"] == "offline/assistant"
@@ -264,14 +267,15 @@ def test_the_model_of_the_session_goes_on_unless_another_is_named(home: Path) ->
     assert (other["model"], other["text"]) == ("lab/tester", "Hello.")
 
 
-def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) -> None:
+def test_a_session_whose_model_is_gone_is_refused_with_a_remedy(home: Path) -> None:
     with scripted_model(home, "Hello."):
         run_steno("-p", "hello")
     write_settings(home, "")
     output = run_steno("-c", "-p", "hello")
     assert output.status == 1
-    assert output.err.startswith("steno: lab/tester, who spoke last: model: there is no vendor of")
-    assert output.err.endswith("; or choose by --model\n")
+    assert output.code == "provider_unknown"
+    assert output.place.startswith("lab/tester, ")
+    assert "--model" in output.err
     assert run_steno("-c", "-p", "list files", *OFFLINE).status == 0
 
 
@@ -297,16 +301,17 @@ def test_settings_and_variables_count_and_flags_count_more(
     assert asked == [(0.5, 80), (0.1, 90)]
 
 
-def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> None:
+def test_a_model_found_by_default_is_reported_with_its_source(home: Path) -> None:
     with scripted_model(home, "Hello.", "Hello.") as model:
-        assert "no model was named" not in run_steno("-p", "x").err
+        assert "http://127.0.0.1:" not in run_steno("-p", "x").err
         write_settings(home, model.settings)
         output = run_steno("-p", "x")
     assert output.out == "Hello.\n"
-    assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in output.err
+    [notice] = [line for line in output.err.splitlines() if "http://127.0.0.1:" in line]
+    assert "lab/tester" in notice
 
 
-def test_words_without_an_option_are_the_prompt_where_there_is_no_terminal() -> None:
+def test_arguments_without_an_option_are_the_prompt_without_a_terminal() -> None:
     output = run_steno("what is there?", "--model", "offline", "-q")
     assert output.status == 0
     assert "[offline assistant" in output.out

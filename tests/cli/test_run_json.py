@@ -1,4 +1,4 @@
-"""`steno -p` for programs: JSON and nothing else on stdout, and it is what the guide says."""
+"""`steno -p` for programs: only JSON on stdout, as the guide documents it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def everything(home: Path) -> ProgramOutput:
 # -- the guide -------------------------------------------------------------------------------------
 
 
-def test_events_have_the_fields_that_the_guide_tells_of(home: Path) -> None:
+def test_events_have_the_fields_of_the_guide(home: Path) -> None:
     output = everything(home)
     assert output.status == 4
     seen: dict[str, set[str]] = {}
@@ -57,7 +57,7 @@ def test_events_have_the_fields_that_the_guide_tells_of(home: Path) -> None:
     assert seen == documented()
 
 
-def test_the_one_object_has_the_fields_that_the_guide_tells_of(home: Path) -> None:
+def test_the_result_object_has_the_fields_of_the_guide(home: Path) -> None:
     for answer in ("Fine.", Fault(401, "no")):
         with scripted_model(home, answer):
             output = run_steno("-p", "x", "--output-format", "json")
@@ -81,7 +81,7 @@ def test_what_the_guide_shows_is_what_comes_out(project: Path) -> None:
         assert ran.stdout.decode() == block["output"]
 
 
-def test_the_guide_tells_of_every_option() -> None:
+def test_the_guide_lists_every_option() -> None:
     text = GUIDE.read_text(encoding="utf-8")
     options = set(re.findall(r"--[a-z-]+", run_steno("run", "--help").out))
     assert {option for option in options if option not in text} == {"--help", "--prompt"}
@@ -117,7 +117,7 @@ def test_an_entry_that_the_agent_wrote_is_printed_as_stored_with_its_code(home: 
     assert shown[-len(entries) :] == entries
 
 
-def test_calls_are_told_with_what_they_would_do(home: Path) -> None:
+def test_calls_are_reported_with_their_preview(home: Path) -> None:
     events = {event["type"]: event for event in events_of(everything(home))}
     call = {"id": "call_1", "name": "bash", "arguments": '{"command": "echo out"}'}
     assert events["asked"]["call"] == events["call"]["call"] == call
@@ -126,7 +126,7 @@ def test_calls_are_told_with_what_they_would_do(home: Path) -> None:
     assert events["thinking"]["text"] == "Hm."
 
 
-def test_the_result_says_what_it_took(home: Path) -> None:
+def test_the_result_has_turns_usage_and_cost(home: Path) -> None:
     result = result_of(everything(home))
     assert (result["ending"], result["reason"], result["error"]) == ("limit", "1 turns", None)
     assert (result["turns"], result["model"], result["branch"]) == (1, "lab/tester", "main")
@@ -153,7 +153,7 @@ def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["--model", "nobody/x"], 2),
+        (["--model", "unknown/x"], 2),
         (["-r", "nope", *OFFLINE], 1),
         (["--allow", "bash(", *OFFLINE], 2),
         (["--store", "nonsense:x", *OFFLINE], 2),
@@ -168,13 +168,13 @@ def test_what_is_wrong_before_it_begins_is_no_result(
     assert output.err
 
 
-def test_only_json_is_on_stdout_whatever_else_there_is_to_say(home: Path, project: Path) -> None:
+def test_only_json_is_on_stdout_whatever_else_is_reported(home: Path, project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('model = "evil/x"\n')
     (project / "AGENTS.md").write_bytes(b"\0")
     output = everything(home)
     assert all(json.loads(line) for line in output.out.splitlines())
-    assert "project settings ignored: model" in output.err
+    assert f"{project}/.steno/config.toml: " in output.err
     assert "AGENTS.md" in output.err
 
 

@@ -29,7 +29,9 @@ def write(path: str = "new.txt") -> Call:
     return Call("write", {"path": path, "content": "made\n"})
 
 
-def test_what_nobody_allowed_is_denied_and_the_model_goes_on(home: Path, project: Path) -> None:
+def test_a_call_that_no_rule_allows_is_denied_and_the_run_continues(
+    home: Path, project: Path
+) -> None:
     with scripted_model(home, [write()], "Too bad."):
         result = result_of(as_json("-p", "x"))
     assert (result["ending"], result["text"]) == ("done", "Too bad.")
@@ -80,7 +82,7 @@ def test_another_folder_has_to_be_named(home: Path, tmp_path: Path) -> None:
     assert "next door" in results[1]
 
 
-def test_a_rule_that_makes_no_sense_is_told_with_its_place() -> None:
+def test_an_invalid_rule_is_reported_with_its_place() -> None:
     output = run_steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
     assert output.status == 2
     assert output.err.startswith("steno: --allow[1]: rule: ")
@@ -89,19 +91,18 @@ def test_a_rule_that_makes_no_sense_is_told_with_its_place() -> None:
 def test_a_folder_that_holds_all_others_is_warned_of(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warning = "your home folder is in it"
-    assert warning not in run_steno("-p", "list files", *OFFLINE).err
+    assert f"steno: {Path.cwd()}: " not in run_steno("-p", "list files", *OFFLINE).err
     for folder in (home, home.parent, Path("/")):
         monkeypatch.chdir(folder)
         output = run_steno("-p", "read note.txt", *OFFLINE, "--no-session")
         assert output.status == 0
-        assert warning in output.err
+        assert f"steno: {folder}: " in output.err
 
 
 # -- limits and failures ---------------------------------------------------------------------------
 
 
-def test_a_limit_has_a_status_of_its_own_and_the_session_goes_on(home: Path) -> None:
+def test_a_limit_has_an_exit_status_of_its_own_and_the_session_continues(home: Path) -> None:
     read_call = [Call("read", {"path": "note.txt"})]
     with scripted_model(home, read_call, "Forty-two.") as model:
         output = as_json("-p", "x", "--max-turns", "1")
@@ -111,7 +112,7 @@ def test_a_limit_has_a_status_of_its_own_and_the_session_goes_on(home: Path) -> 
     assert model.sent_roles() == ["system", "user", "assistant", "tool", "user"]
 
 
-def test_a_limit_of_time_keeps_what_was_said(home: Path) -> None:
+def test_a_time_limit_keeps_the_received_text(home: Path) -> None:
     never = Event()
     with scripted_model(home, ["Half of ", never], "The rest."):
         output = as_json("-p", "x", "--max-seconds", "0.3")
@@ -121,14 +122,15 @@ def test_a_limit_of_time_keeps_what_was_said(home: Path) -> None:
         never.set()
 
 
-def test_a_cost_that_nobody_knows_is_no_limit_and_that_is_said(home: Path) -> None:
+def test_an_unknown_cost_is_no_limit_and_is_reported(home: Path) -> None:
     with scripted_model(home, "Hello."):
         output = run_steno("-p", "x", "--max-cost", "0.5")
     assert output.status == 0
-    assert "max_cost: nobody knows the price of lab/tester" in output.err
+    [notice] = [line for line in output.err.splitlines() if "max_cost: " in line]
+    assert "lab/tester" in notice
 
 
-def test_a_model_that_fails_is_told_on_stderr_and_by_the_status(home: Path) -> None:
+def test_a_failing_model_is_reported_on_stderr_and_by_the_status(home: Path) -> None:
     with scripted_model(home, Fault(401, "no such key\x1b[2J"), "Better."):
         output = run_steno("-p", "x")
         assert (output.status, output.out) == (1, "")

@@ -38,7 +38,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def offered(model: ScriptedVendor) -> set[str]:
-    """Return the tools of servers that the model was told of last."""
+    """Return the MCP tools of the last request."""
     names = {tool["function"]["name"] for tool in model.seen[-1]["tools"]}
     return {name for name in names if name.startswith("mcp__")}
 
@@ -84,7 +84,7 @@ def test_a_call_that_no_rule_allows_is_denied_and_no_server_need_be_started(
         assert offered(model) == set()
 
 
-def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
+def test_servers_of_an_untrusted_project_are_reported_and_not_started(
     home: Path, project: Path
 ) -> None:
     marker = project / "started"
@@ -95,11 +95,12 @@ def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
     assert output.status == 0
     assert offered(model) == set()
     [note] = [line for line in output.err.splitlines() if "evil" in line]
-    assert note.startswith(f"steno: {project}/.mcp.json: servers not started: evil; if you trust")
+    assert note.startswith(f"steno: {project}/.mcp.json: ")
+    assert "trusted_projects" in note
     assert not marker.exists()
 
 
-def test_a_server_that_cannot_be_started_keeps_nobody_from_working(
+def test_a_server_that_cannot_be_started_does_not_stop_a_run(
     home: Path, project: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "servers.json"
@@ -107,10 +108,10 @@ def test_a_server_that_cannot_be_started_keeps_nobody_from_working(
     with scripted_model(home, "Fine."):
         output = run_steno("-p", "How is it?", "--mcp-config", file)
     assert (output.status, output.out) == (0, "Fine.\n")
-    assert "steno: mcp absent: cannot be started: " in output.err
+    assert "steno: mcp absent: " in output.err
 
 
-def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on(
+def test_a_server_killed_during_a_call_is_an_error_and_the_session_continues(
     home: Path, project: Path, tmp_path: Path
 ) -> None:
     write_servers(project / ".mcp.json", own_spec())
@@ -123,7 +124,7 @@ def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on
         scripted_model(home, *turns, "It is back.", settings=trust_settings(project)) as model,
         start_program("-p", "Go.", "--allow", "mcp__own__*") as process,
     ):
-        process.until("output")  # it says that it waits
+        process.until("output")  # it reports that it waits
         [number] = [result.text for result in results()]
         os.kill(int(number), signal.SIGKILL)
         output = process.end()
@@ -164,11 +165,11 @@ def test_prompts_and_resources_of_a_server_reach_the_model(home: Path, project: 
     [
         ("/everything:no-such-prompt", "no-such-prompt"),
         ("/everything:args-prompt", "city"),
-        ("See @everything:demo://no/such/thing", "nothing was sent: mcp everything: "),
-        ("See @nobody:demo://x", "nobody"),
+        ("See @everything:demo://no/such/thing", "mcp everything: "),
+        ("See @unknown:demo://x", "unknown"),
     ],
 )
-def test_what_a_server_does_not_have_is_said_and_nothing_is_sent(
+def test_an_unknown_resource_is_reported_and_nothing_is_sent(
     home: Path, project: Path, prompt: str, why: str
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())
@@ -183,7 +184,7 @@ def test_a_resource_that_a_rule_denies_is_not_read(home: Path, project: Path) ->
     with scripted_model(home, settings=trust_settings(project)) as model:
         output = run_steno("-p", "See @own:demo://x/y", "--deny", "mcp__own(demo://x/**)", "-q")
     assert (output.status, model.seen) == (1, [])
-    assert "permission denied (deny mcp__own(demo://x/**))" in output.err
+    assert "(deny mcp__own(demo://x/**))" in output.err
 
 
 def test_a_prompt_of_a_server_is_recorded_with_the_command_that_stands_for_it(
@@ -207,7 +208,7 @@ def test_a_prompt_of_a_server_that_is_tried_again_is_recorded_with_its_command(
     with scripted_model(home, "Rain.", settings=f"{trust_settings(project)}{WITH_VISION}"):
         assert run_steno("-p", command, "--image", "shapes.png").status == 1
         image.write_bytes(encode_image(red_image()))
-        # What is set on the way is no reason to have nothing to say again.
+        # Settings changed in between do not make the prompt count as sent.
         output = run_steno("-c", "--retry", "--mode", "plan")
         assert (output.status, output.out) == (0, "Rain.\n")
     with open_store() as store:
@@ -218,12 +219,12 @@ def test_a_prompt_of_a_server_that_is_tried_again_is_recorded_with_its_command(
     check_last_log()
 
 
-def test_a_command_of_no_server_is_said_as_it_is_and_told_of(home: Path) -> None:
+def test_a_command_of_no_server_is_sent_as_text_and_reported(home: Path) -> None:
     with scripted_model(home, "Fine.") as model:
-        output = run_steno("-p", "/nobody:greet name=Ada")
+        output = run_steno("-p", "/unknown:greet name=Ada")
     assert output.status == 0
-    assert last_text(model).endswith("/nobody:greet name=Ada")
-    assert "/nobody:greet: there is no server of this name; left as text" in output.err
+    assert last_text(model).endswith("/unknown:greet name=Ada")
+    assert "/unknown:greet: " in output.err
 
 
 def test_a_server_as_a_whole_can_be_denied(home: Path, project: Path) -> None:
@@ -235,16 +236,15 @@ def test_a_server_as_a_whole_can_be_denied(home: Path, project: Path) -> None:
     assert "the rule mcp__time forbids this" in denied["reason"]
 
 
-def test_rules_about_what_no_server_has_are_told_of(home: Path, project: Path) -> None:
+def test_rules_that_match_no_server_or_tool_are_reported(home: Path, project: Path) -> None:
     write_servers(project / ".mcp.json", time_spec())
     with scripted_model(home, "Well.", settings=trust_settings(project)):
         output = run_steno(
             *("-p", "When?", "--deny", "mcp__tme__get_current_time"),
             *("--deny", "mcp__time__get_time", "--allow", "mcp__time__get_*"),
         )
-    assert (
-        "rule mcp__tme__get_current_time: there is no such MCP server; do you mean time?"
-        in output.err
-    )
-    assert "rule mcp__time__get_time: there is no such tool" in output.err
+    lines = output.err.splitlines()
+    [server] = [line for line in lines if "rule mcp__tme__get_current_time: " in line]
+    assert server.endswith(" time?")
+    assert any("rule mcp__time__get_time: " in line for line in lines)
     assert "mcp__time__get_*" not in output.err

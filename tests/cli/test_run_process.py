@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -37,7 +38,7 @@ def go_on() -> ProgramOutput:
 
 
 def is_in_order(session: str) -> bool:
-    """Tell whether a session can be sent to a model, and nobody has touched its log."""
+    """Return whether a session can be sent to a model and its log is intact."""
     with open_store() as store:
         check_order(store.open(session).messages())
     return run_steno("verify", session).status == 0
@@ -48,7 +49,7 @@ def is_in_order(session: str) -> bool:
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS.items())
 @pytest.mark.requirement("S4-14")
-def test_a_signal_while_the_model_speaks_keeps_what_it_said(
+def test_a_signal_during_a_response_keeps_the_received_text(
     home: Path, number: signal.Signals, status: int
 ) -> None:
     never = Event()
@@ -126,7 +127,7 @@ def test_a_signal_before_anything_begins_leaves_nothing(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) -> None:
-    """As behind `nohup`, and in the background of a script."""
+    """As with `nohup`, and in the background of a script."""
     go = Event()
     with scripted_model(home, ["Half, ", go, "and all."]):
         ignoring = [sys.executable, "-c", _IGNORING, str(int(number)), *COMMAND]
@@ -155,7 +156,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 # -- kills -----------------------------------------------------------------------------------------
 
 
-def test_a_run_that_was_killed_while_the_model_spoke_goes_on(home: Path) -> None:
+def test_a_run_killed_during_a_response_resumes(home: Path) -> None:
     never = Event()
     with scripted_model(home, ["Half of ", never], "All of it.") as model:
         with start_program("-p", "x") as process:
@@ -169,7 +170,7 @@ def test_a_run_that_was_killed_while_the_model_spoke_goes_on(home: Path) -> None
     assert [message["content"] for message in model.seen[-1]["messages"][1:]] == ["x\n\ngo on"]
 
 
-def test_a_run_that_was_killed_while_a_tool_ran_goes_on_and_runs_nothing_twice(
+def test_a_run_killed_during_a_call_resumes_and_runs_nothing_twice(
     home: Path, project: Path
 ) -> None:
     nap = f"{600 + os.getpid()}.9"
@@ -199,10 +200,9 @@ def test_two_at_once_on_a_session_lose_nothing(home: Path) -> None:
             go.set()
             output = slow.end()
         assert output.status == 1
-        assert output.err == (
-            "steno: session: another program has gone on with it meanwhile, and what it said is "
-            "kept; go on behind it with -c, or beside it with --fork\n"
-        )
+        assert output.named_place == "session"
+        assert all(option in output.err for option in (" -c", " --fork"))
+        assert output.err.count("\n") == 1
         result = result_of(output)
         assert (result["ending"], result["error"]) == ("failed", "Conflict")
         assert result["text"] == "Two."  # what could not be recorded can be read
@@ -253,9 +253,9 @@ def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, fo
             timeout=60,
         )
     assert output.returncode == 1
-    assert output.stderr.decode() == (
-        "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
-    )
+    [line] = output.stderr.decode().splitlines()
+    assert line.startswith("steno: stdout: ")
+    assert os.strerror(errno.ENOSPC) in line
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -267,7 +267,7 @@ def test_ends_that_are_closed_do_no_harm(closed: str) -> None:
     assert run_steno("sessions", "show", "last").status == 0
 
 
-def test_stdin_that_does_not_end_is_told_of() -> None:
+def test_stdin_that_does_not_end_is_reported() -> None:
     process = subprocess.Popen(
         [*COMMAND, "-p", "read note.txt", *OFFLINE],
         stdin=subprocess.PIPE,
@@ -288,15 +288,15 @@ def test_stdin_that_does_not_end_is_told_of() -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> None:
-    output = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
+    output = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/store")
     assert (output.status, output.out) == (1, "")
     assert output.err.startswith("steno: ")
-    assert output.err.endswith("; --no-session does without a store\n")
+    assert "--no-session" in output.err
     assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("home", ["/proc", ""])
-def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
+def test_without_a_home_a_run_works_if_nothing_is_stored(home: str) -> None:
     arguments = ("-p", "read note.txt", *OFFLINE)
     output = run_process(*arguments, HOME=home)
     assert (output.status, output.out) == (1, "")
@@ -308,10 +308,10 @@ def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 @pytest.mark.parametrize("format", ["json", "stream-json"])
-def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
+def test_a_disk_that_fills_up_is_reported_and_the_session_continues(
     home: Path, tmp_path: Path, kind: str, format: str
 ) -> None:
-    store = f"{kind}:{tmp_path / 'output'}"
+    store = f"{kind}:{tmp_path / 'store'}"
     with scripted_model(home, "One.", "x" * 3_000_000, "Three."):
         first = run_process("-p", "a", "--store", store, "--output-format", format)
         assert first.status == 0
@@ -333,12 +333,14 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
         assert result_of(again)["text"] == "Three."
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_working_folder_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     output = run_steno("-p", "x", *OFFLINE)
-    assert output.err == "steno: folder: the working folder is not there any more; go to another\n"
+    assert (output.status, output.code, output.place) == (1, "folder_missing", "folder")
     assert run_steno("sessions", "list").status == 0
 
 

@@ -41,7 +41,7 @@ def test_the_answer_appears_as_it_comes(home: Path) -> None:
         assert person.screen == "Half of it.\n"
 
 
-def test_everything_that_the_model_says_appears_with_what_it_does(home: Path) -> None:
+def test_all_text_of_the_model_appears_with_its_calls(home: Path) -> None:
     read_call = Call("read", {"path": "note.txt"})
     with (
         scripted_model(home, ["I look.", read_call], "Forty-two."),
@@ -81,7 +81,7 @@ def test_json_on_a_terminal_is_harmless_too(home: Path) -> None:
     assert result_of(ProgramOutput(0, person.screen, ""))["text"] == "a\x9b2J\u202e"
 
 
-def test_a_pipe_gets_the_last_words_as_they_are(home: Path) -> None:
+def test_a_pipe_gets_the_last_text_unchanged(home: Path) -> None:
     with scripted_model(
         home, ["I look.", Call("read", {"path": "note.txt"})], "\x1b[31mred\x1b[0m"
     ):

@@ -32,7 +32,7 @@ def test_what_is_exported_can_be_imported_in_every_format(
     assert file.stat().st_mode & 0o777 == 0o600
     imported = run_steno("sessions", "import", file, "--id", "back", "--title", "Again")
     assert (imported.status, imported.out) == (0, "back\n")
-    assert imported.err.endswith(f" from the format {format}\n")
+    assert imported.err.endswith(f" {format}\n")
     with open_store(address) as store:
         assert store.open("back").messages() == _as_imported(conversation.messages(), format)
         assert store.header("back").title == "Again"
@@ -40,7 +40,7 @@ def test_what_is_exported_can_be_imported_in_every_format(
 
 
 def _as_imported(messages: tuple[Message, ...], format: str) -> tuple[Message, ...]:
-    """Return the messages without what a format has no words for."""
+    """Return the messages without the fields that a format cannot express."""
     absent_fields = {
         "session": {"duration_s"},
         "rows": {"duration_s", "usage"},
@@ -60,7 +60,9 @@ def test_a_document_holds_the_branch_that_was_asked_for(address: str) -> None:
     document = decode_document(output.out)
     assert document.entries == conversation.entries("other")
     assert document.id == "talk"
-    assert output.err == "session: left out: title (--format jsonl has a place for it)\n"
+    [line] = output.err.splitlines()
+    assert line.startswith("session: ")
+    assert all(fact in line for fact in (" title ", "--format jsonl"))
 
 
 def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
@@ -69,12 +71,13 @@ def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
     assert output.status == 3
     assert len(json.loads(output.out)) == 6
     lines = output.err.splitlines()
-    assert "session: only the active branch is in the file" in lines
-    assert "approval: left out (1 entry: #4)" in lines
+    assert any(line.startswith("session: ") for line in lines)
+    [approval] = [line for line in lines if line.startswith("approval: ")]
+    assert approval.endswith(" (1 entry: #4)")
     assert run_steno("sessions", "export", "talk", "--format", "jsonl", "--strict").status == 0
 
 
-def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_path: Path) -> None:
+def test_losses_are_listed_by_kind_and_in_full_on_demand(address: str, tmp_path: Path) -> None:
     with open_store(address) as store:
         conversation = store.new(id="many")
         for number in range(7):
@@ -88,24 +91,22 @@ def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_p
     output = run_steno("sessions", "export", "many", "--format", "session", "--report", report)
     assert output.status == 0
     lines = output.err.splitlines()
-    assert "approval: left out (7 entries: #2, #5, #8, #11, #14, …)" in lines
-    assert any(
-        line.startswith("outcome (denied, told as an error): left out (7 ") for line in lines
-    )
+    [approval] = [line for line in lines if line.startswith("approval: ")]
+    assert approval.endswith(" (7 entries: #2, #5, #8, #11, #14, …)")
+    assert any(line.startswith("outcome (denied") and " (7 " in line for line in lines)
     found = json.loads(report.read_text())
     approvals = [loss for loss in found if loss["what"] == "left out: approval"]
     assert [loss["number"] for loss in approvals] == [2, 5, 8, 11, 14, 17, 20]
     with open_store(address) as store:
         assert approvals[0]["entry"] == store.open("many").entries()[1].id
     again = ("sessions", "export", "many", "--format", "session", "--quiet", "--strict")
-    assert run_steno(*again, "--report", report).err.startswith(
-        f"steno: {report}: it is there already"
-    )
+    output = run_steno(*again, "--report", report)
+    assert (output.code, output.place) == ("file_exists", str(report))
     output = run_steno(*again, "--report", report, "--force")
     assert (output.status, output.err) == (3, "")
     output = run_steno(*again, "-o", report, "--report", report, "--force")
-    problem = "--report: it is the file of the session; choose another name"
-    assert output == (2, "", f"steno: {problem}\n")
+    assert (output.status, output.out) == (2, "")
+    assert (output.code, output.place) == ("report_replaces_file", "--report")
 
 
 def test_what_is_lost_in_several_places_of_an_entry_is_one_kind(address: str) -> None:
@@ -113,7 +114,8 @@ def test_what_is_lost_in_several_places_of_an_entry_is_one_kind(address: str) ->
         picture = Image(source=ImageUrl("https://example.org/a.png"), mime_type="image/png")
         store.new([ChatMessage.user([Text("a"), picture, picture])], id="seen")
     output = run_steno("sessions", "export", "seen", "--format", "session")
-    assert "content (image): left out (1 entry: #1)" in output.err.splitlines()
+    lines = [line for line in output.err.splitlines() if line.startswith("content (image): ")]
+    assert [line.endswith(" (1 entry: #1)") for line in lines] == [True]
 
 
 def test_a_document_keeps_its_id_unless_the_store_has_one(address: str, tmp_path: Path) -> None:
@@ -127,16 +129,14 @@ def test_a_document_keeps_its_id_unless_the_store_has_one(address: str, tmp_path
     assert (there.status, there.out) == (0, "talk\n")
 
 
-def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
-    address: str, tmp_path: Path
-) -> None:
+def test_an_existing_file_is_not_replaced_without_force(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
     file = tmp_path / "talk.json"
     file.write_text("mine")
     arguments = ("sessions", "export", "talk", "-o", file)
     output = run_steno(*arguments)
-    problem = "it is there already; choose another name, or add --force"
-    assert output == (1, "", f"steno: {file}: {problem}\n")
+    assert (output.status, output.code, output.place) == (1, "file_exists", str(file))
+    assert "--force" in output.err
     assert file.read_text() == "mine"
     assert run_steno(*arguments, "--force").status == 0
     assert decode_document(file.read_bytes()).id == "talk"
@@ -146,13 +146,10 @@ def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
 def test_what_is_no_file_is_never_replaced(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
     output = run_steno("sessions", "export", "talk", "--force", "-o", tmp_path)
-    assert output == (1, "", f"steno: {tmp_path}: it is not a file; choose another name\n")
+    assert (output.status, output.code, output.place) == (1, "not_a_file", str(tmp_path))
     output = run_steno("sessions", "export", "talk", "-o", tmp_path / "absent" / "file")
-    assert output.status == 1
-    assert output.err == (
-        f"steno: {tmp_path}/absent/file: cannot be written: No such file or directory; "
-        "make room or write elsewhere\n"
-    )
+    assert (output.status, output.code) == (1, "ENOENT")
+    assert output.place == f"{tmp_path}/absent/file"
 
 
 @pytest.mark.parametrize("option", ["-o", "--report"])
@@ -193,7 +190,7 @@ def test_a_link_is_followed_and_stays_a_link(address: str, tmp_path: Path) -> No
         ("talk", "steno", b'{"version":'),
     ],
 )
-def test_a_file_holds_what_its_name_says_and_a_line_tells_what_that_is(
+def test_the_format_follows_the_file_name_and_is_reported(
     address: str, tmp_path: Path, name: str, format: str, start: bytes
 ) -> None:
     store_sample_session(address)
@@ -216,15 +213,16 @@ def test_a_format_that_is_named_counts_more_than_the_name_of_the_file(
 def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
     output = run_steno("sessions", "export", "talk", "--format", "jsonl", "--branch", "main")
-    advice = "leave it out, or choose a --format"
-    assert output == (2, "", f"steno: --branch: jsonl holds all branches; {advice}\n")
+    assert (output.status, output.out) == (2, "")
+    assert (output.code, output.place) == ("format_holds_all_branches", "--branch")
     file = tmp_path / "talk.jsonl"
     output = run_steno("sessions", "export", "talk", "--format", "jsonl", "-o", file)
-    assert output == (0, "", f"steno: written: {file} (format jsonl)\n")
+    assert (output.status, output.out) == (0, "")
+    assert all(fact in output.err for fact in (f" {file} ", " jsonl"))
     heads = json.loads(run_steno("verify", "talk", "--json").out)["heads"]
-    assert run_steno("sessions", "import", file).err == (
-        "steno: import: there is a session of this id; give another by --id\n"
-    )
+    output = run_steno("sessions", "import", file)
+    assert (output.code, output.place) == ("session_exists", "import")
+    assert "--id" in output.err
     elsewhere = f"sqlite:{tmp_path / 'elsewhere.db'}"
     assert run_steno("sessions", "import", file, "--store", elsewhere).out == "talk\n"
     found = json.loads(run_steno("verify", "talk", "--json", "--store", elsewhere).out)
@@ -238,7 +236,8 @@ def test_images_travel_inside_of_documents(address: str) -> None:
     assert output.err == ""
     assert decode_document(output.out).messages[0].content == (PICTURE,)
     lines = run_steno("sessions", "export", "seen", "--format", "jsonl")
-    assert lines.err == "session: left out: the bytes of 1 image or long result\n"
+    assert (lines.err.count("\n"), lines.err.partition(": ")[0]) == (1, "session")
+    assert " 1 image " in lines.err
     assert run_steno("sessions", "import", "-", "--id", "new", data=output.out.encode()).status == 0
     with open_store(address) as store:
         (record,) = store.records("new")
@@ -256,9 +255,8 @@ def test_an_image_that_got_lost_is_a_loss(address: str) -> None:
         store.remove_blob(blob.sha256)
     output = run_steno("sessions", "export", "seen", "--strict")
     assert output.status == 3
-    assert output.err == (
-        "the bytes of an image or a long result are not in the store (1 entry: #1)\n"
-    )
+    [line] = output.err.splitlines()
+    assert line.endswith(" (1 entry: #1)")
     assert blob.sha256 in output.out
 
 
@@ -270,7 +268,8 @@ def test_a_result_that_lies_beside_the_records_is_shown_and_missed(address: str)
         (blob,) = store.blobs()
     assert "    many words\n" in run_steno("sessions", "show", "long").out
     lines = run_steno("sessions", "export", "long", "--format", "jsonl")
-    assert lines.err == "session: left out: the bytes of 1 image or long result\n"
+    assert (lines.err.count("\n"), lines.err.partition(": ")[0]) == (1, "session")
+    assert " 1 image " in lines.err
     with open_store(address) as store:
         store.remove_blob(blob.sha256)
     output = run_steno("sessions", "show", "long")
@@ -314,8 +313,10 @@ def test_people_get_a_file_of_their_own(address: str, tmp_path: Path, paper: str
     assert f"#{number + 3} User" in text.replace(f'<a href="#e{number + 3}">', "").replace(
         "</a>", ""
     )
-    assert "entries: left out: their ids and digests" in output.err.splitlines()
-    assert "arguments_sha256: left out (1 entry: #4)" in output.err.splitlines()
+    lines = output.err.splitlines()
+    assert any(line.startswith("entries: ") for line in lines)
+    [line] = [line for line in lines if line.startswith("arguments_sha256: ")]
+    assert line.endswith(" (1 entry: #4)")
 
 
 def test_a_file_for_people_has_a_title_and_its_images(address: str) -> None:
@@ -324,37 +325,38 @@ def test_a_file_for_people_has_a_title_and_its_images(address: str) -> None:
     output = run_steno("sessions", "export", "seen", "--format", "markdown")
     assert output.out.startswith("# What is this?\n")
     assert "![image](data:image/png;base64," in output.out
-    assert output.err == "entries: left out: their ids and digests\n"
+    assert [line.partition(": ")[0] for line in output.err.splitlines()] == ["entries"]
 
 
 @pytest.mark.parametrize("paper", ["markdown", "html"])
 def test_what_is_for_people_is_not_read_back(address: str, paper: str) -> None:
     output = run_steno("sessions", "import", "-", "--format", paper, data=b"# Hi")
-    problem = f"--format: {paper} is for people, and no program reads it back"
-    advice = "export the session in another one (steno, jsonl, audit, session, rows, chat)"
-    assert output == (2, "", f"steno: {problem}; {advice}\n")
+    assert (output.status, output.out) == (2, "")
+    assert (output.code, output.place) == ("format_write_only", "--format")
+    assert output.err.endswith(" (steno, jsonl, audit, session, rows, chat)\n")
 
 
 # -- import --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("data", "problem"),
+    ("data", "code", "named"),
     [
-        (b"", "stdin: not valid JSON: Input data was truncated"),
-        (b"{", "stdin: not valid JSON: Input data was truncated"),
-        (b"[]", "stdin: file: is in no format that is known; name the one that it is in"),
-        (b"\xff\xfe", "stdin: not valid UTF-8 at byte 0"),
-        (b'{"version": 99}', "stdin: written in format 99; this steno reads up to 2: upgrade it"),
-        (b'{"crc":"00000000","session":{}}', "stdin: line 1: its checksum does not fit"),
-        (b'[{"kind": "tool_call", "data_json": "{"}]', "stdin: "),
+        (b"", "not_json", ""),
+        (b"{", "not_json", ""),
+        (b"[]", "unknown_format", ""),
+        (b"\xff\xfe", "not_utf8", " byte 0"),
+        (b'{"version": 99}', "unsupported_version", " 99"),
+        (b'{"crc":"00000000","session":{}}', "checksum_mismatch", "line 1: "),
+        (b'[{"kind": "tool_call", "data_json": "{"}]', "not_json", ""),
     ],
 )
-def test_a_bad_file_adds_nothing(address: str, data: bytes, problem: str) -> None:
+def test_a_bad_file_adds_nothing(address: str, data: bytes, code: str, named: str) -> None:
     store_sample_session(address)
     output = run_steno("sessions", "import", "-", data=data)
     assert (output.status, output.out) == (1, "")
-    assert output.err.startswith(f"steno: {problem}")
+    assert (output.code, output.place, output.named_place) == (code, "stdin", "stdin")
+    assert named in output.err
     assert output.err.count("\n") == 1
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
@@ -363,7 +365,8 @@ def test_a_bad_file_does_not_even_make_a_store(home: Path) -> None:
     assert run_steno("sessions", "import", "-", data=b"{").status == 1
     assert list(home.iterdir()) == []
     output = run_steno("sessions", "import", home / "absent.json")
-    assert output == (1, "", f"steno: {home}/absent.json: No such file or directory\n")
+    assert (output.status, output.code) == (1, "ENOENT")
+    assert output.place == f"{home}/absent.json"
 
 
 def test_lines_that_were_changed_are_refused(address: str, tmp_path: Path) -> None:
@@ -371,16 +374,16 @@ def test_lines_that_were_changed_are_refused(address: str, tmp_path: Path) -> No
     file = tmp_path / "talk.jsonl"
     run_steno("sessions", "export", "talk", "--format", "jsonl", "-o", file)
     lines = file.read_bytes().splitlines()
-    for changed, problem in (
-        ([lines[0], *lines[2:]], "record 2"),
-        ([*lines[:3], lines[2], *lines[3:]], "record 2"),
-        ([lines[0], lines[0]], "line 2: the header comes first, and once"),
-        (lines[1:], "line 1: the header comes first, and once"),
-        ([*lines[:2], lines[2][:-20]], "line 3: its checksum does not fit"),
+    for changed, code, record in (
+        ([lines[0], *lines[2:]], "chain_broken", "record 2"),
+        ([*lines[:3], lines[2], *lines[3:]], "chain_broken", "record 2"),
+        ([lines[0], lines[0]], "header_misplaced", "line 2: "),
+        (lines[1:], "header_misplaced", "line 1: "),
+        ([*lines[:2], lines[2][:-20]], "checksum_mismatch", "line 3: "),
     ):
         output = run_steno("sessions", "import", "-", "--id", "copy", data=b"\n".join(changed))
-        assert output.status == 1
-        assert output.err.startswith(f"steno: stdin: {problem}")
+        assert (output.status, output.code, output.place) == (1, code, "stdin")
+        assert output.err.startswith(f"steno: stdin: {record}")
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
 
@@ -394,7 +397,7 @@ def test_the_named_format_counts(address: str) -> None:
     assert run_process("sessions", "import", "-", "--format", "chat", data=marked).status == 0
 
 
-def test_where_somebody_else_worked_does_not_count_here(tmp_path: Path) -> None:
+def test_an_import_does_not_take_over_the_folder_of_a_session(tmp_path: Path) -> None:
     """Else a session that was sent could take over `steno -c` in a folder of that name."""
     with open_store(f"jsonl:{tmp_path / 'theirs'}") as store:
         sent = store.new([ChatMessage.user("Hi.")], about={"folder": "/work", "topic": "x"}).id

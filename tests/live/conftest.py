@@ -23,7 +23,7 @@ def free_port() -> int:
 def llama_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start the server; yield its address; end it by its id, whatever happened."""
     log = tmp_path_factory.mktemp("llama") / "log.txt"
-    for _ in range(3):  # between choosing a port and listening on it, somebody may take it
+    for _ in range(3):  # another process may take the port before the server listens
         port = free_port()
         with log.open("wb") as sink, _start(port, sink.fileno()) as server:
             assert server.stdin is not None

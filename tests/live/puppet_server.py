@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# It is Cython and says nothing about types.
+# It is Cython and has no type information.
 import xllamacpp  # type: ignore[import-untyped]
 
 MODEL = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"

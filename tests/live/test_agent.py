@@ -84,7 +84,7 @@ def test_an_agent_reads_and_writes_files(
 
 
 @pytest.mark.requirement("S4-14")
-def test_an_agent_goes_on_over_one_protocol_after_the_other(
+def test_an_agent_continues_over_one_protocol_after_the_other(
     llama_url: str, folder: Path, tmp_path: Path
 ) -> None:
     async def main() -> None:

@@ -141,7 +141,7 @@ async def busy_slots(url: str) -> int:
 
 
 @every_protocol
-def test_cancelling_the_task_in_mid_stream_leaves_what_was_said(
+def test_cancelling_the_task_during_a_stream_keeps_the_received_text(
     protocol: str, llama_url: str
 ) -> None:
     async def main() -> None:
@@ -165,7 +165,7 @@ def test_cancelling_the_task_in_mid_stream_leaves_what_was_said(
 
 
 @every_protocol
-def test_a_turn_cut_by_its_limit_says_so(protocol: str, llama_url: str) -> None:
+def test_a_turn_cut_by_its_limit_has_the_stop_reason(protocol: str, llama_url: str) -> None:
     async def main() -> None:
         asked = request(ChatMessage.user(f"SAY {LONG}"), tools=(), max_tokens=5)
         async with provider_for(protocol, llama_url) as provider:
@@ -232,7 +232,7 @@ def test_a_path_that_is_not_there_is_not_found(protocol: str, llama_url: str) ->
     [(CHAT, MESSAGES, RESPONSES), (RESPONSES, CHAT, MESSAGES), (MESSAGES, RESPONSES, CHAT)],
     ids=" then ".join,
 )
-def test_a_conversation_goes_on_over_another_protocol(
+def test_a_conversation_continues_over_another_protocol(
     route: tuple[str, str, str], llama_url: str
 ) -> None:
     async def main() -> None:

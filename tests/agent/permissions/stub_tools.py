@@ -8,7 +8,7 @@ from steno.ports import Capability, ToolContext, ToolOutput
 
 
 class Stub:
-    """A tool that is about what its calls say."""
+    """A tool whose subjects are the arguments of its calls."""
 
     def __init__(self, name: str, capability: Capability, ruled_as: tuple[str, ...] = ()) -> None:
         self.ruled_as = ruled_as

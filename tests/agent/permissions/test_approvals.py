@@ -1,4 +1,4 @@
-"""Who may: rules, grants, people; and what happens where deciding goes wrong."""
+"""Decisions by rules, grants and approvers, and errors while deciding."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from steno.agent import (
     GrantScope,
     Permissions,
 )
+from steno.agent.results import ResultCode
 from steno.errors import LogError, ToolFailed, Unavailable
-from steno.log.queries import pending_approvals
+from steno.log.queries import pending_approvals, result_code
 from steno.ports import Approver, Capability
 from steno.records.entry import Mode
 from steno.store import MemoryStore
@@ -43,7 +44,7 @@ TURNS = [turn_with_calls(call("c1", "write", path="a")), "Done."]
 
 
 class Grants:
-    """What is allowed beyond a session, kept in a list."""
+    """Grants beyond a session, in a list."""
 
     def __init__(self, *rules: str) -> None:
         self.added: list[tuple[str, GrantScope]] = []
@@ -64,7 +65,7 @@ def never_ask(question: ApprovalRequest) -> bool:
     raise AssertionError("nobody was to be asked")
 
 
-# -- by rule, by somebody, by nobody -------------------------------------------------------------
+# -- by rule, by the user, by no approver --------------------------------------------------------
 
 
 @pytest.mark.requirement("S2-18", "S1-10")
@@ -91,7 +92,8 @@ def test_a_decision_is_recorded_with_its_actor_or_its_rule(
     assert len(tool.calls) == (status == "approved")
     if status == "denied":
         assert harness.result.outcome is Outcome.DENIED
-        assert harness.result.text.startswith("permission denied: ")
+        by_rule = {"deny write": ResultCode.DENIED_BY_RULE, None: ResultCode.DENIED_BY_APPROVER}
+        assert result_code(harness.result) == by_rule.get(rule, ResultCode.NO_APPROVER)
     harness.check()
 
 
@@ -209,7 +211,7 @@ def test_plan_mode_offers_reading_only_and_denies_the_rest(capability: Capabilit
     assert "plan" in (harness.provider.requests[0].messages[0].text or "").lower()
     denied, allowed = harness.results
     assert denied.outcome is Outcome.DENIED
-    assert denied.text.startswith("permission denied: plan mode allows reading only")
+    assert result_code(denied) == ResultCode.DENIED_BY_MODE
     assert allowed.outcome is Outcome.OK
     assert [len(tool.calls) for tool in tools] == [1, 0]
 
@@ -237,7 +239,7 @@ def test_a_planner_is_offered_reading_only_and_denied_the_rest() -> None:
     run(harness.run())
     assert [t.name for t in harness.provider.requests[0].tools] == ["read"]
     assert harness.result.outcome is Outcome.DENIED
-    assert harness.result.text.startswith("permission denied: the role planner")
+    assert result_code(harness.result) == ResultCode.DENIED_BY_ROLE
     assert tool.calls == []
 
 
@@ -295,7 +297,7 @@ def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -
 
 
 class Failing:
-    """Cannot ask anybody."""
+    """An approver that cannot ask."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

@@ -59,7 +59,7 @@ def test_what_is_no_verdict_never_passes_for_a_yes(answer: Any) -> None:
         assert (caught.value.code, caught.value.place) == ("invalid_approval", "approver")
 
 
-def test_nobody_to_ask_means_no_and_says_what_would_help() -> None:
+def test_without_an_approver_the_denial_names_the_remedy() -> None:
     verdict = ask(DenyingApprover())
     assert (verdict.allowed, verdict.actor) == (False, "headless")
     assert "by a rule" in (verdict.reason or "")

@@ -1,4 +1,4 @@
-"""Grants that cannot be read or kept, verdicts that make no sense, approvers that fail."""
+"""Grants that cannot be read or stored, invalid decisions, approvers that fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_wit
 
 
 class Broken:
-    """Grants that nobody can read or keep."""
+    """Grants that cannot be read or stored."""
 
     def __init__(self, *, reads: bool) -> None:
         self._reads = reads
@@ -60,7 +60,7 @@ def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
     harness.check()
 
 
-def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
+def test_a_grant_that_cannot_be_stored_still_allows_the_call() -> None:
     verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER, rule="write")
     gate = Gate(approver=asked(verdict), grants=Broken(reads=True))
     harness = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool(), gate=gate)
@@ -81,7 +81,7 @@ def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str, reason: 
     harness.check()
 
 
-def test_what_has_no_place_to_last_lasts_for_the_session_and_the_record_says_so() -> None:
+def test_a_grant_without_a_store_is_recorded_for_the_session() -> None:
     verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.PROJECT, rule="write")
     turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
     harness = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))

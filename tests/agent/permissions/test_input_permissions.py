@@ -1,4 +1,4 @@
-"""Who may open what a person points at: the rules for tools, and whoever is asked."""
+"""Permissions of references: the rules for tools, and the approver."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RecordingGrants:
 
 
 class Person:
-    """Answers what it is told to, and remembers what it was asked (`Approver`)."""
+    """A scripted approver that records its questions (`Approver`)."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ def test_an_image_and_each_file_of_a_pattern_go_by_the_same_rules(tmp_path: Path
 @pytest.mark.requirement("S2-14")
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("role", AgentRole)
-def test_whoever_plans_may_point_at_files(tmp_path: Path, mode: Mode, role: AgentRole) -> None:
+def test_plan_mode_allows_file_references(tmp_path: Path, mode: Mode, role: AgentRole) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     harness = agent_in(tmp_path, ["I see."], gate=Gate(Permissions.of(role=role)))
     if mode is Mode.PLAN:
@@ -143,7 +143,7 @@ def test_whoever_plans_may_point_at_files(tmp_path: Path, mode: Mode, role: Agen
 
 @pytest.mark.requirement("S2-14")
 @pytest.mark.parametrize("limit", ["mode", "role"])
-def test_whoever_plans_may_not_use_the_network(limit: str) -> None:
+def test_plan_mode_denies_the_network(limit: str) -> None:
     role = AgentRole.PLANNER if limit == "role" else AgentRole.ACTOR
     mode = Mode.PLAN if limit == "mode" else Mode.ACT
     person = Person()
@@ -154,7 +154,7 @@ def test_whoever_plans_may_not_use_the_network(limit: str) -> None:
     assert person.asked == []
 
 
-def test_where_nobody_can_be_asked_the_error_names_the_rule_that_would_allow_it() -> None:
+def test_without_an_approver_the_error_names_the_rule_that_would_allow_it() -> None:
     with pytest.raises(ToolFailed) as caught:
         run(fetch(Gate()))
     assert caught.value.code == ResultCode.NO_APPROVER
@@ -196,7 +196,7 @@ def test_what_is_allowed_for_one_session_is_asked_in_another() -> None:
     assert len(person.asked) == 2
 
 
-def test_what_is_allowed_for_the_project_is_kept_for_other_sessions() -> None:
+def test_a_project_grant_is_stored_for_other_sessions() -> None:
     grants = RecordingGrants()
     run(fetch(Gate(approver=Person(scope=GrantScope.PROJECT), grants=grants)))
     assert grants.added == [(RULE, GrantScope.PROJECT)]
@@ -229,7 +229,7 @@ def test_a_deny_rule_counts_whatever_was_allowed_for_the_session() -> None:
     assert len(person.asked) == 1
 
 
-def test_a_no_says_why_and_is_asked_again_next_time() -> None:
+def test_a_denial_has_its_reason_and_is_asked_again_next_time() -> None:
     person = Person(allowed=False, reason="not from there")
     gate = Gate(approver=person)
     for _ in range(2):
@@ -264,7 +264,7 @@ def test_an_image_is_fetched_only_with_a_yes_and_who_gave_it_is_on_record(tmp_pa
 
 
 @pytest.mark.parametrize("error", [OSError("no terminal"), ToolFailed("not mine")])
-def test_an_approver_that_fails_has_allowed_nothing_and_the_session_goes_on(
+def test_a_failing_approver_allows_nothing_and_the_session_continues(
     tmp_path: Path, error: Exception
 ) -> None:
     def fail(_: object) -> bool:

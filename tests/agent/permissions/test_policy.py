@@ -49,7 +49,7 @@ def test_every_mode_and_role_has_its_place_in_the_tables() -> None:
 
 
 @pytest.mark.parametrize("tool", [BASH, WRITE, FETCH], ids=lambda tool: tool.definition.name)
-def test_plan_mode_denies_all_but_reading_whatever_rules_say(tool: Stub) -> None:
+def test_plan_mode_denies_all_but_reading_despite_rules(tool: Stub) -> None:
     name = tool.definition.name
     decision = Permissions.of(allow=["*"]).decide(
         tool, about("a"), mode=Mode.PLAN, session=rules(name), standing=rules(name)
@@ -81,7 +81,7 @@ def test_reading_can_be_denied_too() -> None:
     )
 
 
-def test_a_limit_is_told_before_there_is_a_call() -> None:
+def test_a_limit_is_described_before_there_is_a_call() -> None:
     assert Permissions().find_mode_denial(READ, Mode.PLAN) is None
     assert Permissions().find_mode_denial(BASH, Mode.ACT) is None
     limit = Permissions().find_mode_denial(BASH, Mode.PLAN)
@@ -92,7 +92,7 @@ def test_a_limit_is_told_before_there_is_a_call() -> None:
 # -- order ---------------------------------------------------------------------------------------
 
 
-def test_nobody_is_asked_about_reading_and_somebody_about_everything_else() -> None:
+def test_reading_needs_no_approval_and_everything_else_does() -> None:
     permissions = Permissions()
     read = permissions.decide(READ, about("a"), mode=Mode.ACT)
     assert (read.kind, read.rule) == (ALLOW, "default read")
@@ -197,7 +197,7 @@ def test_what_may_be_anything_is_not_allowed_past_a_deny_rule() -> None:
     assert without.decide(BASH, about("\n$(echo rm) x"), mode=Mode.ACT).kind is ALLOW
 
 
-def test_a_tool_that_makes_no_sense_of_a_call_says_so() -> None:
+def test_a_tool_reports_a_call_that_it_cannot_interpret() -> None:
     call = ToolCall.create("any", {}, id="c1")
     with pytest.raises(ToolFailed):
         Permissions().decide(BASH, call, mode=Mode.ACT)
@@ -355,7 +355,7 @@ def test_other_verdicts_are_about_the_one_call(verdict: ApprovalDecision, rule: 
     assert find_granted_rule(verdict, question(rule)) is None
 
 
-def test_a_model_is_told_why_not() -> None:
+def test_the_denial_text_names_the_reason() -> None:
     denied = ApprovalDecision(allowed=False, actor="ada", reason="use git status")
     assert build_denial_text(denied) == "permission denied: use git status"
     assert build_denial_text(ApprovalDecision(allowed=False, actor="ada")).startswith(

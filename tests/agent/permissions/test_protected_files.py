@@ -51,7 +51,7 @@ def test_no_wide_rule_allows_writing_what_later_runs_act_upon(path: str) -> None
 @pytest.mark.parametrize(
     "path", [".gitignore", ".github/x.yml", "git/x", "steno/x", "config/steno", "my-AGENTS.md", "x"]
 )
-def test_what_only_looks_like_it_is_a_file_like_any_other(path: str) -> None:
+def test_a_path_that_resembles_a_protected_one_is_an_ordinary_file(path: str) -> None:
     assert decided(["write(**)"], path) is DecisionKind.ALLOW
 
 

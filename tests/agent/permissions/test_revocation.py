@@ -1,4 +1,4 @@
-"""Grants of a session that are taken back: it is on record, and what they covered is asked again."""
+"""Revoked grants of a session: the revocation is recorded, and their calls are asked about again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Person:
 
 
 def talk(gate: Gate) -> AgentHarness:
-    """Return a desk at which the model writes the same file in every run."""
+    """Return a harness whose model writes the same file in every run."""
     turns = [turn for n in range(3) for turn in (turn_with_calls(call(f"c{n}", "write")), "Done.")]
     return AgentHarness(turns, write_tool(subjects=["a"]), gate=gate)
 
@@ -61,7 +61,7 @@ def test_what_is_taken_back_is_asked_about_again_and_may_be_granted_again() -> N
     assert len(person.asked) == 2
 
 
-def test_it_is_on_record_who_took_it_back_and_counts_for_whoever_reads_that_later() -> None:
+def test_a_revocation_is_recorded_with_its_actor_and_holds_after_reopening() -> None:
     gate = Person().gate
     harness = talk(gate)
     run(harness.run())
@@ -113,7 +113,7 @@ def test_what_names_no_grant_takes_nothing_back(code: str, target: str | None) -
 
 
 def granted(gate: Gate) -> AgentHarness:
-    """Return a desk at which a rule was granted."""
+    """Return a harness with a granted rule."""
     harness = talk(gate)
     run(harness.run())
     assert gate.session_rules(harness.conversation) == (RULE,)
@@ -153,7 +153,7 @@ LEAVING = [fork_from_before, go_back_after, rewind_alone, go_back_twice]
 
 
 @pytest.mark.parametrize("leave", LEAVING)
-def test_what_was_taken_back_stays_so_for_who_goes_on_from_before(
+def test_a_revoked_grant_stays_revoked_on_an_earlier_branch(
     leave: Callable[[AgentHarness, str], None],
 ) -> None:
     person = Person()
@@ -239,7 +239,7 @@ def test_while_a_branch_cannot_be_read_nothing_counts_that_may_be_taken_back_the
     assert gate.session_rules(conversation) == ()
 
 
-# -- what was taken out of the record --------------------------------------------------------------
+# -- redacted entries ------------------------------------------------------------------------------
 
 
 def take_out(harness: AgentHarness, entry: str) -> None:
@@ -269,7 +269,7 @@ def test_it_stays_so_on_other_branches_too(leave: Callable[[AgentHarness, str], 
     assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
 
 
-def test_a_grant_stays_taken_back_if_nobody_can_tell_what_a_branch_went_back_behind() -> None:
+def test_a_grant_stays_revoked_if_the_rewound_entries_are_unknown() -> None:
     gate = Person().gate
     harness = granted(gate)
     last = harness.conversation.entries()[-1].id
@@ -301,7 +301,7 @@ def test_what_was_granted_at_no_known_time_does_not_outlast_what_is_not_known_ei
     assert SessionGrants([*entries, other]).rules == (RULE,)
 
 
-def test_what_a_branch_went_back_behind_and_is_not_there_may_have_taken_anything_back() -> None:
+def test_missing_rewound_entries_may_have_revoked_any_grant() -> None:
     gate = Gate(approver=CallbackApprover(Person()))
     harness = granted(gate)
     last = harness.conversation.entries()[-1].id

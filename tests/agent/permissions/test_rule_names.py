@@ -1,4 +1,4 @@
-"""Deny rules reach further than the tool they name: its kin, what it finds, what tells nothing."""
+"""Deny rules cover more than the tool they name: related tools, found files, calls without subjects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_a_tool_comes_across_is_held_against_the_deny_rules() -> None:
     assert denied == {("grep", ".env"), ("grep", "keys/a"), ("read", ".env")}
 
 
-def test_a_deny_rule_with_a_pattern_asks_about_calls_that_say_nothing_of_themselves() -> None:
+def test_a_deny_rule_with_a_pattern_asks_about_calls_without_subjects() -> None:
     assert kind(READ, deny=["read(.env)"]) == "ask"
     assert kind(BASH, allow=["bash"], deny=["bash(rm *)"]) == "ask"
     assert kind(READ, deny=["read"]) == "deny"

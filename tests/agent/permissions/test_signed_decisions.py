@@ -1,4 +1,4 @@
-"""A record may come from anybody: what it says was allowed counts only with our seal."""
+"""A record may be forged: an approval in it counts only with our signature."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def for_the_session(rule: str = "write") -> ApprovalDecision:
 
 
 def granted(store: MemoryStore, seal: SignText | None) -> Conversation:
-    """Return a session in which a person allowed every call of `write`."""
+    """Return a session in which the user allowed every call of `write`."""
     asking, _ = gate(for_the_session(), seal)
     harness = AgentHarness(
         [turn_with_calls(call("c1", "write")), "Done."], write_tool(), store=store, gate=asking
@@ -54,7 +54,7 @@ def granted(store: MemoryStore, seal: SignText | None) -> Conversation:
 def go_on(
     conversation: Conversation, seal: SignText | None = OURS
 ) -> tuple[AgentHarness, list[ApprovalRequest]]:
-    """Let a session go on with another call, about which nobody is to say yes again."""
+    """Continue a session with another call that no approver allows."""
     refusing, asked = gate(False, seal)
     turns = [turn_with_calls(call("c2", "write")), "Done."]
     harness = AgentHarness(turns, write_tool(), conversation=conversation, gate=refusing)
@@ -85,7 +85,7 @@ def test_a_grant_does_not_count_in_a_copy_that_is_another_session() -> None:
     assert len(asked) == 1
 
 
-def test_one_gate_tells_two_sessions_apart() -> None:
+def test_one_gate_separates_two_sessions() -> None:
     store, (asking, asked) = MemoryStore(), gate(for_the_session())
     for _ in range(2):
         harness = AgentHarness(
@@ -153,7 +153,7 @@ def test_a_yes_from_meanwhile_is_acted_on_only_under_our_seal(
     harness.check()
 
 
-def test_a_no_from_meanwhile_holds_whoever_said_it() -> None:
+def test_a_denial_from_meanwhile_holds_for_any_actor() -> None:
     tool = write_tool()
     conversation = MemoryStore().new(
         [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]

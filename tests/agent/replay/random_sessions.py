@@ -1,4 +1,4 @@
-"""Sessions of all kinds, made by chance: what models, tools, people, crashes and limits can do."""
+"""Random sessions of all kinds: models, tools, users, crashes and limits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TEXTS: Final = ("Look.", "Yes.", "So it is.", "Hm.", "")
 
 
 class Disconnected(Exception):
-    """Whoever watched has gone."""
+    """The callback raised this."""
 
 
 @final
@@ -278,7 +278,7 @@ class RandomSession:
 
 
 class _Stop(asyncio.Event):
-    """A place in a stream where somebody stops the run."""
+    """A place in a stream where the run is stopped."""
 
     def __init__(self, stop: Callable[[], object]) -> None:
         super().__init__()

@@ -68,7 +68,7 @@ def replayed(records: Sequence[Record], **settings: Any) -> ReplayResult:
 
 
 def forged(records: Sequence[Record], change: Callable[[Entry], Entry]) -> list[Record]:
-    """Change entries, and make all digests anew, as somebody would who knows how."""
+    """Change entries, and compute all digests again, as a forger would."""
     digests: dict[str | None, str | None] = {None: None}
     made: list[Record] = []
     for record in records:

@@ -138,7 +138,7 @@ def test_what_was_read_again_is_replayed() -> None:
 
 
 def run_again(harness: AgentHarness, turns: list[Any], **settings: Any) -> ScriptedProvider:
-    """Let another model work on what was said, and return what it was asked."""
+    """Rerun the conversation with another model, and return its requests."""
     provider = ScriptedProvider(turns)
 
     def make(reuse: RecordedResults) -> Agent:
@@ -181,7 +181,7 @@ def test_another_model_that_does_not_see_gets_the_text_of_images(folder: Path) -
         assert "Pay 12 EUR" in text_in_message(request)
 
 
-def test_another_model_is_told_too_what_could_not_be_opened_meanwhile(folder: Path) -> None:
+def test_another_model_gets_unresolved_references_of_steering_input_too(folder: Path) -> None:
     def interfere(*_: Any) -> str:
         harness.agent.steer(prompt_with("And this?", file_reference("gone.py")))
         return "Read."

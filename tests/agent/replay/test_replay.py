@@ -103,7 +103,7 @@ def test_another_branch_is_replayed_with_what_it_shares() -> None:
     assert (caught.value.code, caught.value.place) == ("branch_missing", "branch")
 
 
-def test_who_watches_sees_it_happen_again_and_nothing_is_run() -> None:
+def test_a_replay_emits_the_events_again_and_runs_nothing() -> None:
     events: list[LoopEvent] = []
     replayed(full_session(), on_event=events.append)
     text = "".join([event.text for event in events if isinstance(event, TextDelta)])
@@ -148,7 +148,7 @@ def test_limits_of_the_recorded_run_do_not_matter() -> None:
 
 
 def changed(entry: Entry) -> Entry:
-    """Change what an entry says, whatever it is."""
+    """Change the content of an entry of any kind."""
     payload: Any = entry.payload
     if isinstance(payload, AssistantMessage):
         payload = replace(payload, raw_stop_reason="changed")
@@ -186,7 +186,7 @@ def test_a_decision_that_no_run_takes_is_found_in_a_forged_record() -> None:
     assert str(difference).endswith("decision: 8 characters on record, 10 characters came out")
 
 
-def test_words_that_the_loop_would_not_have_said_are_found_in_a_forged_record() -> None:
+def test_texts_that_the_loop_would_not_write_are_found_in_a_forged_record() -> None:
     result = ChatMessage.tool_result("c6", "Secret words.", outcome=Outcome.ERROR)
     difference = replayed(forged(full_session(), of_call("c6", payload=result))).difference
     assert difference is not None
@@ -197,7 +197,7 @@ def test_words_that_the_loop_would_not_have_said_are_found_in_a_forged_record() 
     assert "Secret" not in str(difference)
 
 
-def test_an_order_that_no_run_keeps_is_found_in_a_forged_record() -> None:
+def test_an_order_that_no_run_produces_is_found_in_a_forged_record() -> None:
     records = full_session()
     ends = [
         n
@@ -218,7 +218,7 @@ def test_an_order_that_no_run_keeps_is_found_in_a_forged_record() -> None:
     assert difference.number == records[one].seq
 
 
-# -- what was taken out ----------------------------------------------------------------------
+# -- redacted entries ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage, Feedback])

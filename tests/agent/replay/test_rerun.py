@@ -1,4 +1,4 @@
-"""Another model works on what was said in a recorded session, and the two are compared."""
+"""Another model works on the prompts of a recorded session, and the two are compared."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def again(
 
 
 @pytest.mark.requirement("S1-11")
-def test_a_model_that_says_the_same_gets_the_results_on_record_and_runs_nothing() -> None:
+def test_a_model_with_the_same_calls_gets_the_recorded_results_and_runs_nothing() -> None:
     harness, tool = recorded(), read_tool("read", "never")
     comparison, provider = again(
         harness,
@@ -154,7 +154,7 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
     )
     assert comparison.reused == 1
     assert [c.id for c in tool.calls] == ["x2"]
-    assert writing.calls == []  # nobody is there to allow it
+    assert writing.calls == []  # there is no approver
     approvals = [
         (entry.payload.call_id, entry.payload.rule, entry.audit)
         for entry in harness.conversation.entries("second")
@@ -211,7 +211,7 @@ def unmade(_: RecordedResults) -> Agent:
     raise AssertionError("nothing should be begun")
 
 
-def test_a_branch_on_which_nobody_speaks_cannot_be_run_again() -> None:
+def test_a_branch_without_user_messages_cannot_be_rerun() -> None:
     harness = AgentHarness([])
     with pytest.raises(InvalidValue) as caught:
         run(rerun(harness.conversation, unmade, name="second"))
@@ -224,7 +224,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
         again(harness, [], name="main")
 
 
-def test_what_nobody_has_answered_yet_is_answered() -> None:
+def test_an_unanswered_prompt_is_answered() -> None:
     harness = AgentHarness([])
     harness.conversation.append(ChatMessage.user("Well?"))
     comparison, _ = again(harness, ["Yes."])

@@ -41,7 +41,7 @@ from steno.testing.doubles import ScriptedTurn
 
 MODEL = "anthropic/claude-test"
 SECRET = "sesame"
-"""Stands in everything that is said, and in nothing else."""
+"""Occurs in all content, and in nothing else."""
 WAIT_S = 10
 
 
@@ -403,7 +403,7 @@ def everything(seen: Scene) -> str:
 
 
 @pytest.mark.parametrize("wanted", ["it", "nothing"])
-def test_nothing_that_was_said_is_in_spans(wanted: str) -> None:
+def test_spans_hold_no_content(wanted: str) -> None:
     seen = scene()
     run_with_call(seen, wanted)
     assert SECRET not in everything(seen)
@@ -446,7 +446,7 @@ def test_content_is_in_spans_where_it_is_wanted() -> None:
     assert execution["gen_ai.tool.call.result"] == f"found {SECRET}"
 
 
-def test_what_an_exception_says_is_content() -> None:
+def test_the_message_of_an_exception_is_content() -> None:
     seen = scene(capture_content=True)
     asyncio.run(agent(seen, [AuthenticationFailed(f"no {SECRET}")]).run("Go"))
     for span in seen.spans():
@@ -488,7 +488,7 @@ def test_every_block_has_its_part_without_bytes_and_seals(block: Any, expected: 
     assert build_part_json(block) == expected
 
 
-def test_a_result_of_more_than_text_is_told_as_parts() -> None:
+def test_a_result_of_more_than_text_is_recorded_as_parts() -> None:
     message = ChatMessage.tool_result("c1", [FileReference(path="a.py")])
     response = [{"type": "file_reference", "path": "a.py"}]
     assert build_message_json(message)["parts"] == [
@@ -497,7 +497,7 @@ def test_a_result_of_more_than_text_is_told_as_parts() -> None:
 
 
 @pytest.mark.parametrize("reason", StopReason)
-def test_every_stop_reason_has_a_word(reason: StopReason) -> None:
+def test_every_stop_reason_has_a_finish_reason(reason: StopReason) -> None:
     seen = scene()
     message = ChatMessage.assistant("So.", stop_reason=reason)
     with seen.telemetry.turn(Request(messages=(ChatMessage.user("Go"),)), MODEL) as span:

@@ -25,8 +25,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("name", [command.name for command in SLASH_COMMANDS])
-def test_every_command_is_known_before_anything_was_said(project: Path, name: str) -> None:
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_every_command_works_before_the_first_prompt(project: Path, name: str) -> None:
     async def main() -> tuple[str, str]:
         async with open_user_session(project, flags=OFFLINE) as user:
             try:
@@ -55,7 +55,7 @@ def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) 
     run(main())
 
 
-def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
+def test_resume_needs_the_name_of_a_session(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             with pytest.raises(InvalidValue) as caught:
@@ -65,7 +65,7 @@ def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
     run(main())
 
 
-def test_who_names_no_model_is_told_on_one_line_how_to_add_one(project: Path, home: Path) -> None:
+def test_model_without_a_name_shows_on_one_line_how_to_add_one(project: Path, home: Path) -> None:
     async def main() -> str:
         async with open_user_session(project, flags=OFFLINE) as user:
             return (await user.session.run_command("model")).text

@@ -37,16 +37,15 @@ def add(file: Path, **rows: Any) -> None:
     file.write_text(json.dumps(table))
 
 
-def test_where_there_is_none_it_is_told_how_to_add_one(project: Path, home: Path) -> None:
+def test_without_a_server_the_reply_shows_how_to_add_one(project: Path, home: Path) -> None:
     text = mcp_text(project)
-    assert text.startswith("No MCP server is set up.\n\nTo add one, write it to `")
+    assert not any(line.startswith("- `") for line in text.splitlines())
     assert f"`{project / '.mcp.json'}`" in text
-    assert f"as `[mcp_servers.time]` to `{home / '.config/steno/config.toml'}`" in text
+    assert "`[mcp_servers.time]`" in text
+    assert f"`{home / '.config/steno/config.toml'}`" in text
 
 
-def test_each_server_is_told_of_with_its_state_and_what_it_offers(
-    project: Path, home: Path
-) -> None:
+def test_each_server_is_listed_with_its_state_and_its_offers(project: Path, home: Path) -> None:
     file = project / ".mcp.json"
     write_settings(home, trust_settings(project))
     write_servers(file, time_spec())
@@ -58,23 +57,24 @@ def test_each_server_is_told_of_with_its_state_and_what_it_offers(
     )
     lines = mcp_text(project).splitlines()
     broken, off, poor, time = lines[:4]
-    assert broken.startswith("- `broken` fails\\: mcp broken\\: ")
+    assert broken.startswith("- `broken` ")
+    assert "\\: mcp broken\\: " in broken
     assert "\\*no\\*" in broken
     assert off == f"- `off` disabled · stdio from `{file}`"
-    assert poor.startswith("- `poor` needs the variable NOT\\_SET\\: ")
+    assert poor.startswith("- `poor` ")
+    assert "NOT\\_SET" in poor
     assert time.startswith("- `time` answers (")
     assert time.endswith(f"\\: 2 tools, 0 resources, 0 prompts · stdio from `{file}`")
-    assert "**To know**" in lines
 
 
-def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) -> None:
+def test_servers_of_an_untrusted_project_are_not_started(project: Path) -> None:
     marker = project / "started"
     (project / ".mcp.json").write_text(
         json.dumps({"mcpServers": {"evil": {"command": "touch", "args": [str(marker)]}}})
     )
     text = mcp_text(project)
-    assert text.startswith("- `evil` not trusted · stdio from `")
-    assert "servers not started\\: evil" in text
+    assert text.startswith("- `evil` ")
+    assert "\\: evil" in text
     assert text.count("trusted\\_projects") == 1
     assert not marker.exists()
     with pytest.raises(ServerFailed) as caught:
@@ -83,17 +83,17 @@ def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) 
 
 
 @pytest.mark.parametrize("servers", [None, {}, {"off": {"command": "x", "disabled": True}}])
-def test_a_project_that_nobody_trusts_is_told_of_with_the_way_to_trust_it(
+def test_an_untrusted_project_is_reported_with_the_way_to_trust_it(
     project: Path, home: Path, servers: dict[str, Any] | None
 ) -> None:
     file = project / ".mcp.json"
     if servers is not None:
         file.write_text(json.dumps({"mcpServers": servers}))
     *_, hint = mcp_text(project).split("\n\n")
-    assert hint.startswith(f"This project is not trusted, so nothing in `{file}` is started; ")
-    assert "put trusted\\_projects = " in hint
+    assert f"`{file}`" in hint
+    assert "trusted\\_projects = " in hint
     write_settings(home, trust_settings(project))
-    assert "trusted" not in mcp_text(project)
+    assert "trusted\\_projects" not in mcp_text(project)
 
 
 def test_a_name_lists_what_a_server_offers(project: Path, home: Path) -> None:

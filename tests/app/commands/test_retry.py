@@ -1,4 +1,4 @@
-"""`/retry` at the desk says again what could not be sent, as it was said the first time."""
+"""`/retry` sends an unsent prompt again, as it was written."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def run_command(user: SessionUser) -> None:
 
 
 @pytest.mark.parametrize("happen", [change_mode, label, run_command])
-def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
+def test_an_unsent_prompt_is_retried_whatever_was_set_or_run_since(
     tmp_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,

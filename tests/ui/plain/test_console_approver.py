@@ -32,7 +32,7 @@ class Person:
         self.seen = ""
 
     async def see(self, text: str) -> None:
-        """Wait until something is on the screen, behind what was looked for before."""
+        """Wait until a text is on the screen after the one that was awaited before."""
         loop = asyncio.get_running_loop()
         while text not in self.seen:
             ready = asyncio.Event()
@@ -72,7 +72,7 @@ def descriptors() -> int:
 def decision_after(
     asked: ApprovalRequest, act: Callable[[Person], Awaitable[None]]
 ) -> ApprovalDecision:
-    """Ask a person, and return what they say."""
+    """Ask a user at a terminal, and return the decision."""
 
     async def run() -> ApprovalDecision:
         with sitting() as person:
@@ -101,7 +101,7 @@ def answered(asked: ApprovalRequest, *lines: str) -> ApprovalDecision:
         ("user\n", GrantScope.USER, "bash(git log *)"),
     ],
 )
-def test_yes_reaches_as_far_as_is_said(keys: str, scope: GrantScope, rule: str | None) -> None:
+def test_an_approval_has_the_chosen_scope(keys: str, scope: GrantScope, rule: str | None) -> None:
     verdict = answered(question(), keys)
     assert verdict == ApprovalDecision(allowed=True, actor="ada", scope=scope, rule=rule)
 
@@ -270,7 +270,7 @@ def test_a_question_can_be_cancelled_and_the_next_one_asked() -> None:
     assert asyncio.run(run()).allowed
 
 
-def test_the_loop_goes_on_while_a_person_thinks() -> None:
+def test_the_event_loop_runs_while_the_approver_waits() -> None:
     async def act(person: Person) -> None:
         await person.see("? ")
         for _ in range(100):
@@ -283,7 +283,7 @@ def test_the_loop_goes_on_while_a_person_thinks() -> None:
     assert decision_after(question(), act).allowed
 
 
-def test_who_goes_away_has_said_no() -> None:
+def test_a_closed_terminal_denies_the_call() -> None:
     async def run() -> ApprovalDecision:
         end, other_end = pty.openpty()
         person = Person(end, os.ttyname(other_end))
@@ -308,7 +308,7 @@ def test_without_a_terminal_nothing_is_allowed(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == "y\n" * 10
 
 
-def test_whoever_is_logged_in_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_actor_is_the_login_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "grace")
 
     async def run() -> ApprovalDecision:
