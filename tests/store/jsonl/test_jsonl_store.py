@@ -1,4 +1,4 @@
-"""A folder of sessions: files that anybody can read, and that hold what they were told to."""
+"""A folder of sessions: files that anyone can read, and that hold every entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgresStore keeps and finds, held against MemoryStore. The server is a real one."""
+"""PostgresStore compared with MemoryStore. The server is a real one."""
 
 from __future__ import annotations
 
