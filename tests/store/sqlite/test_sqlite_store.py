@@ -879,7 +879,7 @@ def test_nothing_of_what_was_taken_out_stays_behind(
             record = list(store.records(session))[1]
             assert record.entry is not None
             store.replace(session, replace(record, entry=redact_entry(record.entry)))
-            assert [one.seq for one in store.records(session)] == [1, 2, 3, 4, 5]
+            assert [record.seq for record in store.records(session)] == [1, 2, 3, 4, 5]
         else:
             store.remove(session)
         assert _SECRET not in _all_bytes(file)
@@ -1064,8 +1064,8 @@ def test_it_finds_what_every_store_finds(
                 id="e", time=times[number % 3], payload=Label(target="t", text=f"{text} x")
             )
             record = Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest="0" * 64)
-            for each in (store, memory):
-                each.add_session(Header(id=f"s{number}"), [record])
+            for compared in (store, memory):
+                compared.add_session(Header(id=f"s{number}"), [record])
         for query in [*queries, *texts, "x"]:
             for limit in (20, 2):
                 assert store.search(query, limit=limit) == memory.search(query, limit=limit)
