@@ -98,7 +98,7 @@ class PostgresServer(NamedTuple):
 
 
 def parse_server_address(text: str) -> PostgresServer:
-    """Read `postgresql://user:password@host:port/database?schema=name`; all but the schema is libpq's.
+    """Read `postgresql://user:password@host:port/database?schema=name`, mostly by libpq.
 
     Raises InvalidValue, which shows nothing of the address: in a misspelt one, a part of the
     password may be anywhere.
