@@ -108,7 +108,7 @@ def test_a_file_that_was_cut_off_is_refused(name: str) -> None:
 def test_a_byte_order_mark_does_no_harm(name: str) -> None:
     marked = FORMATS[name].decode(b"\xef\xbb\xbf" + SAMPLES[name])
     plain = FORMATS[name].decode(SAMPLES[name])
-    assert [one.payload for one in marked.entries] == [one.payload for one in plain.entries]
+    assert [entry.payload for entry in marked.entries] == [entry.payload for entry in plain.entries]
     assert detect_format(b"\xef\xbb\xbf" + SAMPLES[name]) == name
 
 

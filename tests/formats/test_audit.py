@@ -300,7 +300,7 @@ def test_what_others_add_is_kept_and_written_back(
 ) -> None:
     message = {name: part for name, part in message.items() if name != "$entry"}
     listed = [element(message | {"type": "user", "content": "Hi"}, decision="", audit={})]
-    document = top | {"entries": [row | one for one in listed]}
+    document = top | {"entries": [row | members for members in listed]}
     imported = AUDIT.decode(json.dumps(document).encode())
     assert imported.entries[0].message is not None
     assert json.loads(AUDIT.encode(*imported).data) == document

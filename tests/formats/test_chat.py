@@ -76,7 +76,9 @@ def test_messages_are_written_flat() -> None:
 def test_the_golden_lists_say_the_same_when_they_are_written(name: str) -> None:
     imported = CHAT.decode((GOLDEN / f"{name}.json").read_bytes())
     again = CHAT.decode(CHAT.encode(*imported).data)
-    assert [one.payload for one in again.entries] == [one.payload for one in imported.entries]
+    assert [entry.payload for entry in again.entries] == [
+        entry.payload for entry in imported.entries
+    ]
     assert again.header.about == imported.header.about
 
 
@@ -87,7 +89,9 @@ def test_any_list_that_was_read_says_the_same_when_it_is_written(
     imported = CHAT.decode(render(chat.tree, data.draw(spacings())).encode())
     exported = CHAT.encode(*imported)
     again = CHAT.decode(exported.data)
-    assert [one.payload for one in again.entries] == [one.payload for one in imported.entries]
+    assert [entry.payload for entry in again.entries] == [
+        entry.payload for entry in imported.entries
+    ]
     assert not [loss for loss in exported.losses if loss.place.startswith("entries[")]
     assert CHAT.encode(*again).data == exported.data
 

@@ -194,7 +194,7 @@ def test_calls_that_await_their_results_together_become_one_turn() -> None:
             row("assistant", "Done."),
         ]
     )
-    assert [[one.id for one in message.tool_calls] for message in found] == [
+    assert [[call.id for call in message.tool_calls] for message in found] == [
         *([], [], ["a", "b"], [], []),
         *(["c"], [], []),
     ]
@@ -210,11 +210,12 @@ def test_a_turn_goes_on_behind_words_marks_and_results_while_calls_await_theirs(
 
 def test_a_turn_ends_where_somebody_else_speaks() -> None:
     assert [
-        len(one.tool_calls) for one in messages_of([call("a"), row("user", "Hi"), call("b")])
+        len(message.tool_calls)
+        for message in messages_of([call("a"), row("user", "Hi"), call("b")])
     ] == [
         *(1, 0, 1),
     ]
-    assert [len(one.tool_calls) for one in messages_of([call("a"), call("a")])] == [1, 1]
+    assert [len(message.tool_calls) for message in messages_of([call("a"), call("a")])] == [1, 1]
 
 
 @pytest.mark.requirement("S3-08")
@@ -249,7 +250,7 @@ def test_ids_and_times_of_rows_are_those_of_the_entries() -> None:
 
 def test_rows_may_stand_one_a_line() -> None:
     rows = [row("user", "a\u2028b"), call("a"), result("a")]
-    lines = "\r\n".join([json.dumps(one, ensure_ascii=False) for one in rows]) + "\n\n"
+    lines = "\r\n".join([json.dumps(columns, ensure_ascii=False) for columns in rows]) + "\n\n"
     found = ROWS.decode(lines.encode()).entries
     assert [entry.payload for entry in found] == [entry.payload for entry in read(rows)]
     with pytest.raises(InvalidDocument) as caught:
@@ -316,7 +317,7 @@ def test_what_was_said_elsewhere_is_written_as_rows_and_read_again() -> None:
     exported = ROWS.encode(Header(id="s"), conversation.entries())
     assert exported.losses == (Change(ChangeCode.NOT_EXPORTED, "fields", "session", names=("id",)),)
     listed = json.loads(exported.data)
-    assert [one["kind"] for one in listed] == [
+    assert [listed_row["kind"] for listed_row in listed] == [
         *("system", "user", "assistant", "tool_call", "tool_call"),
         *("tool_result", "tool_result", "mode_change"),
     ]

@@ -70,7 +70,7 @@ def test_a_file_that_was_read_is_written_as_it_was(data: bytes) -> None:
 def test_any_file_that_was_read_is_written_as_it_was(
     session: OldDocument, data: st.DataObject
 ) -> None:
-    """Zones, nanoseconds, unset times, other reasons to stop, members that nobody knows."""
+    """Zones, nanoseconds, unset times, other reasons to stop, unknown members."""
     text = render(session.tree, data.draw(spacings()))
     assert saved(text.encode()) == json.loads(text)
 

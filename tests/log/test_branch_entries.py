@@ -1,4 +1,4 @@
-"""The entries of a branch without a copy: as they were, however the conversation goes on."""
+"""The entries of a branch without a copy: they do not change when the conversation continues."""
 
 from __future__ import annotations
 

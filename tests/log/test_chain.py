@@ -1,4 +1,4 @@
-"""The chain: every change shows, what is taken out leaves it whole, and verify says where."""
+"""The chain: every change is found, redaction leaves it intact, and verify names the place."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ def test_entries_of_a_newer_version_are_counted_and_not_looked_into() -> None:
 
 @pytest.mark.parametrize("version", ["2", "1", '"3"', "null", "3.5"])
 def test_a_record_that_cannot_be_read_is_no_record_of_a_newer_version(version: str) -> None:
-    """Else whoever breaks a record would hide what was in it."""
+    """Otherwise a broken record would hide its content."""
     text = encode_record(recorded()[0]).decode()
     assert '"v":2' in text
     broken = text.replace('"v":2', f'"v":{version}').replace('"time":"2', '"time":"X')

@@ -1,4 +1,4 @@
-"""A conversation: what is appended, in which order, with what beside it, and what is refused."""
+"""A conversation: entries that are appended, their order, and entries that are refused."""
 
 from __future__ import annotations
 

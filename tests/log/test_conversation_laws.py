@@ -48,7 +48,7 @@ def on_branch(conversation: Conversation, number: int) -> str:
 
 NUMBERS = st.integers(0, 50)
 SMALL = st.sampled_from(("a", "b", "idea", "", "main"))
-# What names bytes that were never put aside is a record with something missing, and told as such.
+# A payload that names a blob which was never stored is reported as incomplete.
 PAYLOADS = payloads().filter(
     lambda payload: not isinstance(payload, Redacted) and not blob_digests(payload)
 )

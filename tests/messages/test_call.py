@@ -272,7 +272,7 @@ def test_arguments_are_read_only_at_every_depth() -> None:
 
 @pytest.mark.requirement("FR-004a-37", "FR-004a-45")
 def test_the_parsed_arguments_cannot_be_reached_and_changed() -> None:
-    """What `parsed` shows must be what `arguments` says, or something else runs than was shown."""
+    """`parsed` must equal `arguments`, or something else runs than was shown."""
     call = calling('{"path": "a.py"}')
     assert not hasattr(call, "__dict__")
     call.parsed.to_dict()["path"] = "/etc/passwd"

@@ -1,4 +1,4 @@
-"""Events: what a model says, piece by piece."""
+"""Events: the response of a model, piece by piece."""
 
 from __future__ import annotations
 

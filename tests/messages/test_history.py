@@ -477,7 +477,7 @@ def test_clearing_disturbs_nobody_who_reads_or_adds() -> None:
                     try:
                         history.add(message)
                     except OutOfOrder:
-                        break  # somebody else was faster
+                        break  # another thread was faster
         finally:
             done.set()
 

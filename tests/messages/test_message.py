@@ -1,4 +1,4 @@
-"""The four messages: who says what, and what they refuse to be."""
+"""The four messages: their content, and the values that they refuse."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def test_a_user_message_is_made_of_blocks_of_any_iterable() -> None:
     blocks = [BLOCKS[name] for name in ALLOWED[UserMessage]]
     for given in (blocks, tuple(blocks), iter(blocks), (block for block in blocks)):
         assert ChatMessage.user(given).content == tuple(blocks)
-    # What is pointed at says something even without words.
+    # A reference is content, even without text.
     assert ChatMessage.user([BLOCKS["FileReference"]]).content == (BLOCKS["FileReference"],)
     assert ChatMessage.user([Text(""), BLOCKS["Image"]]).text == ""
 
@@ -480,7 +480,7 @@ def test_a_tool_that_reports_failure_differs_from_one_that_was_not_run() -> None
     assert not_run.outcome is Outcome.UNAVAILABLE
     assert reported.is_error
     assert not_run.is_error
-    # What a caller must handle is raised, what a model reads is a value.
+    # An error that the caller handles is raised; one that the model reads is a value.
     assert not issubclass(ToolResult, BaseException)
 
 
@@ -766,7 +766,7 @@ def test_a_failure_has_a_message_and_may_be_beyond_repair() -> None:
 
 @pytest.mark.requirement("S4-08")
 def test_a_message_holds_nothing_that_runs() -> None:
-    """What a tool is like and how it runs are separate; so are messages and who sends them."""
+    """The definition of a tool and its execution are separate; so are messages and their transport."""
     for type in (*get_args(Message), ToolDefinition, Usage, ToolCall):
         fields = {field.name: field.type for field in msgspec.structs.fields(type)}
         assert "callable" not in str(fields).lower()

@@ -1,4 +1,4 @@
-"""`MessageRole`: who speaks."""
+"""`MessageRole`: the sender of a message."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ def test_reading_comparing_and_copying_a_role_hands_out_the_member_itself() -> N
 @pytest.mark.requirement("FR-004a-01")
 def test_roles_compare_by_identity_and_serve_as_keys() -> None:
     assert len({*MessageRole}) == len({role: int(role) for role in MessageRole}) == 4
-    # A role is its text, so that it can be compared with what a wire said.
+    # A role is its text, so that it can be compared with the text of a wire.
     assert [role == "user" for role in MessageRole] == [False, True, False, False]

@@ -1,4 +1,4 @@
-"""Tool definitions: what a model is told about a tool, and arguments held against it."""
+"""Tool definitions: the description of a tool for a model, and arguments checked against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries: what is recorded beside the messages, and what may never be sent."""
+"""Entries: messages and other payloads of a log, and content that is never sent."""
 
 from __future__ import annotations
 

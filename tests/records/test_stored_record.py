@@ -49,8 +49,8 @@ def test_threads_never_make_the_same_id() -> None:
             batches = [done.result() for done in made]
     finally:
         sys.setswitchinterval(before)
-    assert len({one for batch in batches for one in batch}) == 8000
-    assert len({one[:18] for batch in batches for one in batch}) == 8000
+    assert len({id for batch in batches for id in batch}) == 8000
+    assert len({id[:18] for batch in batches for id in batch}) == 8000
     assert all(batch == sorted(batch) for batch in batches)
 
 

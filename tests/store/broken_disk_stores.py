@@ -165,7 +165,7 @@ class MendsTooMuch(Wrapped):
 
 
 class VouchesForAll(Wrapped):
-    """Leaves out what it cannot read, and says that all is well."""
+    """Skips records that it cannot read, and reports that all is well."""
 
     fails = "spliced_files"
 

@@ -1,4 +1,4 @@
-"""Stores that are wrong, each in one way that real ones are, or were; and the cases that say so."""
+"""Stores that are wrong, each in one way that real ones are, or were; and the cases that find it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class BeginsWhatItIsAskedFor(Wrapped):
 
 
 class FindsNothing(Wrapped):
-    """Returns nothing where it should say that there is nothing."""
+    """Returns nothing where it should raise Missing."""
 
     fails = "missing_session missing_entry"
 

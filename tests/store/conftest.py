@@ -11,7 +11,7 @@ from tests.store.postgres.postgres_server import Server
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    """One server for all tests; nobody stops it."""
+    """One server for all tests; it is not stopped."""
     with Server() as server:
         yield server
 

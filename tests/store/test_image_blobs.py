@@ -1,4 +1,4 @@
-"""Images: large ones lie beside the records, and come back as they were."""
+"""Images: large ones are stored apart from the records, and are read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of stores: what they name, and which store is used if nobody names one."""
+"""Addresses of stores: the store that each names, and the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be a record of a session, and what a record means: the same in every store."""
+"""The rules for records of a session: the same in every store."""
 
 from __future__ import annotations
 

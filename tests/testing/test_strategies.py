@@ -233,7 +233,7 @@ def test_streams_have_the_habits_that_are_asked_for() -> None:
 def test_streams_are_mixed_and_cut_off() -> None:
     def is_mixed(stream: testing.EventStream) -> bool:
         ids = [delta.id for delta in deltas(stream)]
-        runs = sum(one != other for one, other in pairwise(ids))
+        runs = sum(first != second for first, second in pairwise(ids))
         return runs >= len(set(ids)) > 1
 
     every = st.just(StreamHabits(ids="every", interleaves=True))

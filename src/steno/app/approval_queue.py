@@ -73,7 +73,7 @@ class ApprovalQueue:
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
         """Return the requests, and after them the calls that wait for their turn."""
-        asked = [
+        requested = [
             PendingCall(open_request.request.call, open_request.request)
             for open_request in self._open.values()
         ]
@@ -82,9 +82,9 @@ class ApprovalQueue:
         waiting_calls = [
             PendingCall(call, None, decisions.get(call.id))
             for call in waiting
-            if call.id not in known and (asked or call.id in decisions)
+            if call.id not in known and (requested or call.id in decisions)
         ]
-        return [*asked, *waiting_calls]
+        return [*requested, *waiting_calls]
 
     def record_preview(self, call: ToolCall, text: str) -> None:
         """Record the preview that the user reads before the request."""

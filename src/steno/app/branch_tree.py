@@ -44,7 +44,7 @@ class LocalBranchTree:
         return await asyncio.to_thread(_read_rows, state.config.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Start a branch after an entry, or after the last one; switch to it, and return its name."""
+        """Start a branch after an entry or after the last one, and switch to it; return its name."""
         name = self._new_branch_name(name)
         with explain_conflicts(self._state):
             self._state.conversation.fork(name, at=at)

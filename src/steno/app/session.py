@@ -209,7 +209,7 @@ class BranchTree(Protocol):
         ...
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Start a branch after an entry, or after the last one; switch to it, and return its name."""
+        """Start a branch after an entry or after the last one, and switch to it; return its name."""
         ...
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
@@ -232,7 +232,7 @@ class SessionList(Protocol):
     """All stored sessions."""
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        """Return the sessions, the latest first; a search keeps those that contain all its words."""
+        """Return the sessions, the latest first; a search keeps those with all its words."""
         ...
 
     async def new(self, title: str = "") -> None:
@@ -272,7 +272,7 @@ class AgentSession(Protocol):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the log ends inside a turn: a call without a result, a prompt without an answer."""
+        """Whether the log ends inside a turn: a call or a prompt without an answer."""
         ...
 
     @property

@@ -85,11 +85,7 @@ class SessionLog:
         while entry_id is not None:
             number = self.numbers.get(entry_id, next_number)
             if number >= next_number:
-                raise Damaged(
-                    "what came before an entry is not there; see steno verify",
-                    code="parent_missing",
-                    place="session",
-                )
+                raise missing_parent()
             path.append(self.entries[entry_id])
             entry_id, next_number = path[-1].parent, number
         return path[::-1]
@@ -122,6 +118,15 @@ class SessionLog:
                 place=f"entry #{number}",
             )
         return self._by_number[number]
+
+
+def missing_parent() -> Damaged:
+    """Return the error for a session that lacks the parent of an entry."""
+    return Damaged(
+        "what came before an entry is not there; see steno verify",
+        code="parent_missing",
+        place="session",
+    )
 
 
 def summarize_entry(entry: Entry, log: SessionLog) -> str:

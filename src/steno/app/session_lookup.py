@@ -100,9 +100,9 @@ def pick_one(candidates: list[str], label: str, advice: str) -> str:
     if not candidates:
         raise Missing(f"there is none of this name; {advice}", code="name_unknown", place=label)
     names = ", ".join(map(terminal_text, sorted(candidates)[:_MAX_CANDIDATES]))
-    more = ", ..." if len(candidates) > _MAX_CANDIDATES else ""
+    ellipsis = ", ..." if len(candidates) > _MAX_CANDIDATES else ""
     raise Missing(
-        f"several begin like this, name one of them: {names}{more}",
+        f"several begin like this, name one of them: {names}{ellipsis}",
         code="name_ambiguous",
         place=label,
     )

@@ -185,8 +185,8 @@ def decode(data: bytes) -> ImportedSession:
     for group in _group_rows(rows, context):
         entries.append(_build_entry(group, context))
         context.add(entries[-1].payload)
-    kept = {name: value.decode() for name, value in members.items()}
-    header = Header(id=new_id(), about={NAME: kept} if kept else None)
+    extra_members = {name: value.decode() for name, value in members.items()}
+    header = Header(id=new_id(), about={NAME: extra_members} if extra_members else None)
     return ImportedSession(header, link_entries(entries))
 
 
@@ -302,10 +302,10 @@ def _read_extras(row: _Row) -> dict[str, Any] | None:
     # A message of another type is kept as a whole.
     known = _KNOWN_FIELDS.get(row.kind, row.message.keys())
     rest = {name: value for name, value in row.message.items() if name not in known}
-    kept = build_json_object(rest, f"{row.place}.message").to_dict()
+    extras = build_json_object(rest, f"{row.place}.message").to_dict()
     if row.rest:
-        kept[_SURROUNDING_KEY] = build_json_object(row.rest, row.place).to_dict()
-    return {NAME: kept} if kept else None
+        extras[_SURROUNDING_KEY] = build_json_object(row.rest, row.place).to_dict()
+    return {NAME: extras} if extras else None
 
 
 def _read_content(row: _Row) -> str:
@@ -406,8 +406,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     for entry in entries:
         rows += _encode_entry(entry, context)
         context.add(entry.payload)
-    around = restore_members({}, (header.about or {}).get(NAME)) or {}
-    return ExportedFile(write_object(around | {"entries": write_array(rows)}), losses.result())
+    outer_members = restore_members({}, (header.about or {}).get(NAME)) or {}
+    return ExportedFile(
+        write_object(outer_members | {"entries": write_array(rows)}), losses.result()
+    )
 
 
 def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
@@ -458,7 +460,7 @@ def _comparison_key(entry: Entry) -> tuple[object, ...]:
 def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
     """Return the elements that show an entry; the first one has its decision."""
     extras = _foreign_extras(entry)
-    around = extras.pop(_SURROUNDING_KEY, None)
+    surrounding = extras.pop(_SURROUNDING_KEY, None)
     first, *others = _build_messages(entry, context)
     decision, audit = (
         entry.decision or _default_decision(entry.payload),
@@ -468,21 +470,25 @@ def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
         decision, audit = _decision_of_action(first, context) or (decision, audit)
     message = foreign_json(entry.payload, NAME) or _add_extras(first, extras)
     rows = [_build_row(entry, 0, message, _Decision(decision, audit))]
-    if isinstance(around, dict):
-        rows[0] |= {name: write_json(part) for name, part in around.items() if name not in rows[0]}
-    for number, other in enumerate(others, start=1):
-        shown = _decision_of_action(other, context) or _Decision("", JsonObject())
-        rows.append(_build_row(entry, number, write_object(other), shown))
+    if isinstance(surrounding, dict):
+        rows[0] |= {
+            name: write_json(part) for name, part in surrounding.items() if name not in rows[0]
+        }
+    for number, message_members in enumerate(others, start=1):
+        action_decision = _decision_of_action(message_members, context) or _Decision(
+            "", JsonObject()
+        )
+        rows.append(_build_row(entry, number, write_object(message_members), action_decision))
     return rows
 
 
-def _build_row(entry: Entry, number: int, message: bytes, shown: _Decision) -> JsonMembers:
+def _build_row(entry: Entry, number: int, message: bytes, decision: _Decision) -> JsonMembers:
     return {
         "id": write_json(f"{entry.id}#{number}" if number else entry.id),
         "timestamp": write_time(entry.time),
         "message": message,
-        "decision": write_json(shown.decision),
-        "audit": write_json(raw_members(shown.audit)),
+        "decision": write_json(decision.decision),
+        "audit": write_json(raw_members(decision.audit)),
     }
 
 

@@ -75,25 +75,28 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 def decode(data: bytes) -> ImportedSession:
     """Read a flat chat list, bare or in an object. Raises InvalidDocument if it is none."""
     raw = read_json_input(data)
-    around: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
-    if around.get("version", b"0") != b"0":
+    outer_members: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
+    if outer_members.get("version", b"0") != b"0":
         raise InvalidDocument(
             "a flat list has no version; name another format",
             code="invalid_version",
             place="chat",
         )
-    parts = parse_array(around.pop("messages", b"null") if around else raw, "messages")
+    parts = parse_array(
+        outer_members.pop("messages", b"null") if outer_members else raw, "messages"
+    )
     document = decode_document(raw)
-    before = document.entries[: len(document.entries) - len(parts)]
-    entries = [*before]
-    for entry, part in zip(document.entries[len(before) :], parts, strict=True):
+    leading_entries = document.entries[: len(document.entries) - len(parts)]
+    entries = [*leading_entries]
+    for entry, part in zip(document.entries[len(leading_entries) :], parts, strict=True):
         entries.append(entry if entry.message is not None else opaque_entry(entry, part, NAME))
-    if before:
-        del around["system_prompt"]  # it is an entry now
-    kept = {name: value.decode() for name, value in around.items()}
+    if leading_entries:
+        del outer_members["system_prompt"]  # it is an entry now
+    extra_members = {name: value.decode() for name, value in outer_members.items()}
     header = Header(id=document.id or new_id(), created_at=document.created_at)
     return ImportedSession(
-        replace(header, about={NAME: kept}) if kept else header, link_entries(entries)
+        replace(header, about={NAME: extra_members}) if extra_members else header,
+        link_entries(entries),
     )
 
 
@@ -119,9 +122,9 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
         has_loss = losses.add_omitted(place, entry, _omitted_fields(entry, names, losses))
         written.append(WrittenEntry(place, entry, _without_tool_name(entry.payload), has_loss))
     data = write_array(parts)
-    around = restore_members({}, (header.about or {}).get(NAME))
-    if around:
-        data = write_object(around | {"messages": data})
+    outer_members = restore_members({}, (header.about or {}).get(NAME))
+    if outer_members:
+        data = write_object(outer_members | {"messages": data})
     add_differences(written, decode(write_array(parts)).entries, losses)
     return ExportedFile(data, losses.result())
 

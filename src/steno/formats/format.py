@@ -133,11 +133,11 @@ def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:
 def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the entries with unique ids, each with the one before it as its parent."""
     placed: list[Entry] = []
-    taken: set[str] = set()
+    used_ids: set[str] = set()
     for entry in entries:
         parent = placed[-1].id if placed else None
-        id = new_id() if entry.id in taken else entry.id
-        taken.add(id)
+        id = new_id() if entry.id in used_ids else entry.id
+        used_ids.add(id)
         placed.append(
             entry if (entry.id, entry.parent) == (id, parent) else _with_position(entry, id, parent)
         )

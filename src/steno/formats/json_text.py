@@ -205,12 +205,12 @@ def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str 
     }
 
 
-def restore_members(plain: JsonMembers, kept: Any) -> JsonMembers | None:
-    """Put back the result of `changed_members`; None if `kept` is no such result."""
-    if not isinstance(kept, Mapping):
+def restore_members(plain: JsonMembers, changed: Any) -> JsonMembers | None:
+    """Put back the result of `changed_members`; None if `changed` is no such result."""
+    if not isinstance(changed, Mapping):
         return None
     restored = dict(plain)
-    for name, text in kept.items():
+    for name, text in changed.items():
         if text is None:
             restored.pop(name, None)
         elif isinstance(text, str) and is_json_text(text):
@@ -220,8 +220,8 @@ def restore_members(plain: JsonMembers, kept: Any) -> JsonMembers | None:
     return restored
 
 
-def _is_equal_json(one: bytes, other: bytes) -> bool:
-    return one == other or _canonical_json(one) == _canonical_json(other)
+def _is_equal_json(left: bytes, right: bytes) -> bool:
+    return left == right or _canonical_json(left) == _canonical_json(right)
 
 
 def _canonical_json(raw: bytes) -> bytes:

@@ -231,16 +231,20 @@ class _RowReader:
         expected = 0
         moved: set[int] = set()
         for entry, draft in zip(placed, drafts, strict=True):
-            kept: list[_RowDifference] = []
+            differences: list[_RowDifference] = []
             for row, plain in zip(draft.rows, _build_rows(entry), strict=True):
                 is_moved = row.number != expected
                 at = row.number if is_moved else None
-                kept.append(_RowDifference(columns=changed_members(row.columns, plain), at=at))
+                differences.append(
+                    _RowDifference(columns=changed_members(row.columns, plain), at=at)
+                )
                 moved |= {row.number} if is_moved else {expected}
                 while expected in moved:
                     expected += 1
-            is_usual = not any(note.columns or note.at is not None for note in kept)
-            found.append(entry if is_usual else replace(entry, audit={NAME: kept}))
+            is_usual = not any(
+                difference.columns or difference.at is not None for difference in differences
+            )
+            found.append(entry if is_usual else replace(entry, audit={NAME: differences}))
         return tuple(found)
 
 
@@ -373,14 +377,14 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     moved: list[tuple[int, bytes]] = []
     for number, entry in enumerate(entries):
         plain = _build_rows(entry)
-        kept = _read_differences(entry, len(plain))
+        differences = _read_differences(entry, len(plain))
         losses.add_omitted(f"entries[{number}]", entry, _omitted_fields(entry, plain, losses))
-        for columns, note in zip(plain, kept, strict=True):
-            row = write_object(restore_members(columns, note.columns) or columns)
-            if note.at is None:
+        for columns, difference in zip(plain, differences, strict=True):
+            row = write_object(restore_members(columns, difference.columns) or columns)
+            if difference.at is None:
                 rows.append(row)
             else:
-                moved.append((note.at, row))
+                moved.append((difference.at, row))
     for at, row in sorted(moved):
         rows.insert(at, row)
     return ExportedFile(write_array(rows), losses.result())

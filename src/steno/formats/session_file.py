@@ -92,15 +92,15 @@ def decode(data: bytes) -> ImportedSession:
         raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
-    before = document.entries[: len(document.entries) - len(parts)]
+    leading_entries = document.entries[: len(document.entries) - len(parts)]
     # An empty prompt stays in the header, as it was.
-    entries = [entry for entry in before if isinstance(entry.payload, SystemMessage)]
-    entries += map(_with_original_members, document.entries[len(before) :], parts)
+    entries = [entry for entry in leading_entries if isinstance(entry.payload, SystemMessage)]
+    entries += map(_with_original_members, document.entries[len(leading_entries) :], parts)
     found = link_entries(entries)
     header = Header(id=document.id or new_id(), created_at=document.created_at)
-    kept = changed_members(original, _session_members(header, found))
-    about = {NAME: {"members": kept, "entries": len(found)}}
-    return ImportedSession(replace(header, about=about) if kept else header, found)
+    changed = changed_members(original, _session_members(header, found))
+    about = {NAME: {"members": changed, "entries": len(found)}}
+    return ImportedSession(replace(header, about=about) if changed else header, found)
 
 
 def _with_original_members(entry: Entry, raw: bytes) -> Entry:
@@ -112,8 +112,8 @@ def _with_original_members(entry: Entry, raw: bytes) -> Entry:
     original = {
         name: value for name, value in parse_object(raw, "message").items() if name not in unknown
     }
-    kept = changed_members(original, _message_members(message, entry.time))
-    return replace(entry, audit={NAME: kept}) if kept else entry
+    changed = changed_members(original, _message_members(message, entry.time))
+    return replace(entry, audit={NAME: changed}) if changed else entry
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -180,15 +180,15 @@ def _latest_time(entries: Iterable[Entry]) -> datetime | None:
 def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -> JsonMembers:
     """Put back the members of the file, except those that later entries have changed."""
     about = (header.about or {}).get(NAME)
-    kept = about.get("members") if isinstance(about, Mapping) else None
-    if not isinstance(about, Mapping) or not isinstance(kept, Mapping):
+    changed = about.get("members") if isinstance(about, Mapping) else None
+    if not isinstance(about, Mapping) or not isinstance(changed, Mapping):
         return head
     outdated = {"version", "messages"}
     if about.get("entries") != len(entries):
         outdated.add("updated_at")
     if _find_system_prompt(entries) is not None:
         outdated.add("system_prompt")
-    current = {name: text for name, text in kept.items() if name not in outdated}
+    current = {name: text for name, text in changed.items() if name not in outdated}
     return restore_members(head, current) or head
 
 

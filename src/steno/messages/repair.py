@@ -49,7 +49,7 @@ def repair(messages: Iterable[ChatMessage]) -> RepairResult:
 
 
 def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Message]:
-    taken = {call.id for message in messages for call in message.tool_calls}
+    used_ids = {call.id for message in messages for call in message.tool_calls}
     for position, message in enumerate(messages):
         if isinstance(message, ToolResultMessage):
             continue  # every result stands after its call, or nowhere
@@ -59,24 +59,26 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
         if not message.content:
             continue
         calls = message.tool_calls
-        distinct = _with_distinct_ids(calls, taken)
+        distinct = _with_distinct_ids(calls, used_ids)
         yield message if distinct == calls else _with_calls(message, distinct)
         for number, call in enumerate(distinct):
             found = pairing.result_of.get((position, number))
             yield _result_for(call, None if found is None else messages[found])
 
 
-def _with_distinct_ids(calls: tuple[AnyToolCall, ...], taken: set[str]) -> tuple[AnyToolCall, ...]:
+def _with_distinct_ids(
+    calls: tuple[AnyToolCall, ...], used_ids: set[str]
+) -> tuple[AnyToolCall, ...]:
     """Rename the second and later calls of one id; always to the same new id."""
-    seen: set[str] = set()
+    turn_ids: set[str] = set()
     distinct: list[AnyToolCall] = []
     for call in calls:
         call_id, count = call.id, 1
-        while call_id in seen or (count > 1 and call_id in taken):
+        while call_id in turn_ids or (count > 1 and call_id in used_ids):
             count += 1
             call_id = f"{call.id}_{count}"
-        seen.add(call_id)
-        taken.add(call_id)
+        turn_ids.add(call_id)
+        used_ids.add(call_id)
         distinct.append(call if call_id == call.id else msgspec.structs.replace(call, id=call_id))
     return tuple(distinct)
 

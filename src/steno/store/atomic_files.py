@@ -101,10 +101,10 @@ def _open_creating(name: str, flags: int) -> int:
 
 
 def _acquire_file_lock(file: int, name: str, *, to_write: bool, deadline: float) -> None:
-    how, pause_s = fcntl.LOCK_EX if to_write else fcntl.LOCK_SH, _MIN_LOCK_POLL_S
+    operation, pause_s = fcntl.LOCK_EX if to_write else fcntl.LOCK_SH, _MIN_LOCK_POLL_S
     while True:
         try:
-            return fcntl.flock(file, how | fcntl.LOCK_NB)
+            return fcntl.flock(file, operation | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             if time.monotonic() >= deadline:
                 raise _lock_timeout(name) from exc

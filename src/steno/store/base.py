@@ -389,13 +389,13 @@ def convert_store(
     arrived. Returns the number of sessions copied. Raises Conflict for a session that the target
     has, unless `skip_existing`, and Damaged for one whose chain is broken.
     """
-    wanted = [header.id for header in source.headers()] if sessions is None else list(sessions)
+    requested = [header.id for header in source.headers()] if sessions is None else list(sessions)
     existing = {header.id for header in target.headers()}
-    names = [name for name in wanted if name not in existing]
-    if len(names) < len(wanted) and not skip_existing:
-        taken = next(name for name in wanted if name in existing)
+    names = [name for name in requested if name not in existing]
+    if len(names) < len(requested) and not skip_existing:
+        existing_name = next(name for name in requested if name in existing)
         raise Conflict(
-            "the target has one of this id", code="session_exists", place=f"session {taken}"
+            "the target has one of this id", code="session_exists", place=f"session {existing_name}"
         )
     blobs = {blob.sha256 for blob in source.blobs()}
     for name in names:

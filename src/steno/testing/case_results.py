@@ -18,10 +18,10 @@ class CaseFailure(AssertionError):
     """A wire, a provider or a store broke the rule of a case."""
 
 
-def expect(found: object, wanted: object, what: str) -> None:
+def expect(found: object, expected: object, subject: str) -> None:
     """Raise CaseFailure, with both, unless they are equal."""
-    if found != wanted:
-        raise CaseFailure(f"{what}: expected {wanted!r}, got {found!r}")
+    if found != expected:
+        raise CaseFailure(f"{subject}: expected {expected!r}, got {found!r}")
 
 
 def require(is_so: bool, rule: str) -> None:
@@ -30,39 +30,42 @@ def require(is_so: bool, rule: str) -> None:
         raise CaseFailure(rule)
 
 
-def expect_json(found: Any, wanted: Any, what: str) -> None:
+def expect_json(found: Any, expected: Any, subject: str) -> None:
     """Raise CaseFailure, with the first difference, unless two JSON values are equal."""
-    pointer = _json_difference(found, wanted)
+    pointer = _json_difference(found, expected)
     if pointer is not None:
-        raise CaseFailure(f"{what}: differs at {pointer or 'its root'}")
+        raise CaseFailure(f"{subject}: differs at {pointer or 'its root'}")
 
 
-def expect_body(found: bytes, wanted: bytes, what: str) -> None:
+def expect_body(found: bytes, expected: bytes, subject: str) -> None:
     """Raise CaseFailure unless two bodies are equal: as JSON, or as bytes if they are not JSON."""
     try:
-        values = json.loads(found), json.loads(wanted)
+        values = json.loads(found), json.loads(expected)
     except ValueError:
-        expect(found, wanted, what)
+        expect(found, expected, subject)
     else:
-        expect_json(*values, what)
+        expect_json(*values, subject)
 
 
-def _json_difference(found: Any, wanted: Any) -> str | None:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        for name in dict.fromkeys([*wanted, *found]):
-            if (name in found) != (name in wanted):
+def _json_difference(found: Any, expected: Any) -> str | None:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name in dict.fromkeys([*expected, *found]):
+            if (name in found) != (name in expected):
                 return f"/{name} ({'added' if name in found else 'lost'})"
-            inner = _json_difference(found[name], wanted[name])
+            inner = _json_difference(found[name], expected[name])
             if inner is not None:
                 return f"/{name}{inner}"
         return None
-    if isinstance(found, list) and isinstance(wanted, list):
-        if len(found) != len(wanted):
-            return f" ({len(found)} instead of {len(wanted)} elements)"
-        places = (_json_difference(one, other) for one, other in zip(found, wanted, strict=True))
+    if isinstance(found, list) and isinstance(expected, list):
+        if len(found) != len(expected):
+            return f" ({len(found)} instead of {len(expected)} elements)"
+        places = (
+            _json_difference(found_item, expected_item)
+            for found_item, expected_item in zip(found, expected, strict=True)
+        )
         return next((f"/{n}{place}" for n, place in enumerate(places) if place is not None), None)
-    is_same = found == wanted and isinstance(found, bool) is isinstance(wanted, bool)
-    return None if is_same else f" (expected {wanted!r}, got {found!r})"
+    is_same = found == expected and isinstance(found, bool) is isinstance(expected, bool)
+    return None if is_same else f" (expected {expected!r}, got {found!r})"
 
 
 # -- outcomes ----------------------------------------------------------------------------------

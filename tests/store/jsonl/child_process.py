@@ -1,6 +1,8 @@
-"""Other processes that use a folder of sessions: `python -m tests.store.jsonl.child_process WHAT FOLDER`.
+"""Other processes that use a folder of sessions.
 
-Each is steered by lines on its standard input, and says what came of them on its standard output.
+`python -m tests.store.jsonl.child_process WHAT FOLDER`
+
+Each is steered by lines on its standard input, and prints the results.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from steno.records.stored_record import Header
 from steno.store.base import Store
 
 LONGEST_S = 100
-LAST_UID = 65534  # nobody, nearly everywhere
+LAST_UID = 65534  # the user "nobody", on nearly every system
 
 
 def report(*words: object) -> None:
@@ -54,7 +56,7 @@ def outcome(act: Callable[[], object]) -> str:
 
 
 def race(folder: str) -> None:
-    """Append one entry whenever told to, on what was known at the last refresh."""
+    """Append an entry for each line, after the entries known at the last refresh."""
     conversation = store_at(folder).open("s")
     for word in commands():
         if word == "refresh":
@@ -79,14 +81,14 @@ def insist(folder: str, branch: str, count: str) -> None:
 
 
 def create(folder: str) -> None:
-    """Create each session named, from a header that tells the processes apart."""
+    """Create each session named, from a header that identifies the process."""
     store = store_at(folder)
     for word in commands():
         report(outcome(partial(store.add_session, Header(id=word, title=str(os.getpid())))))
 
 
 def write_for_ever(folder: str) -> None:
-    """Append, and say what is stored; somebody else ends this."""
+    """Append, and print what is stored, until the process is killed."""
     conversation = store_at(folder).open("s")
     while True:
         report(conversation.append(ChatMessage.user("mine " * 50)).id)
@@ -135,7 +137,7 @@ def full(folder: str) -> None:
 
 
 def failing_sync(folder: str) -> None:
-    """Write to a disk that says only when asked to make it durable that it has failed."""
+    """Write to a disk that reports its failure only when asked to make data durable."""
     fails = [errno.EIO]
     sync = os.fdatasync
 
@@ -207,6 +209,6 @@ WHAT: dict[str, Callable[..., None]] = {
 }
 
 if __name__ == "__main__":
-    signal.alarm(LONGEST_S)  # nobody waits for a process that hangs
+    signal.alarm(LONGEST_S)  # do not wait for a process that hangs
     logging.disable()
     WHAT[sys.argv[1]](*sys.argv[2:])

@@ -1,4 +1,4 @@
-"""What crashes, disks and other programs do to a file: mended where it may be, else named."""
+"""Damage by crashes, disks and other programs: repaired where that is safe, else reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of sessions: files that anybody can read, and that hold what they were told to."""
+"""A folder of sessions: files that anyone can read, and that hold every entry."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def test_others_notice_that_a_file_was_replaced(store: JsonlStore, folder: Path)
     fourth = chained_records(["one", "two", "three", "four"])[3].entry
     assert fourth is not None
     others[1].append("s", fourth, branch=MAIN_BRANCH, digest="0" * 64, expected="e3")
-    assert all(ids_in(each) == ["e1", "e2", "e3", "e4"] for each in (store, *others))
+    assert all(ids_in(opened) == ["e1", "e2", "e3", "e4"] for opened in (store, *others))
 
 
 def texts_in(store: JsonlStore) -> list[str | None]:

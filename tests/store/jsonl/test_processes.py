@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Child:
-    """A process that does what it is told, line by line."""
+    """A process that is steered line by line."""
 
     def __init__(self, *words: object) -> None:
         command = [sys.executable, "-m", "tests.store.jsonl.child_process", *map(str, words)]
@@ -52,7 +52,7 @@ class Child:
         return self._pipe(self.process.stdout).readline().strip()
 
     def rest(self) -> list[str]:
-        """Return all that it still says until it ends."""
+        """Return the rest of its output until it ends."""
         return self._pipe(self.process.stdout).read().splitlines()
 
     @staticmethod
@@ -250,7 +250,7 @@ def test_what_was_acknowledged_survives_the_end_of_the_process(
             told += child.rest()
     stored = ids_in(store)
     assert [id for id in stored if id in set(told)] == told
-    assert len(stored) <= len(told) + 4  # each may have been ended before it could say so
+    assert len(stored) <= len(told) + 4  # each may have been ended before it could report that
     assert store.verify("s").is_intact
 
 
@@ -282,7 +282,7 @@ def test_a_disk_that_fails_late_leaves_nothing_behind(store: JsonlStore, tmp_pat
 
 @pytest.fixture
 def read_only() -> Iterator[Path]:
-    """A folder that its owner may only read; not below that of the tests, which nobody enters."""
+    """A folder that its owner may only read; outside of the test folder, which others cannot enter."""
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
         top.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What PostgresStore does when others write too, when connections break, and when servers end."""
+"""PostgresStore with other writers, broken connections and servers that end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgresStore keeps and finds, held against MemoryStore. The server is a real one."""
+"""PostgresStore compared with MemoryStore. The server is a real one."""
 
 from __future__ import annotations
 
@@ -172,11 +172,11 @@ def test_what_is_refused_is_refused_as_memory_does(
 ) -> None:
     memory = MemoryStore()
     refusals: list[str] = []
-    for each in (memory, store):
-        each.add_session(Header(id="s"))
-        add(each, entry("e"))
+    for compared in (memory, store):
+        compared.add_session(Header(id="s"))
+        add(compared, entry("e"))
         with pytest.raises(LogError) as refused:
-            act(each)
+            act(compared)
         refusals.append(repr(refused.value))
     assert refusals[0] == refusals[1]
     assert everything_in(store) == everything_in(memory)
@@ -248,9 +248,9 @@ def test_times_at_the_ends_of_the_calendar_are_kept(store: PostgresStore) -> Non
 
 def test_search_is_newest_first_and_stops_at_its_limit_as_in_memory(store: PostgresStore) -> None:
     memory = MemoryStore()
-    for each in (memory, store):
+    for compared in (memory, store):
         for session in ("a", "b"):
-            each.add_session(
+            compared.add_session(
                 Header(id=session),
                 [
                     Record(

@@ -1,4 +1,4 @@
-"""What other processes do to a database in the tests of the SQLite store.
+"""Other processes that use a database in the tests of the SQLite store.
 
     python processes_sqlite.py WHAT FILE [ARGUMENT ...]
 

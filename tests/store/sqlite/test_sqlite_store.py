@@ -1,4 +1,4 @@
-"""The SQLite store: one file, many writers, and nothing lost or left behind."""
+"""The SQLite store: one file, many writers, and nothing lost or left over."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _start(what: str, file: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _output(process: subprocess.Popen[str]) -> list[str]:
-    """Let a process go on from where it is ready; return what it said, and that it ended well."""
+    """Let a process continue; return its output, and check that it ended well."""
     out, _ = process.communicate("\n", timeout=120)
     assert process.returncode == 0
     return out.split("\n")[:-1]
@@ -481,7 +481,7 @@ def test_fifty_thousand_entries_are_opened_and_gone_on_with(store: SqliteStore) 
 def test_a_summary_and_a_short_branch_read_a_few_records_only(
     store: SqliteStore, file: Path
 ) -> None:
-    """Whatever is not looked at may as well be damaged."""
+    """Data that is not read may as well be damaged."""
     store.add_session(Header(id="s"), _line(1000))
     store.begin_branch("s", "short", "e3")
     store.append("s", _entry("x", "e3"), branch="short", digest="0" * 64, expected="e3")
@@ -536,7 +536,7 @@ def test_an_append_writes_little_and_not_more_in_a_long_session(
 
 
 def test_an_append_is_on_the_disk_when_it_returns(store: SqliteStore, file: Path) -> None:
-    """What the files hold at this moment is the whole truth, also for a copy of them."""
+    """The files hold everything at this moment, also for a copy of them."""
     store.new([ChatMessage.user("hello")], id="s")
     copy = file.parent / "copy.db"
     copy.write_bytes(file.read_bytes())
@@ -760,7 +760,7 @@ def test_a_damaged_file_is_never_read_wrong(file: Path) -> None:
     whole = file.read_bytes()
     expected = [(record.entry, record.digest) for record in reversed(records)]
     random, refused = Random(7), 0
-    # What follows from records may be off after damage, and must not fall over.
+    # Data derived from records may be wrong after damage, and must not raise.
     reads: list[Callable[[SqliteStore], bool]] = [
         lambda store: list(store.records("s")) == records,
         lambda store: list(store.read_back("s", "e120")) == expected,
@@ -879,7 +879,7 @@ def test_nothing_of_what_was_taken_out_stays_behind(
             record = list(store.records(session))[1]
             assert record.entry is not None
             store.replace(session, replace(record, entry=redact_entry(record.entry)))
-            assert [one.seq for one in store.records(session)] == [1, 2, 3, 4, 5]
+            assert [record.seq for record in store.records(session)] == [1, 2, 3, 4, 5]
         else:
             store.remove(session)
         assert _SECRET not in _all_bytes(file)
@@ -1064,8 +1064,8 @@ def test_it_finds_what_every_store_finds(
                 id="e", time=times[number % 3], payload=Label(target="t", text=f"{text} x")
             )
             record = Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest="0" * 64)
-            for each in (store, memory):
-                each.add_session(Header(id=f"s{number}"), [record])
+            for compared in (store, memory):
+                compared.add_session(Header(id=f"s{number}"), [record])
         for query in [*queries, *texts, "x"]:
             for limit in (20, 2):
                 assert store.search(query, limit=limit) == memory.search(query, limit=limit)

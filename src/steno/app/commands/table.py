@@ -86,12 +86,12 @@ def match_commands(
 
     Commands whose alias starts with the text come in between.
     """
-    wanted = beginning.lower()
+    prefix = beginning.lower()
     commands = list(among)
-    aliased = {COMMAND_ALIASES[alias] for alias in COMMAND_ALIASES if alias.startswith(wanted)}
+    aliased = {COMMAND_ALIASES[alias] for alias in COMMAND_ALIASES if alias.startswith(prefix)}
     found = [
-        *[command for command in commands if command.name.startswith(wanted)],
+        *[command for command in commands if command.name.startswith(prefix)],
         *[command for command in commands if command.name in aliased],
-        *[command for command in commands if wanted in command.name],
+        *[command for command in commands if prefix in command.name],
     ]
     return list(dict.fromkeys(found))

@@ -38,20 +38,20 @@ async def run_usage(context: CommandContext, argument: str) -> CommandReply:
 def _usage_text(context: CommandContext) -> str:
     conversation = context.conversation
     entries = conversation.entries()
-    branch = _branch_turns(conversation.id, entries)
+    branch_turns = _branch_turns(conversation.id, entries)
     try:
         records = context.store.records(conversation.id)
-        everything = _branch_turns(
+        all_turns = _branch_turns(
             conversation.id, filter(None, (record.entry for record in records))
         )
     except Missing:  # nothing is recorded yet
-        everything = branch
-    if not everything:
+        all_turns = branch_turns
+    if not all_turns:
         return f"No model has said how many tokens it used.\n\n{_context_text(context, entries)}"
-    parts = [f"**Branch {inline_code(conversation.branch)}**", _usage_table(branch)]
-    if len(everything) != len(branch):
-        parts += ["**All branches**, with what was left behind", _usage_table(everything)]
-    total = sum_usage("total", everything)
+    parts = [f"**Branch {inline_code(conversation.branch)}**", _usage_table(branch_turns)]
+    if len(all_turns) != len(branch_turns):
+        parts += ["**All branches**, with what was left behind", _usage_table(all_turns)]
+    total = sum_usage("total", all_turns)
     if total.unpriced:
         parts.append(escape_markdown(describe_unpriced(total)))
     return "\n\n".join([*parts, _context_text(context, entries)])

@@ -1,4 +1,4 @@
-"""The content of `steno audit` and `/audit`: decisions of a session, and the check of its digests."""
+"""The content of `steno audit` and `/audit`: decisions, and the check of the digests."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, final
 
-from steno.app.session_log import SessionLog, summarize_entry
-from steno.errors import Damaged
+from steno.app.session_log import SessionLog, missing_parent, summarize_entry
 from steno.records.entry import Control, Entry, Label, Redacted
 from steno.render.describe import entry_type
 from steno.render.table_output import StyledText
@@ -39,11 +38,7 @@ class TreeLayout:
         self.children: dict[str | None, list[Entry]] = {None: []}
         for entry in log.entries.values():
             if entry.parent is not None and entry.parent not in self.children:
-                raise Damaged(
-                    "what came before an entry is not there; see steno verify",
-                    code="parent_missing",
-                    place="session",
-                )
+                raise missing_parent()
             self.children[entry.parent].append(entry)
             self.children[entry.id] = []
         self.heads: dict[str, list[str]] = {}

@@ -98,7 +98,7 @@ class PostgresServer(NamedTuple):
 
 
 def parse_server_address(text: str) -> PostgresServer:
-    """Read `postgresql://user:password@host:port/database?schema=name`; all but the schema is libpq's.
+    """Read `postgresql://user:password@host:port/database?schema=name`, mostly by libpq.
 
     Raises InvalidValue, which shows nothing of the address: in a misspelt one, a part of the
     password may be anywhere.
@@ -120,18 +120,22 @@ def parse_server_address(text: str) -> PostgresServer:
             code="schema_name_invalid",
             place="postgresql",
         )
-    other = "&".join(option for option in options if not option.startswith("schema="))
+    libpq_options = "&".join(option for option in options if not option.startswith("schema="))
     try:
-        given = conninfo_to_dict(f"{address}?{other}" if other else address)
+        libpq_parameters = conninfo_to_dict(
+            f"{address}?{libpq_options}" if libpq_options else address
+        )
     except psycopg.Error:
-        given = None
-    if given is None:  # not inside `except`: the error of psycopg quotes the address
+        libpq_parameters = None
+    if libpq_parameters is None:  # not inside `except`: the error of psycopg quotes the address
         raise InvalidValue(
             "an address is postgresql://user:password@host:port/database",
             code="store_address_invalid",
             place="postgresql",
         )
-    parameters = _DEFAULT_PARAMETERS | {name: str(value) for name, value in given.items()}
+    parameters = _DEFAULT_PARAMETERS | {
+        name: str(value) for name, value in libpq_parameters.items()
+    }
     return PostgresServer(parameters, schema, strip_url_secrets(address) or "postgresql")
 
 

@@ -186,9 +186,9 @@ class SqliteDatabase:
     def _has_log(self) -> bool:
         return self._file.with_name(f"{self._file.name}-wal").exists()
 
-    def _connect(self, how: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         db = sqlite3.connect(
-            f"{self._file.as_uri()}?{how}",
+            f"{self._file.as_uri()}?{mode}",
             uri=True,
             timeout=self._timeout_s,
             isolation_level=None,

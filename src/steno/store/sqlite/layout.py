@@ -88,7 +88,7 @@ _TABLES: Final = (
         )
         """,
 )
-"""The tables of layout 3, byte for byte, blanks included, as every file of it describes them (`has_current_schema`).
+"""The tables of layout 3, byte for byte, blanks included, as every file of it describes them.
 
 `session.checksum` is the CRC-32 of the header. `session.has_text_ids` is 0; a development version
 wrote 1 for sessions whose UUIDs are stored as text. `record.digest` is NULL where the data is the

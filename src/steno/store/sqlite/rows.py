@@ -359,11 +359,11 @@ def insert_session(
     db: sqlite3.Connection, id: str, header: bytes, rows: list[RecordColumns]
 ) -> None:
     """Write a new session."""
-    made = db.execute(
+    cursor = db.execute(
         "INSERT INTO session (id, header, checksum, has_text_ids) VALUES (?, ?, ?, 0)",
         (id, header, crc32(header)),
     )
-    session = made.lastrowid
+    session = cursor.lastrowid
     assert session is not None
     base = session << SESSION_SHIFT
     db.executemany(_INSERT_RECORD, ((base + seq, *row) for seq, row in enumerate(rows, 1)))

@@ -460,16 +460,16 @@ def _find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
 
 def _index_batch(db: sqlite3.Connection) -> None:
     """Add the next records to the search index."""
-    room = _INDEX_BATCH_SIZE
+    remaining = _INDEX_BATCH_SIZE
     for session, indexed in _find_unindexed(db):
-        rows = read_rows(db, session, indexed, room)
+        rows = read_rows(db, session, indexed, remaining)
         if not rows:
             raise lost_record(f"record {indexed + 1}")
         found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in rows]
         _index_entries(db, [(key, entry) for key, entry in found if entry is not None])
         db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1].seq, session))
-        room -= len(rows)
-        if room <= 0:
+        remaining -= len(rows)
+        if remaining <= 0:
             break
 
 

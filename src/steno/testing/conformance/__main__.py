@@ -40,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--reasons", action="store_true", help="explain below the matrix why a case does not apply"
     )
-    asked = parser.parse_args(arguments)
-    servers = [*([] if asked.only else SERVERS), *asked.wire]
+    options = parser.parse_args(arguments)
+    servers = [*([] if options.only else SERVERS), *options.wire]
     if not servers:
         parser.error("--only leaves no wire; name one: --wire MODULE:SERVER")
-    results = _run_stream_cases(servers) if asked.streams else _run_wire_cases(servers)
-    unasked = (CaseOutcome.NOT_APPLICABLE,) if asked.reasons else ()
+    results = _run_stream_cases(servers) if options.streams else _run_wire_cases(servers)
+    unasked = (CaseOutcome.NOT_APPLICABLE,) if options.reasons else ()
     sys.stdout.write(format_matrix(results, explained=(CaseOutcome.FAIL, *unasked)))
     return int(any(result.outcome is CaseOutcome.FAIL for result in results))
 

@@ -133,9 +133,9 @@ async def _run_with_timeout(case: StreamCase, harness: ProviderHarness, longest_
         raise CaseFailure(f"not done within {longest_s:g} s") from None
 
 
-def _run_case(case: str, subject: str, act: Callable[[], None]) -> CaseResult:
+def _run_case(case: str, subject: str, run: Callable[[], None]) -> CaseResult:
     try:
-        act()
+        run()
     except NotExpressible as exc:
         return CaseResult(
             case, subject, CaseOutcome.NOT_APPLICABLE, f"the protocol cannot say: {exc}"

@@ -116,21 +116,21 @@ def crlf(server: ScriptedServer) -> None:
     body = b"".join(_full_response_frames(server))
     changed = body.replace(b"\n", b"\r\n")
     require(changed != body, "there are no lines in this protocol")
-    wanted = decode_pieces(server.wire, [body])
-    expect_same_decoding(decode_pieces(server.wire, [changed]), wanted, "with CRLF")
+    expected = decode_pieces(server.wire, [body])
+    expect_same_decoding(decode_pieces(server.wire, [changed]), expected, "with CRLF")
     halves = changed.replace(b"\r\n", b"\r\0\n").split(b"\0")
-    expect_same_decoding(decode_pieces(server.wire, halves), wanted, "with CRLF cut in two")
+    expect_same_decoding(decode_pieces(server.wire, halves), expected, "with CRLF cut in two")
 
 
 def byte_order_mark(server: ScriptedServer) -> None:
     """A byte order mark at the start is not part of the response."""
     body = b"".join(_full_response_frames(server))
     marked = _BYTE_ORDER_MARK + body
-    wanted = decode_pieces(server.wire, [body])
-    expect_same_decoding(decode_pieces(server.wire, [marked]), wanted, "with a byte order mark")
+    expected = decode_pieces(server.wire, [body])
+    expect_same_decoding(decode_pieces(server.wire, [marked]), expected, "with a byte order mark")
     pieces = [marked[:1], marked[1:2], marked[2:]]
     expect_same_decoding(
-        decode_pieces(server.wire, pieces), wanted, "with a byte order mark cut in pieces"
+        decode_pieces(server.wire, pieces), expected, "with a byte order mark cut in pieces"
     )
 
 

@@ -104,8 +104,8 @@ def request_round_trip(server: ScriptedServer) -> None:
         written = wire.encode_request(wire.decode_request(recorded)).body
         expect_body(written, recorded, f"requests[{number}], read and written")
     first = wire.encode_request(_request(_conversation())).body
-    again = wire.encode_request(wire.decode_request(first)).body
-    expect_body(again, first, "what we wrote, read and written again")
+    second = wire.encode_request(wire.decode_request(first)).body
+    expect_body(second, first, "what we wrote, read and written again")
 
 
 def request_says_it_all(server: ScriptedServer) -> None:
@@ -141,17 +141,17 @@ def prefix_stable(server: ScriptedServer) -> None:
 
 def kept_encoder(server: ScriptedServer) -> None:
     """An encoder kept for a conversation returns the same bytes as a new one for every request."""
-    make: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
-    if make is None:
+    build_encoder: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
+    if build_encoder is None:
         raise NotExpressible("anything again: the wire has no Encoder")
-    kept = make()
+    encoder = build_encoder()
     for number, request in enumerate(_branching_requests(server)):
-        again, anew = kept.encode(request), make().encode(request)
-        asked = f"requests[{number}], {len(request.messages)} messages for {request.model}"
-        require(again.body == anew.body, f"{asked}: other bytes than of a new encoder")
-        require(again.losses == anew.losses, f"{asked}: other losses than of a new encoder")
+        encoded, expected = encoder.encode(request), build_encoder().encode(request)
+        place = f"requests[{number}], {len(request.messages)} messages for {request.model}"
+        require(encoded.body == expected.body, f"{place}: other bytes than of a new encoder")
+        require(encoded.losses == expected.losses, f"{place}: other losses than of a new encoder")
         alone = server.wire.encode_request(request).body
-        require(again.body == alone, f"{asked}: other bytes than without an encoder")
+        require(encoded.body == alone, f"{place}: other bytes than without an encoder")
 
 
 def _branching_requests(server: ScriptedServer) -> list[Request]:
@@ -290,13 +290,13 @@ def foreign_call_ids(server: ScriptedServer) -> None:
     request = _request(_conversation(*foreign))
     encoded = server.wire.encode_request(request)
     messages = server.wire.decode_request(encoded.body).messages
-    asked = [call.id for message in messages for call in message.tool_calls]
+    call_ids = [call.id for message in messages for call in message.tool_calls]
     answered = [m.tool_call_id for m in messages if isinstance(m, ToolResultMessage)]
-    expect(answered, asked, "ids of results, and of their calls")
-    expect(len(set(asked)), 2, "different ids")
+    expect(answered, call_ids, "ids of results, and of their calls")
+    expect(len(set(call_ids)), 2, "different ids")
     if server.legal_call_id is None:
         return
-    for id in asked:
+    for id in call_ids:
         require(bool(server.legal_call_id.fullmatch(id)), "an id is sent that is forbidden")
     codes = [loss.code for loss in encoded.losses]
     require(ChangeCode.CALL_ID in codes, f"the change is not reported, only {codes}")

@@ -169,14 +169,14 @@ Script: TypeAlias = Sequence[ScriptLine]
 class NotExpressible(Exception):
     """The protocol cannot express this."""
 
-    def __init__(self, what: object) -> None:
+    def __init__(self, content: object) -> None:
         """Take a line of a script, or a description of it."""
-        super().__init__(what if isinstance(what, str) else type(what).__name__)
+        super().__init__(content if isinstance(content, str) else type(content).__name__)
 
 
-def raise_not_expressible(what: object) -> NoReturn:
+def raise_not_expressible(content: object) -> NoReturn:
     """Raise NotExpressible, in an expression."""
-    raise NotExpressible(what)
+    raise NotExpressible(content)
 
 
 class ScriptedServer(ABC):
@@ -277,14 +277,14 @@ class JsonText:
 
 def encode_json(value: Any) -> bytes:
     """Encode JSON as servers do: text unescaped, and a lone surrogate as an escape."""
-    kept: list[str] = []
+    inserted: list[str] = []
 
-    def keep(part: JsonText) -> str:
-        kept.append(part.text)
-        return f"\0{len(kept) - 1}\0"
+    def insert_later(part: JsonText) -> str:
+        inserted.append(part.text)
+        return f"\0{len(inserted) - 1}\0"
 
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=keep)
-    for number, part in enumerate(kept):
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=insert_later)
+    for number, part in enumerate(inserted):
         text = text.replace(f'"\\u0000{number}\\u0000"', part, 1)
     return _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode()
 

@@ -52,9 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="NAME",
         help="run only this case; may be given more than once",
     )
-    asked = parser.parse_args(arguments)
-    cases = [case for case in STORE_CASES if asked.case is None or case.__name__ in asked.case]
-    harnesses = [_build_harness(address, asked.opener, asked.root) for address in asked.address]
+    options = parser.parse_args(arguments)
+    cases = [case for case in STORE_CASES if options.case is None or case.__name__ in options.case]
+    harnesses = [
+        _build_harness(address, options.opener, options.root) for address in options.address
+    ]
     for harness in harnesses:
         try:
             with harness.open() as store:

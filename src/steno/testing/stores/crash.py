@@ -32,18 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="MODULE:FUNCTION",
         help="opens a store of your own",
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     failed = False
-    for address in asked.address:
-        harness = AddressStoreHarness(address.partition(":")[0], address, opener=asked.opener)
-        begun = time.monotonic()
+    for address in options.address:
+        harness = AddressStoreHarness(address.partition(":")[0], address, opener=options.opener)
+        started_at = time.monotonic()
         try:
-            acknowledged = run_crash_rounds(harness, asked.rounds, seed=asked.seed)
+            acknowledged = run_crash_rounds(harness, options.rounds, seed=options.seed)
             outcome = f"ok, {acknowledged} steps acknowledged"
         except CaseFailure as exc:
             failed, outcome = True, f"FAIL, {exc}"
-        spent = time.monotonic() - begun
-        sys.stdout.write(f"{harness.name}: {asked.rounds} kills in {spent:.0f} s: {outcome}\n")
+        spent = time.monotonic() - started_at
+        sys.stdout.write(f"{harness.name}: {options.rounds} kills in {spent:.0f} s: {outcome}\n")
     return int(failed)
 
 

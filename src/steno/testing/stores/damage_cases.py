@@ -61,13 +61,18 @@ def nul_padding(harness: StoreHarness) -> None:
             data, all_records = written.files[path], len(written.stored.records)
             middle = (begin + end) // 2
             for size in _PADDING_SIZES:
-                padded, what = data + bytes(size), f"{size} zeros behind its end"
+                padded, description = data + bytes(size), f"{size} zeros behind its end"
                 _check_damaged(
-                    harness, written, _DamagedFile(what, path, padded, all_records, False)
+                    harness, written, _DamagedFile(description, path, padded, all_records, False)
                 )
-                padded, what = data[:middle] + bytes(size), f"{size} zeros from byte {middle} on"
+                padded, description = (
+                    data[:middle] + bytes(size),
+                    f"{size} zeros from byte {middle} on",
+                )
                 _check_damaged(
-                    harness, written, _DamagedFile(what, path, padded, all_records - 1, False)
+                    harness,
+                    written,
+                    _DamagedFile(description, path, padded, all_records - 1, False),
                 )
 
 
@@ -106,9 +111,9 @@ def _grown_files(snapshots: list[_FileContents]) -> Iterator[tuple[Path, list[in
             yield path, sizes
 
 
-def _spread_offsets(begin: int, end: int, most: int) -> range:
-    """Return every offset, or about `most` of them, evenly spread."""
-    return range(begin, end, max(1, -(-(end - begin) // most)))
+def _spread_offsets(begin: int, end: int, max_count: int) -> range:
+    """Return every offset, or about `max_count` of them, evenly spread."""
+    return range(begin, end, max(1, -(-(end - begin) // max_count)))
 
 
 # -- middles of files --------------------------------------------------------------------------
@@ -123,8 +128,8 @@ def spliced_files(harness: StoreHarness) -> None:
         records, before = len(written.stored.records), written.snapshots[0]
         for path in [path for path in closed if closed[path] != before.get(path)]:
             for place in _spread_offsets(0, len(closed[path]), harness.scale.places // 20):
-                for what, data in _splices(closed[path], place):
-                    damage = _DamagedFile(f"{what} at byte {place}", path, data, records)
+                for description, data in _splices(closed[path], place):
+                    damage = _DamagedFile(f"{description} at byte {place}", path, data, records)
                     _check_damaged(harness, settled, damage)
 
 
@@ -235,7 +240,7 @@ def _write_session(harness: StoreHarness) -> _WrittenSession:
 class _DamagedFile(NamedTuple):
     """A damaged file, and the records that must survive."""
 
-    what: str
+    description: str
     path: Path
     data: bytes
     records: int
@@ -245,7 +250,7 @@ class _DamagedFile(NamedTuple):
 
 def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
     """Open the damaged store, and append an entry if it is intact. Raises CaseFailure."""
-    what = f"{damage.path.name}, {damage.what}"
+    place = f"{damage.path.name}, {damage.description}"
     _restore_files(harness, {**written.files, damage.path: damage.data})
     try:
         with harness.open() as store:
@@ -253,14 +258,14 @@ def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _Dam
     except (LogError, InvalidDocument) as exc:
         problem = None if damage.may_be_refused else f"it must open, got {exc!r}"
     except Exception as exc:
-        raise CaseFailure(f"{what}: expected an error of ours, got {exc!r}") from exc
+        raise CaseFailure(f"{place}: expected an error of ours, got {exc!r}") from exc
     if problem is not None:
-        raise CaseFailure(f"{what}: {problem}")
+        raise CaseFailure(f"{place}: {problem}")
 
 
 def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str | None:
     """Return damage of a session that the store does not report, or None."""
-    session, whole = written.session, written.stored
+    session, undamaged = written.session, written.stored
     try:
         store.header(session)
     except Missing:
@@ -269,7 +274,7 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
     if not store.verify(session).is_intact:
         return None
     number = len(found.records)
-    if found.header != whole.header or found.records != whole.records[:number]:
+    if found.header != undamaged.header or found.records != undamaged.records[:number]:
         return "verify says that it is intact, and it is not what was written"
     if number < at_least:
         return f"verify says that it is intact, with {number} records of {at_least}"

@@ -76,9 +76,9 @@ def threads_with_sessions(harness: StoreHarness) -> None:
         _run_threads([work] * _THREADS)
 
 
-def _run_threads(acts: Sequence[Callable[[], object]]) -> None:
-    with ThreadPoolExecutor(len(acts)) as pool:
-        for done in [pool.submit(act) for act in acts]:
+def _run_threads(actions: Sequence[Callable[[], object]]) -> None:
+    with ThreadPoolExecutor(len(actions)) as pool:
+        for done in [pool.submit(action) for action in actions]:
             done.result()
 
 

@@ -30,18 +30,18 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
 )
 
 
-def expect_raises(kind: type[StenoError], what: str, act: Callable[[], object]) -> None:
-    """Raise CaseFailure unless `act`, read to its end if an iterator, raises this kind."""
+def expect_raises(kind: type[StenoError], subject: str, action: Callable[[], object]) -> None:
+    """Raise CaseFailure unless `action`, read to its end if an iterator, raises this kind."""
     try:
-        found = act()
+        found = action()
         if isinstance(found, Iterator):
             for _ in found:
                 pass
     except kind:
         return
     except Exception as exc:
-        raise CaseFailure(f"{what}: expected {kind.__name__}, got {type(exc).__name__}") from exc
-    raise CaseFailure(f"{what}: expected {kind.__name__}, nothing was raised")
+        raise CaseFailure(f"{subject}: expected {kind.__name__}, got {type(exc).__name__}") from exc
+    raise CaseFailure(f"{subject}: expected {kind.__name__}, nothing was raised")
 
 
 class StoredSession(NamedTuple):
@@ -61,14 +61,19 @@ def read_session(store: Store, session: str) -> StoredSession:
     )
 
 
-def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) -> None:
+def expect_stored(store: Store, session: str, expected: StoredSession, subject: str) -> None:
     """Raise CaseFailure, with the first place that differs, unless a session is unchanged."""
     found = read_session(store, session)
-    expect(len(found.records), len(wanted.records), f"{what}: records")
-    for number, (record, other) in enumerate(zip(found.records, wanted.records, strict=True), 1):
-        require(record == other, f"{what}: record {number} is not, byte for byte, what was written")
-    expect(found.heads, wanted.heads, f"{what}: heads")
-    require(found.header == wanted.header, f"{what}: the header is not what was written")
+    expect(len(found.records), len(expected.records), f"{subject}: records")
+    for number, (record, expected_record) in enumerate(
+        zip(found.records, expected.records, strict=True), 1
+    ):
+        require(
+            record == expected_record,
+            f"{subject}: record {number} is not, byte for byte, what was written",
+        )
+    expect(found.heads, expected.heads, f"{subject}: heads")
+    require(found.header == expected.header, f"{subject}: the header is not what was written")
 
 
 def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:

@@ -317,10 +317,10 @@ def failed_write_leaves_nothing(harness: StoreHarness) -> None:
         expect_stored(store, header.id, before, "after entries were refused")
 
 
-def _expect_interrupted(act: Callable[[], None]) -> None:
-    """Run `act`, whose records break off. Raises CaseFailure unless that raises an error."""
+def _expect_interrupted(action: Callable[[], None]) -> None:
+    """Run `action`, whose records break off. Raises CaseFailure unless that raises an error."""
     try:
-        act()
+        action()
     except (CaseFailure, LogError):
         return
     raise CaseFailure("add_session must not pass over records that cannot be read")
@@ -333,14 +333,14 @@ def closed_store(harness: StoreHarness) -> None:
         before = read_session(store, session)
         store.close()
         store.close()
-        for act in (
+        for action in (
             lambda: store.header(session),
             lambda: list(store.records(session)),
             lambda: store.put_blob(b"late"),
             lambda: list(store.blobs()),
         ):
             try:
-                act()
+                action()
             except LogError:
                 continue
             except Exception as exc:

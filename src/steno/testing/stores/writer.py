@@ -39,23 +39,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--branch", help="write plain messages to this branch, beside others")
     parser.add_argument("--largest-file", type=int, help="in bytes; a disk that is full there")
     parser.add_argument("--read-only", action="store_true", help="read, and try to change things")
-    asked = parser.parse_args(arguments)
-    module, _, function = asked.opener.partition(":")
+    options = parser.parse_args(arguments)
+    module, _, function = options.opener.partition(":")
     opener = getattr(import_module(module), function)
-    if asked.read_only:
+    if options.read_only:
         _drop_privileges()
-    store: Store = opener(asked.address)
+    store: Store = opener(options.address)
     with store:
-        if asked.read_only:
-            _read_and_try_changes(store, asked.session)
-        elif asked.branch is not None:
-            _write_concurrently(store.open(asked.session), asked.branch, asked.entries)
-        elif asked.largest_file is not None:
-            _write_until_refused(store.open(asked.session), asked.largest_file)
+        if options.read_only:
+            _read_and_try_changes(store, options.session)
+        elif options.branch is not None:
+            _write_concurrently(store.open(options.session), options.branch, options.entries)
+        elif options.largest_file is not None:
+            _write_until_refused(store.open(options.session), options.largest_file)
         else:
             # The same seed writes the same steps.
-            random = Random(asked.seed)  # noqa: S311 - nothing here is a secret
-            _write_random_steps(store, asked.session, random, asked.entries)
+            random = Random(options.seed)  # noqa: S311 - nothing here is a secret
+            _write_random_steps(store, options.session, random, options.entries)
     return 0
 
 

@@ -328,10 +328,10 @@ def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
 
 def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
     if found := _find_results(messages):
-        again = msgspec.structs.replace(
+        repeated = msgspec.structs.replace(
             messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT_TEXTS)),)
         )
-        _insert(draw, messages, again)
+        _insert(draw, messages, repeated)
 
 
 def _move_result(draw: DrawFn, messages: list[Message]) -> None:
@@ -341,8 +341,8 @@ def _move_result(draw: DrawFn, messages: list[Message]) -> None:
 
 def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
     if found := _find_results(messages):
-        one, other = draw(st.sampled_from(found)), draw(st.sampled_from(found))
-        messages[one], messages[other] = messages[other], messages[one]
+        first, second = draw(st.sampled_from(found)), draw(st.sampled_from(found))
+        messages[first], messages[second] = messages[second], messages[first]
 
 
 def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
