@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+@pytest.mark.parametrize("name", [command.name for command in SLASH_COMMANDS])
 def test_every_command_works_before_the_first_prompt(project: Path, name: str) -> None:
     async def main() -> tuple[str, str]:
         async with open_user_session(project, flags=OFFLINE) as user:
