@@ -7,11 +7,16 @@ change and `reason` the case of it; both are stable. The sentences for people ar
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import ClassVar, final
+from typing import ClassVar, Final, NamedTuple, final
 
 from steno.messages.order import ORDER_REMEDIES, OrderCode
 from steno.values import RedactedRepr
+
+_PLACE: Final = re.compile(
+    r"(?:request\.)?(?P<member>[^.\[]*)(?:\[(?P<position>\d+)\])?\.?(?P<rest>.*)", re.DOTALL
+)
 
 
 class ChangeCode(StrEnum):
@@ -86,6 +91,17 @@ class ChangeCode(StrEnum):
     """Something of the session that the format has no place for."""
 
 
+class PlaceParts(NamedTuple):
+    """The parts of a place such as `messages[3].content[1]`."""
+
+    member: str
+    """The member of the request: `messages`, `tools`, `max_tokens`."""
+    position: int | None
+    """The element of it; None if it is no list, or all of it is meant."""
+    rest: str
+    """The place in that element: `content[1]`."""
+
+
 @final
 class Change(RedactedRepr, frozen=True):
     """One thing that is sent, seen or written otherwise than it is in the log, without content."""
@@ -106,6 +122,14 @@ class Change(RedactedRepr, frozen=True):
     """The members, keywords or fields that are left out."""
     number: int | None = None
     """The block of the message, how many items are left out, or the limit that was set."""
+
+    @property
+    def place_parts(self) -> PlaceParts:
+        """The place in its parts."""
+        found = _PLACE.fullmatch(self.place)
+        assert found is not None
+        position = None if found["position"] is None else int(found["position"])
+        return PlaceParts(found["member"], position, found["rest"])
 
     def __str__(self) -> str:
         place = self.place or self.entry

@@ -48,7 +48,7 @@ class IgnoredFieldCounter:
     def __init__(self) -> None:
         """Start with none."""
         self._count = 0
-        self._roots: dict[str, None] = {}
+        self._members: dict[str, None] = {}
         self._is_reported = False
 
     def count(self, change: Change) -> bool:
@@ -58,7 +58,7 @@ class IgnoredFieldCounter:
         if change.code not in _IGNORED_BY_SERVER:
             return False
         self._count += 1
-        self._roots[_root_of(change.place)] = None
+        self._members[change.place_parts.member] = None
         return True
 
     def summary(self) -> str:
@@ -67,11 +67,4 @@ class IgnoredFieldCounter:
             return ""
         self._is_reported = True
         count = format_count(self._count, "thing", "things")
-        return (
-            f"{count} the server does not look at ({', '.join(self._roots)}); --verbose shows them"
-        )
-
-
-def _root_of(place: str) -> str:
-    """Return the member of a request that a place is in: `messages`, `tools`, `max_tokens`."""
-    return place.removeprefix("request.").partition("[")[0].partition(".")[0]
+        return f"{count} the server does not look at ({', '.join(self._members)}); --verbose shows them"

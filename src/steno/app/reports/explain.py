@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -39,8 +38,6 @@ from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line
 from steno.store import Store
 from steno.wire import load_wire
-
-_MESSAGE_PLACE: Final = re.compile(r"messages\[(\d+)\]\.?")
 
 
 class ContextModel(NamedTuple):
@@ -158,11 +155,11 @@ def _describe_change(change: Change, log: SessionLog) -> str:
 
 
 def _describe_loss(change: Change, explanation: ContextExplanation) -> str:
-    found = _MESSAGE_PLACE.match(change.place)
-    if found is None:
+    member, position, rest = change.place_parts
+    if member != "messages" or position is None:
         return terminal_line(format_change(change))
-    number = entry_number(explanation.log, explanation.built.sources[int(found[1])])
-    place = " ".join(filter(None, [number, change.place[found.end() :]]))
+    number = entry_number(explanation.log, explanation.built.sources[position])
+    place = " ".join(filter(None, [number, rest]))
     return terminal_line(f"{place}: {describe_change(change)} ({change.code})")
 
 
