@@ -116,7 +116,7 @@ class Steno:
     async def _ask(self, times: int) -> None:
         for _ in range(times):
             result = await self._agent.run(self._script.go_on())
-            assert (result.ending, result.text) == (EndReason.DONE, self._script.now.answer)
+            assert (result.end_reason, result.text) == (EndReason.DONE, self._script.now.answer)
 
     def close(self) -> None:
         """Close the store."""

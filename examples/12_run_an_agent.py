@@ -46,7 +46,7 @@ async def mend(project: Path) -> None:
                 model="offline/assistant",
             )
             result = await agent.run(TASK, on_event=show)
-        print(f"\n\n{result.ending} after {result.turns} turns; on disk now:")
+        print(f"\n\n{result.end_reason} after {result.turns} turns; on disk now:")
         print((project / "greet.sh").read_text().strip())
 
 

@@ -41,11 +41,11 @@ async def main() -> None:
         return Agent(small, conversation, tools=[tool], gate=gate, runner=runner, model="lab/small")
 
     compared = await rerun(conversation, make, name="replay-small")
-    assert compared.parting is not None
-    print(f"turn {compared.parting.turn} is the first that differs")
+    assert compared.divergence is not None
+    print(f"turn {compared.divergence.turn} is the first that differs")
     for side in (compared.recorded, compared.new):
         print(f"{side.model}: {side.turns} turns, {side.calls} call, {side.text}")
-    print(f"{compared.reused} result used again; the tests ran {len(tool.calls)} time")
+    print(f"{compared.reused_results} result used again; the tests ran {len(tool.calls)} time")
 
 
 asyncio.run(main())

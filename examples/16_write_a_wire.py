@@ -36,7 +36,7 @@ async def main() -> None:
     async with connect(lab, model="m", transport=server) as provider:
         agent = Agent(provider, Conversation(), tools=[add], model="lab/m")
         result = await agent.run("What is 1 + 2?")
-    print(f"{result.ending}: {result.text}")
+    print(f"{result.end_reason}: {result.text}")
     print("what was sent last, to", server.sent[-1].url)
     print(server.sent[-1].body.decode())
 

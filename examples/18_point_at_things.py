@@ -53,7 +53,7 @@ async def main(folder: Path) -> None:
 
     print("a file that is not there")
     result = await agent.run(inputs.prompt("And @missing.csv?").message, on_event=show)
-    print("  ", result.ending, "-", result.reason)
+    print("  ", result.end_reason, "-", result.reason)
     print("   requests so far:", len(provider.requests))
 
     print("a file that has changed since")

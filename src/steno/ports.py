@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
-from steno.messages.content import FileReference, Image, Opaque, Resource, Text
+from steno.messages.content import Image, Opaque, ReferenceBlock, Resource, Text
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage, ResultBlock
 from steno.messages.outcome import Outcome
@@ -272,7 +272,7 @@ class Tool(Protocol):
         ...
 
     @property
-    def ruled_as(self) -> tuple[str, ...]:
+    def rule_aliases(self) -> tuple[str, ...]:
         """Names of other tools whose deny rules also apply to this one; most have none."""
         ...
 
@@ -364,10 +364,6 @@ class GrantStore(Protocol):
 # -- references ------------------------------------------------------------------------------
 
 
-ReferenceBlock: TypeAlias = FileReference | Image | Resource
-"""A block that refers to content elsewhere, or holds content that a model cannot take as it is."""
-
-
 class InputAuthorizer(Protocol):
     """Decides whether a reference of a user message may be opened."""
 
@@ -410,7 +406,7 @@ class ResolveContext(NamedTuple):
 class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     """The result of a reference: content that replaces it for the model, or an error."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"error", "note"})
+    shown: ClassVar[frozenset[str]] = frozenset({"error", "notice"})
 
     content: tuple[Text | Image | Resource | Opaque, ...] = ()
     error: str | None = None
@@ -419,8 +415,8 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     """The stable code of the error; not recorded."""
     details: Mapping[str, Any] | None = None
     """Facts about the content: hash, size, mode, engine, confidence. For the log, never sent."""
-    note: str = ""
-    """A note for a person who would expect another result."""
+    notice: str = ""
+    """A notice for a user who would expect another result."""
 
 
 class Resolver(Protocol):

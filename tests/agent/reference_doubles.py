@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from steno.agent import Notice, NoticeCode
+from steno.agent import Notice, NoticeKind
 from steno.agent.recorder import find_unsent_prompt
 from steno.errors import Unrecognised
 from steno.inputs.mcp.resources import ResourceResolver
@@ -94,7 +94,7 @@ def details(harness: AgentHarness) -> list[dict[str, Any]]:
 
 def notices(harness: AgentHarness) -> list[str]:
     """Return the texts of the notices about references."""
-    return [notice.text for notice in harness.events_of(Notice) if notice.code is NoticeCode.INPUT]
+    return [notice.text for notice in harness.events_of(Notice) if notice.kind is NoticeKind.INPUT]
 
 
 def text_in_message(request: Request, message: int = -1) -> str:

@@ -48,7 +48,7 @@ class Undefined:
 
     definition = "undefined"
     capability = Capability.READ
-    ruled_as = ()
+    rule_aliases = ()
     subjects = preview = run = bare
 
 
@@ -120,7 +120,7 @@ def test_no_text_of_the_caller_is_in_a_refusal() -> None:
         ("model", ModelTarget(model="m-1"), "wrong_type"),
         ("actor", 7, "wrong_type"),
         ("price_of", Decimal(3), "wrong_type"),
-        ("count", 4, "wrong_type"),
+        ("count_tokens", 4, "wrong_type"),
         ("sleep", 0, "wrong_type"),
     ],
 )
@@ -180,7 +180,7 @@ def test_everything_that_is_right_is_taken_and_tools_may_come_from_an_iterator()
         limits=Limits(turns=1),
         actor="ada",
     )
-    assert run(agent.run("Go.")).ending is EndReason.DONE
+    assert run(agent.run("Go.")).end_reason is EndReason.DONE
 
 
 # -- limits ----------------------------------------------------------------------------------------

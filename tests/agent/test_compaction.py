@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from steno import ChatMessage, Usage
-from steno.agent import EntryRecorded, Notice, NoticeCode, RunEnded
+from steno.agent import EntryRecorded, Notice, NoticeKind, RunEnded
 from steno.errors import ProviderError, StenoError
 from steno.messages.message import UserMessage
 from steno.records.entry import Compaction, ModelChange
@@ -97,7 +97,7 @@ def test_a_failed_summary_is_reported_and_changes_nothing() -> None:
         before = harness.conversation.entries()
         assert await harness.agent.compact(on_event=harness.events.append) is None
         [notice] = harness.events_of(Notice)
-        assert (notice.code, notice.reason) == (NoticeCode.CONTEXT, "summary_failed")
+        assert (notice.kind, notice.code) == (NoticeKind.CONTEXT, "summary_failed")
         assert harness.conversation.entries() == before
 
     run(main())

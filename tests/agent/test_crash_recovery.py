@@ -67,7 +67,7 @@ async def go_on(
         gate = Gate(approver=CallbackApprover(decide))
         agent = Agent(provider, conversation, tools=tools, gate=gate)
         result = await agent.run("Are you still there?")
-    assert (result.ending, result.text) == (EndReason.DONE, "I go on.")
+    assert (result.end_reason, result.text) == (EndReason.DONE, "I go on.")
     check_record(conversation, store)
     return asked
 

@@ -72,7 +72,7 @@ def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path
         conversation=conversation,
         gate=Gate(approver=CallbackApprover(decide)),
     )
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     messages = ["SystemMessage", "UserMessage", "AssistantMessage"]
     assert seen["asked"] == [*messages, "pending"]
     assert seen["run"] == [*messages, "pending", "approved"]

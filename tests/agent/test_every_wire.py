@@ -72,13 +72,13 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
             )
             first = await agent.run("What is it about?")
             second = await agent.run("Write more.")
-        assert (first.ending, first.text, first.turns) == (
+        assert (first.end_reason, first.text, first.turns) == (
             EndReason.DONE,
             "It is about lanterns.",
             2,
         )
         assert first.usage.total_tokens == 2 * USAGE.total_tokens
-        assert (second.ending, second.text) == (EndReason.DONE, "Written.")
+        assert (second.end_reason, second.text) == (EndReason.DONE, "Written.")
         assert (folder / "new.txt").read_text() == "More."
         read, searched, written = results_of(conversation)
         assert "A lantern for every ship." in read.text
@@ -164,7 +164,7 @@ def test_a_conversation_continues_with_one_provider_after_the_other(
                     model=f"{wire}/m",
                 )
                 result = await agent.run(f"Read it, {wire}.", on_event=events.append)
-            assert (result.ending, result.text) == (EndReason.DONE, f"{wire} has read it.")
+            assert (result.end_reason, result.text) == (EndReason.DONE, f"{wire} has read it.")
             last = messages_sent_to(server, wire)[-1]
             people = [m for m in last if isinstance(m, UserMessage)]
             assert len(people) == number + 1

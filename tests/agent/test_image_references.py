@@ -114,7 +114,7 @@ def test_an_image_that_cannot_be_read_is_on_record_as_failed_and_can_be_tried_ag
     assert harness.provider.requests == []
     scribe.fails = False
     prompt = unsent_prompt(harness.conversation)
-    assert run(harness.run(prompt)).ending is EndReason.DONE
+    assert run(harness.run(prompt)).end_reason is EndReason.DONE
     assert IMAGE_TEXT in text_in_message(harness.provider.requests[0])
     harness.check()
 
@@ -147,7 +147,7 @@ def test_an_image_that_is_refused_is_sent_as_text_and_what_was_used_is_on_record
 ) -> None:
     harness = agent_in(folder, [refusing(error)] * 2, target=target, ocr=FakeOcr())
     result = run(harness.run(prompt_with("How much?", image_file())))
-    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "I read.", 1)
+    assert (result.end_reason, result.text, result.turns) == (EndReason.DONE, "I read.", 1)
     first, second = harness.provider.requests
     assert len(images_in(first)) == 1
     assert images_in(second) == []
@@ -181,7 +181,7 @@ def test_a_refused_image_that_cannot_be_read_either_ends_the_run_with_both_reaso
     assert "steno[ocr]" in result.reason
     assert statuses(harness) == [RESOLVED, FAILED]
     assert unsent_prompt(harness.conversation) == prompt
-    assert run(harness.run("Never mind.")).ending is EndReason.DONE
+    assert run(harness.run("Never mind.")).end_reason is EndReason.DONE
     assert images_in(harness.provider.requests[-1]) == []
     harness.check()
 
@@ -232,7 +232,7 @@ def test_a_refusal_without_images_is_raised_as_ever(folder: Path) -> None:
     error = ProviderError("max_tokens: too large", status=400)
     harness = agent_in(folder, [error], ocr=FakeOcr())
     result = run(harness.run(prompt_with("Look.", file_reference("a.py"))))
-    assert (result.ending, result.error) == (EndReason.FAILED, error)
+    assert (result.end_reason, result.error) == (EndReason.FAILED, error)
     assert len(harness.provider.requests) == 1
     assert recorded_kinds(harness)[-1] == "Resolution resolved"
 
@@ -288,7 +288,7 @@ def test_a_model_without_vision_continues_without_earlier_images_if_ocr_is_missi
     first = agent_in(folder, ["Red."], target=SEEING)
     run(first.run(prompt_with("Which colour?", image_file())))
     second = again(first, folder, ["Well."], target=BLIND)
-    assert run(second.run("And now?")).ending is EndReason.DONE
+    assert run(second.run("And now?")).end_reason is EndReason.DONE
     assert images_in(second.provider.requests[0]) == []
     assert len(notices(second)) == 1
     assert statuses(second) == [RESOLVED]
@@ -310,7 +310,7 @@ def test_a_large_image_lies_beside_the_record_and_comes_back_whole(
     ) -> tuple[AgentHarness, str]:
         conversation = store.open(session) if session else store.new()
         harness = agent_in(folder, turns, store=store, conversation=conversation, target=SEEING)
-        assert run(harness.run(prompt)).ending is EndReason.DONE
+        assert run(harness.run(prompt)).end_reason is EndReason.DONE
         harness.check()
         return harness, conversation.id
 
@@ -344,7 +344,7 @@ def test_large_bytes_in_a_message_are_whole_when_they_are_opened_later(folder: P
             resolver=InputResolver(Workspace(folder)),
             target=SEEING,
         )
-        assert run(harness.run(None)).ending is EndReason.DONE
+        assert run(harness.run(None)).end_reason is EndReason.DONE
         (sent,) = images_in(harness.provider.requests[0])
         assert isinstance(sent.source, ImageData)
         assert decode_image(sent.source.data).tobytes() == decode_image(data).tobytes()

@@ -88,7 +88,7 @@ def test_a_question_that_was_open_is_asked_again_by_the_next_run() -> None:
     harness = AgentHarness(
         ["Done."], tool, store=store, conversation=conversation, gate=Gate(approver=answering(True))
     )
-    assert run(harness.run("And?")).ending is EndReason.DONE
+    assert run(harness.run("And?")).end_reason is EndReason.DONE
     assert [c.id for c in tool.calls] == ["c1", "c2"]
     assert [r.tool_call_id for r in harness.results] == ["c1", "c2"]
     harness.check()

@@ -52,7 +52,7 @@ def test_readers_run_together_and_are_recorded_in_the_order_of_their_calls() -> 
         tool = read_tool("read", overlap, overlap, overlap)
         turn = turn_with_calls(*[call(f"c{n}", "read") for n in range(3)])
         harness = AgentHarness([turn, "Done."], tool)
-        assert (await harness.run()).ending is EndReason.DONE
+        assert (await harness.run()).end_reason is EndReason.DONE
         assert [c.id for c in tool.ended] == ["c2", "c1", "c0"]
         assert [(r.tool_call_id, r.text) for r in harness.results] == [
             (f"c{n}", f"result {n}") for n in range(3)
@@ -128,7 +128,7 @@ def test_a_failing_call_does_not_stop_the_others() -> None:
     tool = read_tool("read", "one", ValueError("two"), "three")
     turn = turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))
     harness = AgentHarness([turn, "Done."], tool)
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     assert [r.outcome for r in harness.results] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
 
 

@@ -17,7 +17,7 @@ from steno import (
     ToolCallDelta,
     Usage,
 )
-from steno.agent import ContextChanged, EndReason, ModelTarget, Notice, NoticeCode
+from steno.agent import ContextChanged, EndReason, ModelTarget, Notice, NoticeKind
 from steno.agent.results import ResultCode
 from steno.errors import (
     AuthenticationFailed,
@@ -75,7 +75,7 @@ def test_an_error_before_the_first_text_is_surfaced_and_nothing_is_lost(error: E
     """The provider decides whether to retry before the first text."""
     harness = AgentHarness([error, "Here I am."])
     result = run(harness.run("Anybody?"))
-    assert (result.ending, result.error, result.reason) == (EndReason.FAILED, error, str(error))
+    assert (result.end_reason, result.error, result.reason) == (EndReason.FAILED, error, str(error))
     assert (result.turns, result.message) == (1, None)
     assert texts(harness.conversation.messages()) == ["Work.", "Anybody?"]
     harness.check()
@@ -90,7 +90,7 @@ def test_a_turn_that_broke_off_is_tried_again_and_what_came_lies_beside_the_bran
     patience = Patience()
     harness = AgentHarness([[*HALF, error], "A whole answer."], sleep=patience.sleep)
     result = run(harness.run())
-    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "A whole answer.", 1)
+    assert (result.end_reason, result.text, result.turns) == (EndReason.DONE, "A whole answer.", 1)
     assert texts(harness.provider.requests[1].messages) == texts(
         harness.provider.requests[0].messages
     )
@@ -102,7 +102,7 @@ def test_a_turn_that_broke_off_is_tried_again_and_what_came_lies_beside_the_bran
     assert (partial.text, partial.stop_reason) == ("Half an ans", StopReason.ERROR)
     assert patience.waited == [1.0]
     (notice,) = harness.events_of(Notice)
-    assert notice.code is NoticeCode.RETRY
+    assert notice.kind is NoticeKind.RETRY
     harness.check()
 
 
@@ -130,7 +130,7 @@ def test_the_retry_delay_of_a_provider_is_used() -> None:
 def test_a_turn_that_breaks_off_again_and_again_is_surfaced_with_what_came_last() -> None:
     harness = AgentHarness([HALF_A_CALL] * 3, read_tool(), sleep=Patience().sleep)
     result = run(harness.run())
-    assert (result.ending, result.error) == (EndReason.FAILED, BUSY)
+    assert (result.end_reason, result.error) == (EndReason.FAILED, BUSY)
     assert result.text == "I look."
     assert result_code(harness.result) == ResultCode.CALL_NOT_RUN
     assert harness.result.outcome is Outcome.CANCELLED
@@ -142,7 +142,11 @@ def test_an_error_that_will_not_go_away_is_surfaced_and_what_came_stays() -> Non
     refused = ProviderError("the account is closed", status=200)
     harness = AgentHarness([[*HALF, refused], "Well."])
     result = run(harness.run())
-    assert (result.ending, result.error, result.text) == (EndReason.FAILED, refused, "Half an ans")
+    assert (result.end_reason, result.error, result.text) == (
+        EndReason.FAILED,
+        refused,
+        "Half an ans",
+    )
     assert texts(harness.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
     harness.check()
     assert run(harness.run("And now?")).text == "Well."
@@ -154,7 +158,7 @@ def test_tokens_of_turns_that_failed_are_counted_where_they_are_known() -> None:
     counted = ChatMessage.assistant(None, first.tool_calls, usage=usage)
     harness = AgentHarness([counted, BUSY], read_tool())
     result = run(harness.run())
-    assert (result.ending, result.usage) == (EndReason.FAILED, usage)
+    assert (result.end_reason, result.usage) == (EndReason.FAILED, usage)
 
 
 class Choosy:
@@ -167,7 +171,7 @@ class Choosy:
 def test_a_request_that_a_provider_cannot_write_is_a_failure_of_the_run() -> None:
     harness = AgentHarness(Choosy())
     result = run(harness.run())
-    assert result.ending is EndReason.FAILED
+    assert result.end_reason is EndReason.FAILED
     assert isinstance(result.error, InvalidRequest)
     harness.check()
 
@@ -252,7 +256,7 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
         model="lab/small",
     )
     result = run(harness.run("And now?"))
-    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Because.", 1)
+    assert (result.end_reason, result.text, result.turns) == (EndReason.DONE, "Because.", 1)
     assert result.usage.output_tokens == 9 * pieces
     (entry,) = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
     assert entry.payload.summary == "They asked why."
@@ -316,9 +320,9 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> No
         target=ModelTarget(context_tokens=3_000),
     )
     result = run(harness.run("And now?"))
-    assert (result.ending, result.text) == (EndReason.DONE, "Because.")
+    assert (result.end_reason, result.text) == (EndReason.DONE, "Because.")
     assert not any(isinstance(e.payload, Compaction) for e in conversation.entries())
-    assert "summary_failed" in [notice.reason for notice in harness.events_of(Notice)]
+    assert "summary_failed" in [notice.code for notice in harness.events_of(Notice)]
     harness.check()
 
 
@@ -349,18 +353,18 @@ def test_a_request_that_is_too_long_is_tried_again_with_less(target: ModelTarget
     provider = ScriptedProvider(iter(lambda: answer, None))
     harness = AgentHarness(provider, store=store, conversation=long_talk(store), target=target)
     result = run(harness.run("And now?"))
-    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "It fits.", 1)
+    assert (result.end_reason, result.text, result.turns) == (EndReason.DONE, "It fits.", 1)
     assert sizes[0] > sizes[1] > sizes[2]
     assert limits[0] >= limits[1] >= limits[2]
     assert limits[2] <= sizes[2]  # a long answer is not what is too much any more
-    assert "request_shortened" in [notice.reason for notice in harness.events_of(Notice)]
+    assert "request_shortened" in [notice.code for notice in harness.events_of(Notice)]
     harness.check()
 
 
 def test_a_request_that_stays_too_long_is_surfaced() -> None:
     harness = AgentHarness([ContextOverflow("too long")] * 3)
     result = run(harness.run("word " * 500))
-    assert result.ending is EndReason.FAILED
+    assert result.end_reason is EndReason.FAILED
     assert isinstance(result.error, ContextOverflow)
     harness.check()
 

@@ -86,7 +86,7 @@ def test_input_after_an_unresolved_prompt_can_be_withdrawn_with_it(
 
 def test_input_that_is_not_withdrawn_is_sent_in_the_next_run() -> None:
     harness = taken_back(SteeringPolicy.AFTER_CALLS)
-    assert run(harness.run(PROMPT)).ending is EndReason.DONE
+    assert run(harness.run(PROMPT)).end_reason is EndReason.DONE
     assert user_texts(harness) == ["$ ls\n", "Look.", "And be brief."]
     (request,) = harness.provider.requests
     assert text_in_message(request) == "And be brief."
@@ -101,7 +101,7 @@ def test_input_after_a_resolved_prompt_is_sent_with_it(policy: SteeringPolicy) -
     async def talk() -> None:
         task = await steered(harness, resolver, policy)
         resolver.go_on.set()
-        assert (await task).ending is EndReason.DONE
+        assert (await task).end_reason is EndReason.DONE
 
     run(talk())
     assert sorted(filter(None, user_texts(harness))) == ["$ ls\n", "And be brief.", "Look."]
@@ -119,7 +119,7 @@ def test_interrupting_resolution_and_withdrawing_later_input_ends_the_run() -> N
         task = await steered(harness, resolver, SteeringPolicy.AFTER_CALLS)
         assert len(harness.agent.withdraw()) == 1
         harness.agent.interrupt()
-        assert (await task).ending is EndReason.INTERRUPTED
+        assert (await task).end_reason is EndReason.INTERRUPTED
 
     run(talk())
     assert user_texts(harness) == ["Look.", "$ ls\n"]

@@ -58,12 +58,12 @@ def test_an_interrupted_resolution_is_completed_in_the_next_run(
                 await task
         else:
             harness.agent.interrupt()
-            assert (await task).ending is EndReason.INTERRUPTED
+            assert (await task).end_reason is EndReason.INTERRUPTED
         harness.check()
         assert recorded_kinds(harness) == ["SystemMessage", "UserMessage"]
         assert harness.provider.requests == []
         resolver.go_on.set()
-        assert (await harness.run(None)).ending is EndReason.DONE
+        assert (await harness.run(None)).end_reason is EndReason.DONE
 
     run(talk())
     assert [pointer for pointer, _ in resolver.asked] == [
@@ -101,7 +101,7 @@ def test_input_during_resolution_gets_one_answer_with_the_prompt() -> None:
         harness.agent.steer(
             prompt_with("Or this.", file_reference("b.py")), SteeringPolicy.INTERRUPT
         )
-        assert (await task).ending is EndReason.DONE
+        assert (await task).end_reason is EndReason.DONE
 
     run(talk())
     (request,) = harness.provider.requests
@@ -114,7 +114,9 @@ def test_input_during_resolution_gets_one_answer_with_the_prompt() -> None:
 def test_a_run_that_is_out_of_time_while_something_is_opened_ends_in_order() -> None:
     resolver = SlowResolver()
     harness = AgentHarness(["I see."], resolver=resolver, limits=Limits(seconds=0.01))
-    assert run(harness.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.LIMIT
+    assert (
+        run(harness.run(prompt_with("Look.", file_reference("a.py")))).end_reason is EndReason.LIMIT
+    )
     assert recorded_kinds(harness) == ["SystemMessage", "UserMessage"]
     harness.check()
 
@@ -137,7 +139,7 @@ def test_a_program_killed_during_resolution_resumes_there(tmp_path: Path, opened
     with SqliteStore(path) as store:
         conversation = store.open(conversation.id)
         harness = agent_in(tmp_path, ["I see."], store=store, conversation=conversation)
-        assert run(harness.run(None)).ending is EndReason.DONE
+        assert run(harness.run(None)).end_reason is EndReason.DONE
         text = text_in_message(harness.provider.requests[0])
         assert ("this is a.py" in text) is (opened == 0)
         assert ("what was found then" in text) is (opened == 1)
@@ -177,7 +179,7 @@ def test_a_fault_of_a_resolver_is_raised_and_the_branch_is_as_before() -> None:
     error = payloads(harness, Resolution)[-1].error
     assert error is not None
     assert error.endswith(": KeyError")
-    assert run(harness.run("Hi.")).ending is EndReason.DONE
+    assert run(harness.run("Hi.")).end_reason is EndReason.DONE
     harness.check()
 
 
@@ -191,7 +193,7 @@ def test_a_fault_of_a_resolver_in_the_middle_does_not_come_up_in_every_run_to_co
     with pytest.raises(KeyError):
         run(harness.run())
     harness.check()
-    assert run(harness.run("Go on.")).ending is EndReason.DONE
+    assert run(harness.run("Go on.")).end_reason is EndReason.DONE
     assert ": KeyError" in text_in_message(harness.provider.requests[-1], -2)
     harness.check()
 
@@ -209,14 +211,17 @@ def test_a_finding_that_is_none_is_a_fault_and_leaves_the_record_in_order(findin
     with pytest.raises((StenoError, AttributeError)):
         run(harness.run(prompt_with("Look.", file_reference("a.py"))))
     assert entry_kinds(harness.conversation.entries()) == ["SystemMessage", "Rewind"]
-    assert run(harness.run("Hi.")).ending is EndReason.DONE
+    assert run(harness.run("Hi.")).end_reason is EndReason.DONE
     harness.check()
 
 
 def test_an_error_may_be_long_and_hold_what_no_text_may(tmp_path: Path) -> None:
     finding = ResolvedReference(error="\ud800" + "x" * 5_000)
     harness = AgentHarness(["Never."], resolver=ScriptedResolver(lambda _: finding))
-    assert run(harness.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.FAILED
+    assert (
+        run(harness.run(prompt_with("Look.", file_reference("a.py")))).end_reason
+        is EndReason.FAILED
+    )
     error = payloads(harness, Resolution)[0].error
     assert error is not None
     assert len(error) == 1_000

@@ -216,7 +216,7 @@ def test_a_run_asks_a_resolver_about_each_pointer_once_however_many_turns_it_tak
     resolver = ScriptedResolver()
     harness = AgentHarness([*turns, "Done."], read_tool("look", *["Read."] * 5), resolver=resolver)
     assert (
-        run(harness.run(prompt_with("Look.", file_reference("a"), file_reference("b")))).ending
+        run(harness.run(prompt_with("Look.", file_reference("a"), file_reference("b")))).end_reason
         is EndReason.DONE
     )
     assert [pointer for pointer, _ in resolver.asked] == [file_reference("a"), file_reference("b")]

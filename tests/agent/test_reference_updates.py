@@ -84,7 +84,7 @@ def test_a_stale_resource_that_cannot_be_read_stays_and_is_reported() -> None:
     run(harness.run(prompt_with("Look.", NOTES)))
     library.failure = ServerFailed("mcp lib: it is gone")
     clock.turn(HOUR_S)
-    assert run(harness.run("And now?")).ending is EndReason.DONE
+    assert run(harness.run("And now?")).end_reason is EndReason.DONE
     assert notices(harness)[-1].startswith("mcp lib: it is gone; ")
     assert "first edition" in text_in_message(harness.provider.requests[1], 1)
     assert len(statuses(harness)) == 1

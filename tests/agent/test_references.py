@@ -57,7 +57,7 @@ def test_a_file_is_on_record_before_the_model_is_asked_and_shown_to_it(
     path = str(tmp_path / "a.py") if is_absolute else "a.py"
     prompt = prompt_with("Explain.", file_reference(path, 2))
     result = run(harness.run(prompt))
-    assert (result.ending, result.text) == (EndReason.DONE, "I see.")
+    assert (result.end_reason, result.text) == (EndReason.DONE, "I see.")
     assert seen == [["SystemMessage", "UserMessage", "Resolution resolved"]]
     assert prompt in harness.conversation.messages()  # as it was typed
     (request,) = harness.provider.requests
@@ -119,7 +119,9 @@ def test_everything_that_a_prompt_points_at_is_opened_in_its_order(tmp_path: Pat
 
 def test_without_a_resolver_only_names_are_shown(tmp_path: Path) -> None:
     harness = agent_in(tmp_path, ["I see."], resolver=None)
-    assert run(harness.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.DONE
+    assert (
+        run(harness.run(prompt_with("Look.", file_reference("a.py")))).end_reason is EndReason.DONE
+    )
     assert payloads(harness, Resolution) == []
 
 
@@ -147,7 +149,7 @@ def test_nothing_is_sent_if_something_cannot_be_opened_and_the_branch_is_as_befo
     messages = harness.conversation.messages()
     prompt = prompt_with("Explain.", file_reference("gone.py"))
     result = run(harness.run(prompt))
-    assert result.ending is EndReason.FAILED
+    assert result.end_reason is EndReason.FAILED
     assert isinstance(result.error, Unresolved)
     assert result.error.code == "unresolved"
     assert "gone.py" in result.reason
@@ -165,7 +167,7 @@ def test_an_unsent_prompt_can_be_sent_once_the_file_exists(tmp_path: Path) -> No
     (tmp_path / "late.py").write_text("late = True\n")
     prompt = unsent_prompt(harness.conversation)
     assert prompt is not None
-    assert run(harness.run(prompt)).ending is EndReason.DONE
+    assert run(harness.run(prompt)).end_reason is EndReason.DONE
     assert "late = True" in text_in_message(harness.provider.requests[0])
     assert [m for m in harness.conversation.messages() if isinstance(m, UserMessage)] == [prompt]
     assert statuses(harness) == [FAILED, RESOLVED]
@@ -199,7 +201,7 @@ def test_a_prompt_that_begins_a_conversation_is_taken_back_too(tmp_path: Path) -
     assert isinstance(run(harness.run(prompt)).error, Unresolved)
     assert recorded_kinds(harness) == ["ModeChange", "UserMessage", "Resolution failed", "Rewind"]
     assert unsent_prompt(harness.conversation) == prompt
-    assert run(harness.run("Hello?")).ending is EndReason.DONE
+    assert run(harness.run("Hello?")).end_reason is EndReason.DONE
     assert [message.text for message in harness.provider.requests[0].messages] == ["Hello?"]
     harness.check()
 
@@ -214,7 +216,7 @@ def test_what_waits_for_an_answer_is_opened_without_a_prompt(tmp_path: Path) -> 
     harness = unanswered(tmp_path, ["I see."], prompt_with("Look.", file_reference("late.py")))
     assert isinstance(run(harness.run(None)).error, Unresolved)
     (tmp_path / "late.py").write_text("late = True\n")
-    assert run(harness.run(None)).ending is EndReason.DONE
+    assert run(harness.run(None)).end_reason is EndReason.DONE
     assert "late = True" in text_in_message(harness.provider.requests[0])
     harness.check()
 
@@ -233,7 +235,7 @@ def test_another_prompt_instead_is_sent_with_the_failed_reference(
 ) -> None:
     harness = unanswered(tmp_path, ["All right."], prompt_with("Look.", file_reference("gone.py")))
     run(harness.run(None))
-    assert run(harness.run("Never mind.")).ending is EndReason.DONE
+    assert run(harness.run("Never mind.")).end_reason is EndReason.DONE
     assert statuses(harness) == [FAILED]
     (request,) = harness.provider.requests
     assert "gone.py" in text_in_message(request, 0)
@@ -274,7 +276,7 @@ def steered(folder: Path, *prompts: Any) -> AgentHarness:
 
     tool = read_tool("look", interfere)
     harness = agent_in(folder, [turn_with_calls(call("c1", "look")), "Done."], tool)
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     harness.check()
     return harness
 

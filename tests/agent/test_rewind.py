@@ -137,7 +137,7 @@ def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -
         return None
 
     harness = AgentHarness([break_off, "Once upon."], sleep=no_wait)
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     assert harness.conversation.mode is Mode.PLAN
     harness.check()
 

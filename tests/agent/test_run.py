@@ -18,7 +18,7 @@ from steno import (
     Usage,
     UserMessage,
 )
-from steno.agent import EndReason, Limits, LoopEvent, Notice, NoticeCode, RunEnded, SteeringPolicy
+from steno.agent import EndReason, Limits, LoopEvent, Notice, NoticeKind, RunEnded, SteeringPolicy
 from steno.errors import InvalidRequest, InvalidValue, StenoError
 from steno.log.queries import Price
 from steno.messages.call import ToolCall
@@ -56,7 +56,7 @@ def user_texts(harness: AgentHarness) -> list[str]:
 def test_a_run_without_calls_is_one_turn() -> None:
     harness = AgentHarness([ChatMessage.assistant("Hello.", usage=EACH)])
     result = run(harness.run("Hi."))
-    assert (result.ending, result.text, result.turns, result.usage) == (
+    assert (result.end_reason, result.text, result.turns, result.usage) == (
         EndReason.DONE,
         "Hello.",
         1,
@@ -93,7 +93,7 @@ def test_an_empty_prompt_is_refused_before_anything_happens(prompt: Any) -> None
 def test_an_empty_response_ends_the_run() -> None:
     harness = AgentHarness([ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)])
     result = run(harness.run())
-    assert (result.ending, result.text) == (EndReason.DONE, "")
+    assert (result.end_reason, result.text) == (EndReason.DONE, "")
 
 
 def test_a_paused_turn_is_continued() -> None:
@@ -106,7 +106,7 @@ def test_a_paused_turn_is_continued() -> None:
 def test_a_conversation_with_nothing_in_it_cannot_be_run_without_a_prompt() -> None:
     harness = AgentHarness(["Never."], conversation=Conversation())
     result = run(harness.run(None))
-    assert result.ending is EndReason.FAILED
+    assert result.end_reason is EndReason.FAILED
     assert isinstance(result.error, InvalidRequest)
 
 
@@ -173,12 +173,12 @@ def test_a_limit_ends_a_run_with_all_calls_answered(
         repeat(endless), read_tool(), limits=limits, price_of=lambda _: price, model="lab/small"
     )
     result = run(harness.run())
-    assert (result.ending, result.turns, result.reason) == (EndReason.LIMIT, turns, reason)
+    assert (result.end_reason, result.turns, result.reason) == (EndReason.LIMIT, turns, reason)
     assert result.usage.total_tokens == 15 * turns
     assert result.cost == Decimal("0.15") * turns
     assert len(harness.results) == turns
     (notice,) = harness.events_of(Notice)
-    assert (notice.code, notice.reason) == (NoticeCode.LIMIT, "limit_reached")
+    assert (notice.kind, notice.code) == (NoticeKind.LIMIT, "limit_reached")
     harness.check()
 
 
@@ -186,18 +186,18 @@ def test_a_limit_is_for_one_run_and_the_next_one_continues() -> None:
     harness = AgentHarness([*[endless] * 2, "Done."], read_tool(), limits=Limits(turns=2))
 
     async def main() -> list[EndReason]:
-        return [(await harness.run()).ending, (await harness.run(None)).ending]
+        return [(await harness.run()).end_reason, (await harness.run(None)).end_reason]
 
     assert run(main()) == [EndReason.LIMIT, EndReason.DONE]
 
 
 def test_a_model_that_is_done_with_its_last_turn_is_done() -> None:
-    assert run(AgentHarness(["Done."], limits=Limits(turns=1)).run()).ending is EndReason.DONE
+    assert run(AgentHarness(["Done."], limits=Limits(turns=1)).run()).end_reason is EndReason.DONE
 
 
 def test_an_unknown_cost_limits_nothing() -> None:
     harness = AgentHarness([endless, "Done."], read_tool(), limits=Limits(cost=Decimal("0.01")))
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
 
 
 @pytest.mark.requirement("S4-14")
@@ -205,7 +205,7 @@ def test_calls_that_cannot_be_run_go_back_three_times_and_then_the_run_ends() ->
     wrong = [turn_with_calls(call(f"c{n}", "fly")) for n in range(9)]
     harness = AgentHarness(wrong, read_tool())
     result = run(harness.run())
-    assert result.ending is EndReason.LIMIT
+    assert result.end_reason is EndReason.LIMIT
     assert "3 turns in a row" in result.reason
     assert len(harness.provider.requests) == 4  # the first, and three that brought back an error
     assert len(harness.results) == 4
@@ -218,7 +218,7 @@ def test_wrong_calls_of_one_turn_count_once_and_a_right_one_starts_anew() -> Non
     mixed = turn_with_calls(call("r1", "read"), call("r2", "fly"))
     more = [turn_with_calls(call(f"d{n}", "fly")) for n in range(2)]
     harness = AgentHarness([many, *wrong[:2], mixed, *more, many, "Done."], read_tool())
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
 
 
 @pytest.mark.parametrize("name", ["turns", "tokens", "seconds", "cost", "invalid_calls"])
@@ -281,7 +281,7 @@ def test_steering_interrupts_at_once_and_the_run_continues() -> None:
         await hanging.begun.wait()
         harness.agent.steer("Stop, do that.", SteeringPolicy.INTERRUPT)
         result = await task
-        assert (result.ending, result.text, result.turns) == (EndReason.DONE, "I do that.", 2)
+        assert (result.end_reason, result.text, result.turns) == (EndReason.DONE, "I do that.", 2)
         assert [c.id for c in hanging.calls] == ["c1"]
         assert [m.text for m in harness.provider.requests[1].messages][-1] == "Stop, do that."
         harness.check()
@@ -317,7 +317,7 @@ def test_unsent_input_is_recorded_however_the_run_ends() -> None:
         read_tool("read", speak),
         limits=Limits(turns=1),
     )
-    assert run(harness.run()).ending is EndReason.LIMIT
+    assert run(harness.run()).end_reason is EndReason.LIMIT
     assert user_texts(harness) == ["Go.", "And then?"]
     run(harness.run(None))
     assert harness.conversation.messages()[-1].text == "Yes."

@@ -23,7 +23,7 @@ from tests.agent.agent_setup import AgentHarness, read_tool, run
 )
 def test_an_incomplete_response_is_reported(stop_reason: StopReason, named: str) -> None:
     result = run(AgentHarness([ChatMessage.assistant("Wel", stop_reason=stop_reason)]).run())
-    assert (result.ending, bool(result.reason)) == (EndReason.DONE, bool(named))
+    assert (result.end_reason, bool(result.reason)) == (EndReason.DONE, bool(named))
     assert named in result.reason
 
 
@@ -33,7 +33,7 @@ def test_a_cost_limit_without_a_price_is_reported_as_no_limit(price: Price | Non
         ["Yes."], limits=Limits(cost=Decimal(1)), price_of=lambda _: price, model="a/b"
     )
     run(harness.run())
-    reasons = [notice.reason for notice in harness.events_of(Notice)]
+    reasons = [notice.code for notice in harness.events_of(Notice)]
     assert reasons == (["price_unknown"] if price is None else [])
 
 

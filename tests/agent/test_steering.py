@@ -48,7 +48,7 @@ def test_withdrawn_input_is_never_sent_and_input_without_an_answer_stays() -> No
     agent, conversation = agent_with(turns, asked_once(agents, "withdraw"))
     agents.append(agent)
     result = run(agent.run("Go."))
-    assert result.ending is EndReason.DONE
+    assert result.end_reason is EndReason.DONE
     assert user_texts(conversation) == ["Go.", "$ ls"]
     assert agent.withdraw() == ()
 

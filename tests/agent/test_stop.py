@@ -103,7 +103,7 @@ every_stop = pytest.mark.parametrize("stop", [cancel, interrupt, steer])
 async def ending_of(task: asyncio.Task[Any]) -> EndReason | None:
     """Return how a run ended; None if it was cancelled."""
     await asyncio.wait([task])
-    return None if task.cancelled() else task.result().ending
+    return None if task.cancelled() else task.result().end_reason
 
 
 def expected(stop: Stop) -> set[EndReason | None]:

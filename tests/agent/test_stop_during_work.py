@@ -104,7 +104,7 @@ def test_a_stopped_call_has_its_output_in_the_result() -> None:
         harness.check()
         records = list(harness.store.records(harness.conversation.id))
         again = await replay(records)
-        assert (again.is_same, again.made) == (True, len(records) - 1)
+        assert (again.is_same, again.made_by_loop) == (True, len(records) - 1)
 
     run(main())
 
@@ -196,7 +196,7 @@ def test_readers_that_ended_before_the_others_were_stopped_keep_their_results() 
         await quick.begun.wait()
         await ticks(2)
         harness.agent.interrupt()
-        assert (await task).ending is EndReason.INTERRUPTED
+        assert (await task).end_reason is EndReason.INTERRUPTED
         assert [(result_code(r), r.outcome) for r in harness.results] == [
             (ResultCode.CALL_STOPPED, Outcome.CANCELLED),
             (None, Outcome.OK),
@@ -240,7 +240,7 @@ def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
     tool = read_tool("read", [asyncio.Event(), "never"])
     harness = AgentHarness([turn_with_calls(call("c1", "read"))], tool, limits=Limits(seconds=10))
     result = out_of_time(harness, CallStarted)
-    assert (result.ending, result.reason) == (EndReason.LIMIT, "10 seconds")
+    assert (result.end_reason, result.reason) == (EndReason.LIMIT, "10 seconds")
     assert result_code(harness.result) == ResultCode.CALL_STOPPED
     assert len(tool.stopped) == 1
     harness.check()
@@ -250,7 +250,7 @@ def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
 def test_a_time_limit_cuts_a_response_and_keeps_its_text() -> None:
     harness = AgentHarness([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
     result = out_of_time(harness, TextDelta)
-    assert (result.ending, result.text) == (EndReason.LIMIT, "I think")
+    assert (result.end_reason, result.text) == (EndReason.LIMIT, "I think")
     assert harness.conversation.messages()[-1].text == "I think"
     harness.check()
 
@@ -265,7 +265,7 @@ def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
 
     tool = read_tool("read", *[stubborn] * 2)
     harness = AgentHarness(repeat(answer), tool, limits=Limits(seconds=10))
-    assert out_of_time(harness, CallStarted).ending is EndReason.LIMIT
+    assert out_of_time(harness, CallStarted).end_reason is EndReason.LIMIT
     assert [r.text for r in harness.results] == ["so what", "so what"]
     harness.check()
 
@@ -281,7 +281,7 @@ def test_an_interruption_while_old_calls_are_settled_keeps_the_prompt(prompt: st
         await hanging.begun.wait()
         harness.agent.interrupt()
         result = await task
-        assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 0)
+        assert (result.end_reason, result.turns) == (EndReason.INTERRUPTED, 0)
         texts = [m.text for m in harness.conversation.messages() if isinstance(m, UserMessage)]
         assert texts == ["Go.", *([] if prompt is None else [prompt])]
         assert list(map(result_code, harness.results)) == [
@@ -304,14 +304,14 @@ def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
             harness.agent.interrupt()  # it was just sent: no step is under way
 
     result = run(harness.agent.run("Go.", on_event=watch))
-    assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
+    assert (result.end_reason, result.turns) == (EndReason.INTERRUPTED, 1)
     check_record(harness.conversation, harness.store)
 
 
 def test_nothing_happens_if_an_idle_agent_is_interrupted() -> None:
     harness = AgentHarness(["Done."])
     harness.agent.interrupt()
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
 
 
 def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> None:
@@ -337,7 +337,7 @@ def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
                 await asyncio.Future()
             except asyncio.CancelledError:
                 result = await harness.run()
-                return result.ending
+                return result.end_reason
             raise AssertionError
 
         task = asyncio.create_task(clean_up())

@@ -58,7 +58,7 @@ def test_a_call_is_decided_about_run_recorded_and_sent_back() -> None:
     harness = AgentHarness([turn_with_calls(call("c1", "read", path="a")), "Done."], tool)
     result = run(harness.run("What does a say?"))
 
-    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Done.", 2)
+    assert (result.end_reason, result.text, result.turns) == (EndReason.DONE, "Done.", 2)
     assert [(c.id, c.arguments) for c in tool.calls] == [("c1", '{"path": "a"}')]
     assert harness.result.text == "It says hello."
     messages, sent = harness.conversation.messages(), harness.provider.requests
@@ -139,7 +139,7 @@ def test_a_failure_that_the_tool_reports_has_a_message_and_no_traceback(recovera
     failing = read_tool("read", ToolFailed("there is no file a", recoverable=recoverable))
     runner = Runner(now=lambda: NOON, clock=Clock())
     harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], failing, runner=runner)
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     result = harness.result
     assert (result.tool_call_id, result.outcome) == ("c1", Outcome.ERROR)
     assert result.text == "there is no file a"
@@ -158,7 +158,7 @@ def test_a_fault_of_the_tool_has_a_traceback_and_is_not_recoverable() -> None:
     harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", stumble)
     )
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     result = harness.result
     assert result.outcome is Outcome.ERROR
     assert result.text == "ZeroDivisionError: by nothing"
@@ -215,7 +215,7 @@ def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, expected: str)
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer)
     )
     result = run(harness.run())
-    assert (result.ending, result.text) == (EndReason.DONE, "Done.")
+    assert (result.end_reason, result.text) == (EndReason.DONE, "Done.")
     assert harness.result.outcome is Outcome.ERROR
     assert expected in harness.result.text
     harness.check()
@@ -250,7 +250,7 @@ def test_what_cannot_be_run_is_answered_and_never_decided_about(
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
     tool = read_tool("read", parameters=parameters)
     harness = AgentHarness([turn_with_calls(asked), "Sorry."], tool)
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     assert result_code(harness.result) == code
     assert named in harness.result.text
     assert harness.result.is_error

@@ -76,7 +76,7 @@ def test_a_queued_call_may_be_decided_before_it_is_asked_about(project: Path, ho
             ]
             user.allow("c1")
             ended = await user.end()
-            assert ended.result.ending is EndReason.DONE
+            assert ended.result.end_reason is EndReason.DONE
             assert decisions(session.entries())[2:] == [
                 ("c2", "pending", None),
                 ("c2", "denied", session.actor),
@@ -183,7 +183,7 @@ def test_to_interrupt_takes_the_questions_back(project: Path, home: Path) -> Non
             user.allow("c2")
             user.session.interrupt()
             ended = await user.end()
-            assert ended.result.ending is EndReason.INTERRUPTED
+            assert ended.result.end_reason is EndReason.INTERRUPTED
             assert list(user.session.pending_calls) == []
             assert not (project / "out/b.txt").exists()
             # The next turn uses the same ids, and what was decided before is not about them.

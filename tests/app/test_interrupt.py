@@ -65,7 +65,7 @@ def test_interrupting_ends_the_run_and_returns_unsent_input(
             await user.session.send(third)
             user.session.interrupt()
             ended = await user.end()
-            assert ended.result.ending is EndReason.INTERRUPTED
+            assert ended.result.end_reason is EndReason.INTERRUPTED
             assert user.events_of(InputReturned) == [InputReturned((second, third))]
             assert user.texts == ["Tell me."]
             gate.set()
@@ -108,7 +108,7 @@ def test_input_that_was_sent_is_not_returned(project: Path, home: Path) -> None:
             await user.until(lambda: len(user.events_of(TurnStarted)) == 2)
             user.session.interrupt()
             ended = await user.end()
-            assert ended.result.ending is EndReason.INTERRUPTED
+            assert ended.result.end_reason is EndReason.INTERRUPTED
             assert user.events_of(InputReturned) == []
             assert user.texts == ["Tell me.", "Once.", "And be brief."]
             second.set()
@@ -127,7 +127,7 @@ def test_shell_output_stays_when_input_is_returned(project: Path, home: Path) ->
             await user.session.send(PromptInput("And be brief."))
             user.session.interrupt()
             ended = await user.end()
-            assert ended.result.ending is EndReason.INTERRUPTED
+            assert ended.result.end_reason is EndReason.INTERRUPTED
             assert user.events_of(InputReturned) == [InputReturned((PromptInput("And be brief."),))]
             assert user.texts == ["Tell me.", "$ echo from outside\nfrom outside\n"]
             gate.set()
@@ -146,7 +146,7 @@ def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path
             await run_shell(user, "echo from outside")
             gate.set()
             ended = await user.end()
-            assert ended.result.ending is EndReason.DONE
+            assert ended.result.end_reason is EndReason.DONE
             assert user.texts == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
             assert not user.session.is_unfinished
 

@@ -82,7 +82,7 @@ def test_interrupted_input_and_what_waits_after_it_start_no_run(project: Path, h
             assert not session.is_running
             assert user.texts == []
             assert not (project / "ran").exists()
-            assert (await user.send("Hello?")).result.ending is EndReason.DONE
+            assert (await user.send("Hello?")).result.end_reason is EndReason.DONE
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -100,7 +100,7 @@ def test_a_prompt_read_while_a_run_is_interrupted_starts_no_other(
             await user.until(lambda: user.events_of(TurnStarted))
             sending = await send_slow_prompt(user, project)
             user.session.interrupt()
-            assert (await user.end()).result.ending is EndReason.INTERRUPTED
+            assert (await user.end()).result.end_reason is EndReason.INTERRUPTED
             with pytest.raises(StenoError) as caught:
                 await sending
             assert caught.value.code == "interrupted"

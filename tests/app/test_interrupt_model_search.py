@@ -62,7 +62,7 @@ def test_an_interrupted_search_leaves_the_model_and_the_session_unchanged(
                 assert caught.value.code == "interrupted"
                 assert "lab/tester" in caught.value.message
             assert user.session.status.model == "lab/tester"
-            assert (await user.send("Hello?")).result.ending is EndReason.DONE
+            assert (await user.send("Hello?")).result.end_reason is EndReason.DONE
 
     with scripted_model(home, "Hello.", settings=row(mute)):
         run(main())

@@ -229,7 +229,7 @@ def test_input_after_an_unreadable_prompt_is_returned_and_retried_with_it(
             (project / "gone.txt").write_text("here\n", encoding="utf-8")
             await user.session.run_command("retry")
             ended = await user.end(2)
-            assert ended.result.ending is EndReason.DONE
+            assert ended.result.end_reason is EndReason.DONE
             assert [one for one in user.texts if one != "I see."] == [prompt.text, BRIEF.text]
             assert len(user.events_of(InputReturned)) == 2
 

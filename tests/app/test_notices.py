@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Notice, NoticeCode, RunEnded
+from steno.agent import Notice, NoticeKind, RunEnded
 from steno.messages.change import Change, ChangeCode
 from steno.render.changes import describe_change, format_change
 from steno.render.notices import IgnoredFieldCounter, notice_text
@@ -32,7 +32,7 @@ def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> 
             await user.send("Again?")
             [*_, last] = user.events
             assert isinstance(last, RunEnded)
-            assert {notice.code for notice in user.events_of(Notice)} == {NoticeCode.CONTEXT}
+            assert {notice.kind for notice in user.events_of(Notice)} == {NoticeKind.CONTEXT}
             return [notice.text for notice in user.events_of(Notice)]
 
     with scripted_model(home, MISSING, "No.", "No."):

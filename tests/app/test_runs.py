@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason, Notice, NoticeCode, RunEnded, TurnStarted
+from steno.agent import EndReason, Notice, NoticeKind, RunEnded, TurnStarted
 from steno.agent.results import ResultCode
 from steno.app.session import BranchChanged, ErrorRaised, InputReturned, PromptInput
 from steno.errors import InvalidValue, Missing, StenoError, Unresolved
@@ -50,7 +50,7 @@ def test_send_starts_a_run_and_returns_at_once(project: Path, home: Path) -> Non
             gate.set()
             ended = await user.end()
             assert not user.session.is_running
-            assert (ended.result.ending, ended.result.text) == (EndReason.DONE, "Hello.")
+            assert (ended.result.end_reason, ended.result.text) == (EndReason.DONE, "Hello.")
             assert user.texts == ["Hello?", "Hello."]
 
     with scripted_model(home, [gate, "Hello."]):
@@ -163,7 +163,7 @@ def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home:
     async def main() -> None:
         async with open_user_session(project) as user:
             ended = await user.send("Hello?")
-            assert ended.result.ending is EndReason.FAILED
+            assert ended.result.end_reason is EndReason.FAILED
             assert user.session.is_unfinished
             assert (await user.session.run_command("retry")).text == "Tries again."
             await user.end(1)
@@ -183,7 +183,7 @@ def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Pat
             user.session.interrupt()
             ended = await user.end()
             gate.set()
-            assert ended.result.ending is EndReason.INTERRUPTED
+            assert ended.result.end_reason is EndReason.INTERRUPTED
             assert not user.session.is_running
             await user.session.run_command("retry")
             await user.end(1)
@@ -417,7 +417,7 @@ def test_startup_notices_are_emitted_to_subscribers(project: Path, home: Path) -
 
     write_settings(home, 'model = "offline"\nmax_cost = 1\n')
     [notice] = run(main())
-    assert notice.code is NoticeCode.CONTEXT
+    assert notice.kind is NoticeKind.CONTEXT
     assert "max_cost" in notice.text
 
 
@@ -441,8 +441,8 @@ def test_an_image_for_a_model_without_vision_is_recognised_and_reported(
     async def main() -> None:
         async with open_user_session(project) as user:
             await user.send("When?", encode_png(draw_text("Ship it on Friday.")))
-            codes = [notice.code for notice in user.events_of(Notice)]
-            assert codes == [NoticeCode.INPUT, NoticeCode.INPUT]  # before and after recognition
+            kinds = [notice.kind for notice in user.events_of(Notice)]
+            assert kinds == [NoticeKind.INPUT, NoticeKind.INPUT]  # before and after recognition
 
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
         run(main())

@@ -180,8 +180,8 @@ def test_a_run_uses_the_output_limit_of_the_model(home: Path, server: str, name:
     assert found.name == "own/qwen"
     target = target_for(found, settings)
     assert target.max_output_tokens == in_json("own")[0]["max_output_tokens"] == 100
-    assert target.answer_tokens is None
-    assert target_for(found, replace(settings, max_tokens=5000)).answer_tokens == 100
+    assert target.response_tokens is None
+    assert target_for(found, replace(settings, max_tokens=5000)).response_tokens == 100
 
 
 def test_a_run_asks_for_no_more_than_the_output_limit_and_reports_it(home: Path) -> None:

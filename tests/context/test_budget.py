@@ -26,7 +26,7 @@ def room(tokens: int) -> ModelTarget:
 
 
 def build(entries: tuple[Entry, ...], tokens: int) -> BuiltRequest:
-    return ContextBuilder(count=len).build(entries, room(tokens))
+    return ContextBuilder(count_tokens=len).build(entries, room(tokens))
 
 
 def long_log(turns: int, size: int = 3_000) -> tuple[Entry, ...]:
@@ -46,7 +46,7 @@ def test_what_fits_is_left_alone() -> None:
 
 
 def test_the_estimate_of_a_request_counts_messages_tools_and_the_system_prompt() -> None:
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     entries = log(ChatMessage.system("four"), ChatMessage.user("five5"))
     bare = builder.build(entries, ModelTarget()).tokens
     assert bare == len("four") + len("five5") + 2 * 4
@@ -77,7 +77,7 @@ def test_the_oldest_results_are_shortened_first_and_the_last_are_left_whole() ->
 
 def test_what_was_shortened_stays_so_and_leaves_room_for_the_turns_to_come() -> None:
     entries = long_log(60, size=400)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     requests = [
         builder.build(entries[:end], room(30_000)).request.messages
         for end in range(2, len(entries) + 1, 2)
@@ -110,7 +110,7 @@ def test_images_and_long_resources_in_old_results_are_left_out_too() -> None:
 def test_the_oldest_groups_are_left_out_where_shortening_is_not_enough() -> None:
     said = [ChatMessage.user(f"{n} " + "x" * 998) for n in range(20)]
     entries = log(ChatMessage.system("s"), *said)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     built = builder.build(entries, room(10_500))
     assert built.wants_compaction
     assert not built.is_over_budget
@@ -149,7 +149,7 @@ def test_a_last_group_that_does_not_fit_is_sent_as_it_is_and_said_to_be_too_larg
 
 def test_room_is_kept_for_the_answer() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     assert builder.build(entries, ModelTarget(context_tokens=10_700)).changes == ()
     assert builder.build(entries, ModelTarget(context_tokens=10_600)).changes != ()
     assert builder.build(entries, ModelTarget(context_tokens=10_600, max_tokens=100)).changes == ()
@@ -165,9 +165,13 @@ def test_no_more_room_is_kept_than_a_model_can_say() -> None:
         for asked in (None, 50, 5_000)
         for most in (None, 100, 20_000)
     }
-    whole = ContextBuilder().build(entries, ModelTarget(context_tokens=10_000, max_tokens=1)).room
+    whole = (
+        ContextBuilder()
+        .build(entries, ModelTarget(context_tokens=10_000, max_tokens=1))
+        .budget_tokens
+    )
     assert whole is not None
-    assert {key: whole + 1 - (built.room or 0) for key, built in rooms.items()} == {
+    assert {key: whole + 1 - (built.budget_tokens or 0) for key, built in rooms.items()} == {
         (None, None): 2_500,
         (None, 100): 100,
         (None, 20_000): 2_500,
@@ -190,20 +194,20 @@ def test_who_asks_for_a_long_answer_is_still_heard() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(40)])
     for asked in (5_000, 9_999, 10_000, 50_000):
         target = ModelTarget(context_tokens=10_000, max_tokens=asked)
-        built = ContextBuilder(count=len).build(entries, target)
+        built = ContextBuilder(count_tokens=len).build(entries, target)
         assert (built.changes, built.is_over_budget, built.request.max_tokens) == ((), False, asked)
 
 
 def test_what_was_left_out_comes_back_where_a_model_says_less_at_once() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
-    builder, target = ContextBuilder(count=len), ModelTarget(context_tokens=10_600)
+    builder, target = ContextBuilder(count_tokens=len), ModelTarget(context_tokens=10_600)
     assert builder.build(entries, target).changes != ()
     assert builder.build(entries, replace(target, max_output_tokens=100)).changes == ()
 
 
 def test_a_summary_takes_the_place_of_what_was_left_out() -> None:
     said = [ChatMessage.user(f"{n} " + "x" * 998) for n in range(20)]
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     entries = log(*said)
     assert builder.build(entries, room(10_500)).wants_compaction
     point = compaction_point(entries)
@@ -217,7 +221,7 @@ def test_a_summary_takes_the_place_of_what_was_left_out() -> None:
 
 def test_a_model_with_more_room_gets_everything_again() -> None:
     entries = long_log(8)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     assert builder.build(entries, room(20_000)).changes != ()
     assert builder.build(entries, room(10**9)).changes == ()
 
@@ -226,7 +230,7 @@ def test_a_broken_log_is_trimmed_as_well() -> None:
     orphan = ChatMessage.tool_result("gone", "x" * 5_000)
     entries = long_log(8)
     broken = (*entries, *log(orphan, *turn("z"), start=len(entries) + 1))
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     for end in range(len(entries), len(broken) + 1):
         built = builder.build(broken[:end], room(20_000))
         check_whole(built.request)

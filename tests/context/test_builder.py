@@ -349,7 +349,7 @@ def test_entries_are_read_once() -> None:
         counted.append(text)
         return len(text)
 
-    builder = ContextBuilder(count=count)
+    builder = ContextBuilder(count_tokens=count)
     entries = log(ChatMessage.user("one"), ChatMessage.assistant("two"), ChatMessage.user("three"))
     for end in (1, 2, 3, 3):
         builder.build(entries[:end], ModelTarget())

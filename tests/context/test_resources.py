@@ -78,7 +78,7 @@ def room(tokens: int) -> ModelTarget:
 
 
 def size_of(entries: tuple[Entry, ...]) -> int:
-    return ContextBuilder(count=len).build(entries, ModelTarget()).tokens
+    return ContextBuilder(count_tokens=len).build(entries, ModelTarget()).tokens
 
 
 # -- how they look ---------------------------------------------------------------------------------
@@ -176,14 +176,14 @@ def test_a_resource_that_nobody_has_resolved_stays_a_link() -> None:
 @pytest.mark.requirement("S2-33")
 def test_what_fits_is_left_alone() -> None:
     entries = asking("a", "b")
-    built = ContextBuilder(count=len).build(entries, room(size_of(entries)))
+    built = ContextBuilder(count_tokens=len).build(entries, room(size_of(entries)))
     assert shown(built) == ["all", "all"]
 
 
 @pytest.mark.requirement("S2-33")
 def test_resources_are_shortened_before_they_go_those_first_that_were_used_least_lately() -> None:
     entries = asking("a", "b", "c")
-    built = ContextBuilder(count=len).build(entries, room(size_of(entries) - 1))
+    built = ContextBuilder(count_tokens=len).build(entries, room(size_of(entries) - 1))
     assert shown(built) == ["some", "all", "all"]
     assert built.tokens < size_of(entries) * 0.8
     assert not built.wants_compaction
@@ -193,7 +193,7 @@ def test_resources_are_shortened_before_they_go_those_first_that_were_used_least
 @pytest.mark.requirement("S2-33")
 def test_resources_go_before_messages_do_and_those_of_the_last_message_stay() -> None:
     entries = asking("a", "b", "c", "d")
-    built = ContextBuilder(count=len).build(entries, room(9_500))
+    built = ContextBuilder(count_tokens=len).build(entries, room(9_500))
     assert shown(built) == ["gone", "gone", "some", "all"]
     assert texts(built.request)[0] == "see a\n\n" + LEFT_OUT.format("a")
     assert built.tokens <= 9_500
@@ -213,7 +213,7 @@ def test_messages_go_where_all_resources_but_the_last_are_gone_and_that_is_not_e
     asked = only_user_message(Text("see c"), link("c"))
     last = found(len(entries) + 1, "c" * 3_000, name="c")
     entries = (*entries, *log(asked, last, start=len(entries) + 1))
-    built = ContextBuilder(count=len).build(entries, room(8_000))
+    built = ContextBuilder(count_tokens=len).build(entries, room(8_000))
     assert built.wants_compaction
     assert shown(built)[-1] == "all"
     assert built.tokens <= 8_000
@@ -225,10 +225,10 @@ def test_the_last_message_is_shortened_only_if_it_would_not_fit_by_itself() -> N
     old = [ChatMessage.user("x" * 3_000), ChatMessage.assistant("y")]
     asked = only_user_message(Text("see b"), link("b"))
     entries = log(*old, asked, found(3, "b" * 9_000, name="b"))
-    built = ContextBuilder(count=len).build(entries, room(10_000))
+    built = ContextBuilder(count_tokens=len).build(entries, room(10_000))
     assert shown(built) == ["all"]
     assert built.wants_compaction
-    built = ContextBuilder(count=len).build(entries, room(4_000))
+    built = ContextBuilder(count_tokens=len).build(entries, room(4_000))
     assert shown(built) == ["some"]
     assert built.tokens <= 4_000
     assert not built.is_over_budget
@@ -237,9 +237,9 @@ def test_the_last_message_is_shortened_only_if_it_would_not_fit_by_itself() -> N
 @pytest.mark.requirement("S2-33")
 def test_a_resource_that_was_pointed_at_again_was_used_lately_and_its_first_copy_was_not() -> None:
     entries = asking("a", "b", "a", "c", size=1_000)
-    built = ContextBuilder(count=len).build(entries, room(size_of(entries) - 1))
+    built = ContextBuilder(count_tokens=len).build(entries, room(size_of(entries) - 1))
     assert shown(built) == ["gone", "all", "all", "all"]
-    built = ContextBuilder(count=len).build(entries, room(size_of(entries) - 1_200))
+    built = ContextBuilder(count_tokens=len).build(entries, room(size_of(entries) - 1_200))
     assert shown(built) == ["gone", "gone", "all", "all"]
 
 
@@ -247,14 +247,14 @@ def test_a_resource_that_was_pointed_at_again_was_used_lately_and_its_first_copy
 def test_a_resource_that_was_fetched_again_was_used_lately() -> None:
     entries = asking("a", "b", "c", size=1_000)
     again = log(found(1, "new" * 300, name="a"), start=len(entries) + 1)
-    built = ContextBuilder(count=len).build((*entries, *again), room(size_of(entries) - 200))
+    built = ContextBuilder(count_tokens=len).build((*entries, *again), room(size_of(entries) - 200))
     assert shown(built) == ["all", "gone", "all"]
 
 
 @pytest.mark.requirement("S2-33")
 def test_what_went_stays_away_until_somebody_points_at_it_again() -> None:
     entries = asking("a", "b", "c", size=1_000)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     target = room(size_of(entries) - 1)
     assert shown(builder.build(entries, target)) == ["gone", "all", "all"]
     refreshed = (*entries, *log(found(1, "short", name="a"), start=len(entries) + 1))
@@ -269,7 +269,7 @@ def test_what_went_stays_away_until_somebody_points_at_it_again() -> None:
 @pytest.mark.requirement("S2-33")
 def test_room_is_made_for_turns_to_come_so_that_most_requests_begin_like_the_one_before() -> None:
     entries = asking(*"abcdefghijklmnopqrst", size=1_000)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     requests = [
         builder.build(entries[:end], room(7_000)).request.messages
         for end in range(3, len(entries) + 1, 3)
@@ -282,18 +282,18 @@ def test_room_is_made_for_turns_to_come_so_that_most_requests_begin_like_the_one
 def test_resources_have_a_budget_of_their_own_that_holds_where_there_is_room() -> None:
     entries = asking("a", "b", "c", size=1_000)
     target = ModelTarget(resource_tokens=3_300)
-    built = ContextBuilder(count=len).build(entries, target)
+    built = ContextBuilder(count_tokens=len).build(entries, target)
     assert shown(built) == ["gone", "all", "all"]
     assert ("resource_left_out", "e1") in codes(built)
     assert not built.wants_compaction
     large = asking("a", "b", size=9_000)
-    built = ContextBuilder(count=len).build(large, ModelTarget(resource_tokens=3_500))
+    built = ContextBuilder(count_tokens=len).build(large, ModelTarget(resource_tokens=3_500))
     assert shown(built) == ["gone", "some"]
 
 
 def test_another_budget_begins_anew() -> None:
     entries = asking("a", "b", "c", size=1_000)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     assert "gone" in shown(builder.build(entries, ModelTarget(resource_tokens=2_600)))
     assert shown(builder.build(entries, ModelTarget())) == ["all"] * 3
 
@@ -301,7 +301,7 @@ def test_another_budget_begins_anew() -> None:
 def test_what_a_summary_stands_for_takes_nothing_of_the_budget() -> None:
     entries = asking("a", "b", "c", size=1_000)
     summary = log(Compaction(through="e6", summary="They looked."), start=len(entries) + 1)
-    built = ContextBuilder(count=len).build(
+    built = ContextBuilder(count_tokens=len).build(
         (*entries, *summary), ModelTarget(resource_tokens=1_500)
     )
     assert shown(built) == ["all"]
@@ -310,7 +310,7 @@ def test_what_a_summary_stands_for_takes_nothing_of_the_budget() -> None:
 def test_a_resource_inside_a_message_can_go_too() -> None:
     inside = Resource(server="s", uri="s://a", text="x" * 900)
     entries = log(only_user_message(Text("see a"), inside), ChatMessage.user("and now?"))
-    built = ContextBuilder(count=len).build(entries, ModelTarget(resource_tokens=500))
+    built = ContextBuilder(count_tokens=len).build(entries, ModelTarget(resource_tokens=500))
     assert texts(built.request) == ["see a\n\n" + LEFT_OUT.format("a"), "and now?"]
 
 
@@ -318,7 +318,7 @@ def test_a_broken_log_can_save_room_as_well() -> None:
     orphan = ChatMessage.tool_result("gone", "x" * 500)
     entries = asking("a", "b", size=1_000)
     broken = (*entries, *log(orphan, *turn("z"), ChatMessage.user("v"), start=len(entries) + 1))
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     for end in range(len(entries), len(broken) + 1):
         built = builder.build(broken[:end], room(2_000))
         check_whole(built.request)
@@ -336,7 +336,7 @@ def test_whatever_goes_the_last_message_keeps_its_own_and_the_count_is_right(
     names: list[str], tokens: int, most: int | None, size: int
 ) -> None:
     entries = asking(*names, size=size)
-    builder = ContextBuilder(count=len)
+    builder = ContextBuilder(count_tokens=len)
     target = ModelTarget(context_tokens=tokens, max_tokens=1, resource_tokens=most)
     gone: set[str | None] = set()
     for end in range(1, len(entries) + 1):

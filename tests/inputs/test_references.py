@@ -135,7 +135,7 @@ def test_what_lies_outside_fails_for_that_reason_alone(tmp_path: Path) -> None:
     (folder / "link").symlink_to(tmp_path / "secret.txt")
     for path in ("link", f"{tmp_path}/secret.txt"):
         inputs = InputResolver(folder)
-        assert inputs.prompt(f"See @{path}").notes == ()
+        assert inputs.prompt(f"See @{path}").notices == ()
         assert error_code_of(inputs, f"See @{path}") == "outside_workspace"
         assert error_of(inputs, f"See @{path}").endswith("--add-dir")
 

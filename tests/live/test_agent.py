@@ -47,7 +47,7 @@ async def work(
             target=TARGET,
         )
         result = await agent.run(prompt)
-    assert result.ending is EndReason.DONE, result.reason
+    assert result.end_reason is EndReason.DONE, result.reason
     assert result.turns == 2
     assert result.usage.total_tokens > 0
     return result.text

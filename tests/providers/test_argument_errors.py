@@ -32,13 +32,13 @@ MISTAKES: dict[str, tuple[Callable[[], object], str, str]] = {
         "wrong_type",
     ),
     "fewer than no retries": (
-        lambda: Retries(most=-1),
-        "retries.most",
+        lambda: Retries(max_retries=-1),
+        "retries.max_retries",
         "invalid_retries",
     ),
     "half a retry": (
-        lambda: Retries(most=0.5),  # type: ignore[arg-type]  # wrong on purpose
-        "retries.most",
+        lambda: Retries(max_retries=0.5),  # type: ignore[arg-type]  # wrong on purpose
+        "retries.max_retries",
         "invalid_retries",
     ),
     "a wait into the past": (
@@ -47,8 +47,8 @@ MISTAKES: dict[str, tuple[Callable[[], object], str, str]] = {
         "invalid_retries",
     ),
     "a wait that is no number": (
-        lambda: Retries(longest_retry_after_s=float("nan")),
-        "retries.longest_retry_after_s",
+        lambda: Retries(max_retry_after_s=float("nan")),
+        "retries.max_retry_after_s",
         "invalid_retries",
     ),
     "no model": (lambda: ANYHOW("vllm", model=None), "model", "wrong_type"),

@@ -118,7 +118,7 @@ def test_every_row_says_whether_thoughts_are_handed_out_but_where_models_are_the
 def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tuple[Change, ...]]:
     """Return what a vendor is asked for, and what got lost on the way."""
     transport = ReplayTransport([RecordedResponse((b"{}",), 500, "application/json")])
-    retries = Retries(most=0)
+    retries = Retries(max_retries=0)
     provider = connect(
         vendor_row("http://lab.example", **fields), transport=transport, retries=retries
     )

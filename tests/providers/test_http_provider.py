@@ -539,7 +539,7 @@ def test_after_the_last_try_the_error_is_raised() -> None:
 
 
 def test_the_wait_has_a_bound_however_often_it_doubled() -> None:
-    assert Retries(most=10_000).wait_s(CutShort("x"), tried=5_000, jitter=0) == 8
+    assert Retries(max_retries=10_000).wait_s(CutShort("x"), tried=5_000, jitter=0) == 8
 
 
 @pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active"])
@@ -558,11 +558,11 @@ def test_how_often_is_for_the_caller_to_say() -> None:
     async def main() -> None:
         patience = RecordedSleep()
         async with run_server(*[busy()] * 7) as server:
-            retries = Retries(most=6)
+            retries = Retries(max_retries=6)
             async with make_provider(server.url, patience=patience, retries=retries) as provider:
                 with pytest.raises(Overloaded):
                     await provider.stream(REQUEST).collect()
-            async with make_provider(server.url, retries=Retries(most=0)) as provider:
+            async with make_provider(server.url, retries=Retries(max_retries=0)) as provider:
                 with pytest.raises(Overloaded):
                     await provider.stream(REQUEST).collect()
         assert patience.waited == [0.5, 1, 2, 4, 8, 8]

@@ -19,7 +19,7 @@ BUSY = RecordedResponse(
     "application/json",
 )
 NO_KEY = RecordedResponse((b'{"error": {"message": "Who is it?"}}',), 401, "application/json")
-AT_ONCE = Retries(most=2, first_wait_s=0)
+AT_ONCE = Retries(max_retries=2, first_wait_s=0)
 
 
 def test_an_error_after_several_tries_says_who_was_asked_and_how_often() -> None:

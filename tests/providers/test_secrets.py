@@ -75,7 +75,7 @@ def test_a_key_is_hidden_in_the_errors_of_model_lists_too() -> None:
 @pytest.mark.parametrize("script", [[CUT], [STREAM, CUT], [b"nonsense\r\n\r\n"]], ids=str)
 def test_errors_of_the_connection_hold_no_key(script: list[Any]) -> None:
     async def main() -> None:
-        async with run_provider(script, retries=Retries(most=0)) as (_, provider):
+        async with run_provider(script, retries=Retries(max_retries=0)) as (_, provider):
             with pytest.raises(StenoError) as caught:
                 await provider.stream(REQUEST).collect()
             assert KEY not in everything_about(caught.value)

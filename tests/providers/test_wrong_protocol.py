@@ -16,7 +16,7 @@ from tests.providers.provider_setup import KEY, REQUEST
 from tests.providers.wire_cases import CASES
 from tests.transport.http_server import run
 
-AT_ONCE = Retries(most=2, first_wait_s=0)
+AT_ONCE = Retries(max_retries=2, first_wait_s=0)
 BINARY = bytes(range(256)) * 4
 
 

@@ -54,10 +54,10 @@ def lines_of(
     async def collect() -> dict[str, tuple[int, ...]]:
         search = SearchRequest(
             pattern=translate_regex(pattern, ignore_case=ignore_case),
-            under=".",
+            path=".",
             hidden=False,
-            wants=build_path_filter("*"),
-            most=1000,
+            is_wanted=build_path_filter("*"),
+            max_lines=1000,
         )
         async with aclosing(make(workspace).search(search)) as found:
             return {each.name: each.lines async for each in found}

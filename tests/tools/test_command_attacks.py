@@ -241,7 +241,7 @@ def test_an_endless_flood_is_ended_and_takes_little_memory(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     context = FakeToolContext()
-    limits = CommandLimits(max_output_bytes=60_000_000, kept_output_bytes=1_000_000, grace_s=0.5)
+    limits = CommandLimits(max_output_bytes=60_000_000, max_captured_bytes=1_000_000, grace_s=0.5)
     run(make_bash(workspace, sandbox, limits=limits), "true")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     output = run(make_bash(workspace, sandbox, limits=limits), "yes", context)

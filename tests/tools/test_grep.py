@@ -214,7 +214,7 @@ def test_a_link_that_is_put_there_meanwhile_is_not_followed(
 
     async def collect() -> list[str]:
         search = SearchRequest(
-            translate_regex("SECRET"), under=".", hidden=False, wants=swap, most=9
+            translate_regex("SECRET"), path=".", hidden=False, is_wanted=swap, max_lines=9
         )
         async with aclosing(make(workspace).search(search)) as found:
             return [each.name async for each in found]

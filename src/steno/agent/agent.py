@@ -32,7 +32,15 @@ from steno.messages.tool import ToolDefinition
 from steno.ports import Capability, Provider, Resolver, Tool
 from steno.records.entry import Entry
 
-_TOOL_ATTRIBUTES: Final = ("definition", "capability", "ruled_as", "subjects", "preview", "run")
+_MISSING_ATTRIBUTE_CODES: Final = {
+    "definition": "tool_without_definition",
+    "capability": "tool_without_capability",
+    "rule_aliases": "tool_without_ruled_as",
+    "subjects": "tool_without_subjects",
+    "preview": "tool_without_preview",
+    "run": "tool_without_run",
+}
+"""The attributes of a tool, and the code of the error if one is missing; codes are stable."""
 
 
 def _unknown_price(_: str) -> Price | None:
@@ -67,7 +75,7 @@ class Agent:
         telemetry: Telemetry = NO_TELEMETRY,
         price_of: Callable[[str], Price | None] = _unknown_price,
         actor: str | None = None,
-        count: CountTokens = estimate_tokens,
+        count_tokens: CountTokens = estimate_tokens,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Take the parts of every run.
@@ -84,7 +92,7 @@ class Agent:
         _check_resolver(resolver)
         _check_settings(target=target, limits=limits, telemetry=telemetry)
         _check_texts(model=model, actor="" if actor is None else actor)
-        _check_functions(price_of=price_of, count=count, sleep=sleep)
+        _check_functions(price_of=price_of, count=count_tokens, sleep=sleep)
         self.conversation = conversation
         self._telemetry = telemetry
         self._config = RunConfig(
@@ -93,8 +101,8 @@ class Agent:
                 _collect_tools(tools), gate=gate, runner=runner, telemetry=telemetry
             ),
             references=None if resolver is None else ReferenceResolver(resolver, gate),
-            context_builder=ContextBuilder(count=count),
-            count_tokens=count,
+            context_builder=ContextBuilder(count_tokens=count_tokens),
+            count_tokens=count_tokens,
             target=target,
             model=model or target.model,
             limits=limits,
@@ -249,7 +257,7 @@ def _check_provider_and_conversation(provider: object, conversation: object) -> 
 
 
 def _check_gate(gate: object) -> None:
-    if not _has_methods(gate, "offers", "decide", "denies", "admit"):
+    if not _has_methods(gate, "offers", "decide", "denies", "authorize_reference"):
         code, advice = "wrong_type", ""
         if isinstance(gate, Permissions):
             code, advice = "gate_is_permissions", "Gate(permissions)?"
@@ -311,18 +319,18 @@ def _tool_problem(tool: object) -> tuple[str, str] | None:
     """Return the code and the advice for a value that is no tool; None if it is one."""
     if isinstance(tool, type):
         return "tool_is_class", f"{tool.__name__}(…)?"
-    missing = next((name for name in _TOOL_ATTRIBUTES if not hasattr(tool, name)), None)
+    missing = next((name for name in _MISSING_ATTRIBUTE_CODES if not hasattr(tool, name)), None)
     if missing is not None and callable(tool):
         return "tool_is_function", "@tool?"
     if missing is not None:
-        return f"tool_without_{missing}", f"it has no {missing}"
+        return _MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}"
     if not isinstance(getattr(tool, "definition", None), ToolDefinition):
         return "tool_definition_type", "its definition must be a ToolDefinition"
     if not isinstance(getattr(tool, "capability", None), Capability):
         advice = "its capability must be a Capability, such as Capability.READ"
         return "tool_capability_type", advice
-    if not isinstance(getattr(tool, "ruled_as", None), tuple):  # a string would be many names
-        return "tool_ruled_as_type", "its ruled_as must be a tuple of names, such as ()"
+    if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
+        return "tool_ruled_as_type", "its rule_aliases must be a tuple of names, such as ()"
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from steno.agent.events import Notice, NoticeCode
+from steno.agent.events import Notice, NoticeKind
 from steno.agent.recorder import RunRecorder
 from steno.agent.run_config import RunConfig
 from steno.context import (
@@ -50,12 +50,12 @@ async def compact(
     recorder: RunRecorder,
     target: ModelTarget,
     *,
-    room: int | None,
+    budget_tokens: int | None,
     kept_groups: int = RECENT_GROUPS,
 ) -> Entry | None:
     """Record a summary of the oldest messages; return its entry, None if there is none.
 
-    `room` is how many tokens of messages fit into one request; the last `kept_groups` groups of messages
+    `budget_tokens` is how many tokens of messages fit into one request; the last `kept_groups` groups of messages
     stay as they are.
     """
     through = compaction_point(recorder.conversation.entries_view(), kept_groups=kept_groups)
@@ -65,12 +65,12 @@ async def compact(
     try:
         with config.telemetry.turn(old, config.model) as span:
             summary, usage = await summarise(
-                config.provider, old, room=room, count=config.count_tokens
+                config.provider, old, budget_tokens=budget_tokens, count_tokens=config.count_tokens
             )
             span.record_result(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
         recorder.emit(
-            Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}", "summary_failed")
+            Notice(NoticeKind.CONTEXT, f"no summary could be made: {exc}", "summary_failed")
         )
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
@@ -90,7 +90,11 @@ async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
         restore_blobs=conversation.restore_blobs,
     )
     return await compact(
-        config, recorder, config.target, room=built.room, kept_groups=_GROUPS_KEPT_ON_REQUEST
+        config,
+        recorder,
+        config.target,
+        budget_tokens=built.budget_tokens,
+        kept_groups=_GROUPS_KEPT_ON_REQUEST,
     )
 
 
@@ -104,7 +108,7 @@ def _build_request_through(
     """
     conversation = recorder.conversation
     entries = conversation.entries_view()
-    unlimited = ContextBuilder(count=config.count_tokens).build(
+    unlimited = ContextBuilder(count_tokens=config.count_tokens).build(
         entries,
         replace(target, context_tokens=None),
         config.dispatcher.offered_definitions(conversation.mode),
@@ -122,18 +126,20 @@ def _build_request_through(
 
 
 async def summarise(
-    provider: Provider, request: Request, *, room: int | None, count: CountTokens
+    provider: Provider, request: Request, *, budget_tokens: int | None, count_tokens: CountTokens
 ) -> tuple[str, Usage]:
     """Request a summary of the messages of a request; return it and its usage.
 
-    `room` is how many tokens of messages fit into one request; None if that is not known.
+    `budget_tokens` is how many tokens of messages fit into one request; None if that is not known.
     Raises ProviderError and ProtocolError, also for an empty summary.
     """
     system_messages = tuple(
         takewhile(lambda message: isinstance(message, SystemMessage), request.messages)
     )
     summary, usage = "", Usage()
-    for chunk in _split_to_fit(request.messages[len(system_messages) :], room, count):
+    for chunk in _split_to_fit(
+        request.messages[len(system_messages) :], budget_tokens, count_tokens
+    ):
         before = (summary_message(summary),) if summary else ()
         chunk_request = replace(
             request,
@@ -149,31 +155,31 @@ async def summarise(
 
 
 def _split_to_fit(
-    messages: Sequence[Message], room: int | None, count: CountTokens
+    messages: Sequence[Message], budget_tokens: int | None, count_tokens: CountTokens
 ) -> Iterator[list[Message]]:
     """Yield messages in pieces that fit; the results of a group that is too large are shortened."""
-    if room is None:
+    if budget_tokens is None:
         yield list(messages)
         return
-    room -= int(room * _MAX_SUMMARY_SHARE)
-    piece: list[Message] = []
+    budget_tokens -= int(budget_tokens * _MAX_SUMMARY_SHARE)
+    chunk: list[Message] = []
     used_tokens = 0
     for original in _group_with_results(messages):
-        group, tokens = original, _count_tokens(original, count)
-        if tokens > room:
+        group, tokens = original, _sum_tokens(original, count_tokens)
+        if tokens > budget_tokens:
             group = [shorten_result(m) if isinstance(m, ToolResultMessage) else m for m in original]
-            tokens = _count_tokens(group, count)
-        if piece and used_tokens + tokens > room:
-            yield piece
-            piece, used_tokens = [], 0
-        piece += group
+            tokens = _sum_tokens(group, count_tokens)
+        if chunk and used_tokens + tokens > budget_tokens:
+            yield chunk
+            chunk, used_tokens = [], 0
+        chunk += group
         used_tokens += tokens
-    if piece:
-        yield piece
+    if chunk:
+        yield chunk
 
 
-def _count_tokens(messages: Sequence[Message], count: CountTokens) -> int:
-    return sum(message_tokens(message, count) for message in messages)
+def _sum_tokens(messages: Sequence[Message], count_tokens: CountTokens) -> int:
+    return sum(message_tokens(message, count_tokens) for message in messages)
 
 
 def _group_with_results(messages: Sequence[Message]) -> Iterator[list[Message]]:

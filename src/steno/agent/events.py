@@ -34,7 +34,7 @@ class EndReason(StrEnum):
 class RunResult(NamedTuple):
     """The result of a run. The conversation is in order, however the run ended."""
 
-    ending: EndReason
+    end_reason: EndReason
     message: AssistantMessage | None
     """The last response in this run."""
     turns: int
@@ -69,7 +69,7 @@ class EntryRecorded(RedactedRepr, frozen=True):
 class ApprovalRequested(RedactedRepr, frozen=True):
     """A call needs approval."""
 
-    question: ApprovalRequest
+    request: ApprovalRequest
 
 
 @final
@@ -95,8 +95,8 @@ class CallEnded(RedactedRepr, frozen=True):
     result: ToolResultMessage
 
 
-class NoticeCode(StrEnum):
-    """The subject of a notice."""
+class NoticeKind(StrEnum):
+    """The kind of a notice."""
 
     CONTEXT = "context"
     """How the next request comes about, where no `Change` reports it."""
@@ -114,10 +114,10 @@ class NoticeCode(StrEnum):
 class Notice(RedactedRepr, frozen=True):
     """Information for the user."""
 
-    code: NoticeCode
+    kind: NoticeKind
     text: str
-    reason: str = ""
-    """Which notice of its kind it is, in snake_case, where a program has to know: stable."""
+    code: str = ""
+    """The stable code of the notice, in snake_case; empty if it has none."""
 
 
 @final

@@ -28,7 +28,7 @@ from steno.agent.events import (
     ContextChanged,
     EndReason,
     Notice,
-    NoticeCode,
+    NoticeKind,
     RunResult,
     TurnStarted,
 )
@@ -213,7 +213,7 @@ class AgentRun:
         """Finish the calls of an earlier run, and refresh references; return True."""
         self._recorder.record_model(self._config.model)
         if self._config.limits.cost is not None and self._cost() is None:
-            self._recorder.emit(Notice(NoticeCode.LIMIT, _UNKNOWN_PRICE_TEXT, "price_unknown"))
+            self._recorder.emit(Notice(NoticeKind.LIMIT, _UNKNOWN_PRICE_TEXT, "price_unknown"))
         await finish_orphaned_calls(self._config.dispatcher, self._recorder)
         if self._config.references is not None:
             await self._config.references.refresh_outdated(self._recorder, self._image_support)
@@ -371,7 +371,7 @@ class AgentRun:
 
     async def _wait_before_retry(self, exc: ProviderError | ProtocolError, number: int) -> None:
         """Wait before the turn is repeated, as long as the provider asks for."""
-        self._recorder.emit(Notice(NoticeCode.RETRY, f"{exc}; trying again", "turn_retried"))
+        self._recorder.emit(Notice(NoticeKind.RETRY, f"{exc}; trying again", "turn_retried"))
         wait_s = getattr(exc, "retry_after_s", None)
         await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
 
@@ -384,7 +384,9 @@ class AgentRun:
     async def _build_request(self) -> BuiltRequest:
         built = self._build_uncompacted()
         if built.wants_compaction:
-            summary = await compact(self._config, self._recorder, self._target, room=built.room)
+            summary = await compact(
+                self._config, self._recorder, self._target, budget_tokens=built.budget_tokens
+            )
             if summary is not None:
                 self._usage += entry_usage(summary)
                 built = self._build_uncompacted()
@@ -404,8 +406,8 @@ class AgentRun:
         """Make the next attempt shorter: the provider knows better than our estimate."""
         budget_tokens = max(int(built.tokens * _SHRINK_FACTOR), 1)
         # The room for a long response may be the reason.
-        response_tokens = self._target.answer_tokens and min(
-            self._target.answer_tokens, budget_tokens
+        response_tokens = self._target.response_tokens and min(
+            self._target.response_tokens, budget_tokens
         )
         self._target = replace(
             self._target,
@@ -417,7 +419,7 @@ class AgentRun:
         """Report that less is sent than was refused. Raises ContextOverflow if nothing can be left out."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with less"
-            self._recorder.emit(Notice(NoticeCode.CONTEXT, text, "request_shortened"))
+            self._recorder.emit(Notice(NoticeKind.CONTEXT, text, "request_shortened"))
             return
         config = self._config
         message = explain_over_budget(
@@ -452,7 +454,7 @@ class AgentRun:
         self._close_log()
         if ending is EndReason.LIMIT:
             text = f"stopped at the limit: {reason}"
-            self._recorder.emit(Notice(NoticeCode.LIMIT, text, "limit_reached"))
+            self._recorder.emit(Notice(NoticeKind.LIMIT, text, "limit_reached"))
         return RunResult(
             ending, self._message, self._turns, self._usage, self._cost(), reason, error
         )

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent.events import Notice, NoticeCode
+from steno.agent.events import Notice, NoticeKind
 from steno.agent.permissions.gate import PermissionGate
 from steno.agent.recorder import RunRecorder
 from steno.errors import (
@@ -29,13 +29,12 @@ from steno.errors import (
     Unresolved,
 )
 from steno.messages.call import ToolCall, map_tool_name
-from steno.messages.content import FileReference, Image, Resource
+from steno.messages.content import Image, ReferenceBlock, has_references
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.ports import (
     Capability,
     InputAuthorizer,
-    ReferenceBlock,
     ResolveContext,
     ResolvedReference,
     Resolver,
@@ -45,7 +44,6 @@ from steno.ports import (
 from steno.records.entry import Compaction, Entry, ModeChange, Resolution, ResolutionStatus
 from steno.values import replace_lone_surrogates
 
-_REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
 _MAX_REASON_LENGTH: Final = 1_000
 _MAX_REPORTED_ERRORS: Final = 5
 _MAX_DESCRIPTION_LENGTH: Final = 200
@@ -149,8 +147,7 @@ class ReferenceTracker:
     def _add_message(self, entry: Entry, message: UserMessage) -> None:
         self._unanswered_ids.append(entry.id)
         for number, block in enumerate(message.content):
-            if type(block) in _REFERENCE_TYPES:
-                assert isinstance(block, ReferenceBlock)
+            if isinstance(block, ReferenceBlock):
                 self._references[entry.id, number] = TrackedReference(entry, number, block)
 
     def _add_resolution(self, resolution: Resolution, number: int) -> None:
@@ -334,7 +331,7 @@ class ReferenceResolver:
             authorize=build_input_authorizer(self._gate, recorder),
             vision=support.vision,
             image_refusal=support.image_refusal,
-            report_progress=partial(_send_notice, recorder, reason="progress"),
+            report_progress=partial(_send_notice, recorder, notice_code="progress"),
         )
 
     async def _resolve(
@@ -344,8 +341,8 @@ class ReferenceResolver:
             resolved = await self._resolver.resolve(reference, context)
         except StenoError as exc:
             return ResolvedReference(error=str(exc))
-        if resolved.note:
-            context.report_progress(resolved.note)
+        if resolved.notice:
+            context.report_progress(resolved.notice)
         return resolved
 
 
@@ -369,21 +366,17 @@ class _TurnInput(NamedTuple):
             recorder.rewind(self.prompt.parent)
 
 
-def has_references(prompt: Entry | None) -> bool:
+def prompt_has_references(prompt: Entry | None) -> bool:
     """Return whether a prompt has references, so that it may have to be taken back."""
     message = None if prompt is None else prompt.message
-    return isinstance(message, UserMessage) and _has_reference_blocks(message)
+    return isinstance(message, UserMessage) and has_references(message.content)
 
 
 def ensure_rewind_target(prompt: UserMessage, recorder: RunRecorder) -> None:
     """Record an entry to go back to, if a prompt with references would be the first one."""
     conversation = recorder.conversation
-    if not conversation.entries_view() and _has_reference_blocks(prompt):
+    if not conversation.entries_view() and has_references(prompt.content):
         recorder.record(ModeChange(old=conversation.mode, new=conversation.mode))
-
-
-def _has_reference_blocks(message: UserMessage) -> bool:
-    return any(isinstance(block, ReferenceBlock) for block in message.content)
 
 
 def is_image_refusal(exc: StenoError) -> bool:
@@ -444,8 +437,8 @@ def _build_resolution(reference: TrackedReference, resolved: ResolvedReference) 
     )
 
 
-def _send_notice(recorder: RunRecorder, text: str, reason: str) -> None:
-    recorder.emit(Notice(NoticeCode.INPUT, text, reason))
+def _send_notice(recorder: RunRecorder, text: str, notice_code: str) -> None:
+    recorder.emit(Notice(NoticeKind.INPUT, text, notice_code))
 
 
 # -- permission ------------------------------------------------------------------------------------
@@ -462,7 +455,7 @@ def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> Input
         tool: str, capability: Capability, subject: str, *, preview: str = ""
     ) -> str:
         input_tool = _InputTool(map_tool_name(tool), capability, subject, preview)
-        decision = await gate.admit(input_tool, input_tool.call, recorder)
+        decision = await gate.authorize_reference(input_tool, input_tool.call, recorder)
         if not decision.allowed:
             raise ToolFailed(decision.reason, code=str(decision.code))
         return decision.reason
@@ -481,7 +474,7 @@ class _InputTool:
             parameters=_SUBJECT_SCHEMA,
         )
         self.capability: Final = capability
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         self.call: Final = ToolCall.create(name, {"subject": subject})
         self._subject = subject
         self._preview = preview

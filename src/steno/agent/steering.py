@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, final
 
 from steno.agent.recorder import RunRecorder
-from steno.agent.resolve_references import ensure_rewind_target, has_references
+from steno.agent.resolve_references import ensure_rewind_target, prompt_has_references
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 
@@ -122,7 +122,7 @@ class InputRecorder:
         if self._resolves_references:
             ensure_rewind_target(prompt.message, self._recorder)
         self.prompt = self._record_message(prompt.message, prompt.audit)
-        self.is_held = self._resolves_references and has_references(self.prompt)
+        self.is_held = self._resolves_references and prompt_has_references(self.prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
         """Record the messages that are due, unless they are held; return whether one wants an answer."""

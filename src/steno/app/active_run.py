@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, RunEnded
+from steno.agent import CallEnded, LoopEvent, Notice, NoticeKind, RunEnded
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
@@ -109,7 +109,7 @@ class ActiveRun:
                 self._prompt = prompt
                 await self._start(prepared.message, prepared.origin)
             for text in prepared.notices:
-                state.emit(Notice(NoticeCode.INPUT, text))
+                state.emit(Notice(NoticeKind.INPUT, text))
 
     def _steer(self, steered: _SteeredPrompt) -> None:
         steering = self._state.environment.settings.steering

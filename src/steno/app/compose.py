@@ -128,7 +128,7 @@ class AgentEnvironment(NamedTuple):
             resolver=self.input_setup.resolver,
             model=self.model_selection.name,
             target=target,
-            count=token_counter_for(target.model),
+            count_tokens=token_counter_for(target.model),
             limits=self.settings.limits,
             telemetry=self.telemetry,
             price_of=cache(find_price),
@@ -345,11 +345,11 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if settings.max_cost is not None and find_price(model.name) is None:
         yield f"max_cost: nobody knows the price of {model.name}, so this is no limit"
     target = environment.target
-    if target.answer_tokens != target.max_tokens:
-        yield f"max_tokens: {model.name} says {target.answer_tokens:,} at most, so no more is asked for"
+    if target.response_tokens != target.max_tokens:
+        yield f"max_tokens: {model.name} says {target.response_tokens:,} at most, so no more is asked for"
     if (
         target.context_tokens is not None
-        and (target.answer_tokens or 0) > target.context_tokens // 2
+        and (target.response_tokens or 0) > target.context_tokens // 2
     ):
         window_text = (
             f"{model.name} reads {target.context_tokens:,} tokens at once, its answer included"

@@ -72,7 +72,7 @@ class InputSetup(NamedTuple):
         """Notices about servers, their tools, and rules that match none of them."""
         specs, tools = self.servers.specs.values(), self.mcp_tools.tools
         rule_notices = _unmatched_rule_notices(self.settings, specs, tools)
-        return (*self.server_setup.notices, *self.mcp_tools.notes, *rule_notices)
+        return (*self.server_setup.notices, *self.mcp_tools.notices, *rule_notices)
 
 
 def set_up_servers(

@@ -70,7 +70,7 @@ def find_servers(
     collector.add(loaded.settings.mcp_servers, fallback_cwd=fallback_cwd)
     collector.add_project_file(loaded)
     specs = tuple([collector.specs[name] for name in sorted(collector.specs)])
-    spec_notices = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
+    spec_notices = [f"{spec.origin}: {spec.name}: {spec.notice}" for spec in specs if spec.notice]
     return ConfiguredServers(specs, (*collector.notices, *spec_notices))
 
 
@@ -123,7 +123,7 @@ class _ServerCollector:
         untrusted = self._read_valid_specs(table, file, {})
         unused: list[str] = []
         for name, configured in untrusted.items():
-            spec = replace(configured, problem=NOT_TRUSTED, is_trusted=False, note="")
+            spec = replace(configured, problem=NOT_TRUSTED, is_trusted=False, notice="")
             if self.specs.setdefault(name, spec) is spec and not spec.disabled:
                 unused.append(name)
         if unused:

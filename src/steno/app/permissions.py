@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, final
 
-from steno.agent.events import CallEnded, Notice, NoticeCode
+from steno.agent.events import CallEnded, Notice, NoticeKind
 from steno.agent.permissions.rules import PermissionRule, find_covering_rules
 from steno.agent.results import ResultCode
 from steno.app.folders import config_folder
@@ -88,7 +88,7 @@ def build_rule_hint(
     if not rules or not uncovered:
         return None
     return Notice(
-        NoticeCode.CONTEXT,
+        NoticeKind.CONTEXT,
         f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}",
     )
 

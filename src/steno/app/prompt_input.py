@@ -61,7 +61,7 @@ async def prepare_prompt(
         parsed = await asyncio.to_thread(
             parse, prompt.text, appended=prompt.piped, images=images, mode=mode
         )
-        notices = parsed.notes
+        notices = parsed.notices
         if command is not None:
             notices += (f"{command.command}: there is no server of this name; left as text",)
         return PreparedPrompt(parsed.message, notices=notices)

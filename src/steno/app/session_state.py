@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import ContextChanged, EntryRecorded, Notice, NoticeCode, Runner
+from steno.agent import ContextChanged, EntryRecorded, Notice, NoticeKind, Runner
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
@@ -156,12 +156,12 @@ class SessionState:
             if change is not None and self._notice_filter.count(change):
                 return
             if summary := self._notice_filter.summary():
-                self.emit(Notice(NoticeCode.CONTEXT, summary))
+                self.emit(Notice(NoticeKind.CONTEXT, summary))
             text = None if change is None else notice_text(change)
         if change is not None:
             if text is None:
                 return
-            event = Notice(NoticeCode.CONTEXT, text)
+            event = Notice(NoticeKind.CONTEXT, text)
         if self._listener is None:
             if isinstance(event, (Notice, ErrorRaised)):
                 self._held_events.append(event)
@@ -186,7 +186,7 @@ class SessionState:
         for text in texts:
             if text not in self._sent_notices:
                 self._sent_notices.add(text)
-                self.emit(Notice(NoticeCode.CONTEXT, text))
+                self.emit(Notice(NoticeKind.CONTEXT, text))
 
     # -- status ---------------------------------------------------------------------------
 
@@ -383,7 +383,7 @@ class SessionState:
         return self.environment.input_setup.resolver.prepare_image(data)
 
     def _emit_input_notice(self, text: str) -> None:
-        self.emit(Notice(NoticeCode.INPUT, text))
+        self.emit(Notice(NoticeKind.INPUT, text))
 
     def _update_tools(self) -> None:
         """Use the MCP tools that are available now, from the next run on."""
@@ -413,7 +413,7 @@ class SessionState:
         except StenoError as exc:
             self.emit(
                 Notice(
-                    NoticeCode.CONTEXT, f"{exc}; {self.environment.model_selection.name} answers"
+                    NoticeKind.CONTEXT, f"{exc}; {self.environment.model_selection.name} answers"
                 )
             )
 

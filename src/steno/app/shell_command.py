@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import EntryRecorded, Notice, NoticeCode
+from steno.agent import EntryRecorded, Notice, NoticeKind
 from steno.agent.tool_runner import BoundedText
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
@@ -47,7 +47,7 @@ _SHELL_VARIABLES: Final = {
 }
 _SHELL_LIMITS: Final = CommandLimits(
     max_output_bytes=1 << 40,
-    kept_output_bytes=MAX_RECORDED_BYTES,
+    max_captured_bytes=MAX_RECORDED_BYTES,
     max_processes=1 << 16,
     max_file_bytes=1 << 60,
 )
@@ -123,7 +123,7 @@ class ShellCommandRunner:
                 notice = (
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
                 )
-                state.emit(Notice(NoticeCode.INPUT, notice))
+                state.emit(Notice(NoticeKind.INPUT, notice))
             self.task = asyncio.create_task(self._run(command))
             await asyncio.sleep(0)  # the task has started, and can be cancelled
 
@@ -220,9 +220,11 @@ def _exit_status(command_exit: CommandExit) -> int | None:
 
 
 def _leftover_notes(command_exit: CommandExit) -> list[str]:
-    if not command_exit.left:
+    if not command_exit.leftover_processes:
         return []
     count_text = format_count(
-        command_exit.left, "process that it left behind was", "processes that it left were"
+        command_exit.leftover_processes,
+        "process that it left behind was",
+        "processes that it left were",
     )
     return [f"{count_text} ended with it"]

@@ -75,7 +75,7 @@ def _run_explain(options: argparse.Namespace) -> int:
         log = SessionLog.read(store, find_session(store, options.session))
         path = log.path(options.branch)
         target_model = requested_model or recorded_context_model(path, vendors)
-        context = ContextBuilder(count=token_counter_for(target_model.model_id)).build(
+        context = ContextBuilder(count_tokens=token_counter_for(target_model.model_id)).build(
             path,
             context_target(target_model, settings, options.context_tokens),
             restore_blobs=partial(restore_message, store),

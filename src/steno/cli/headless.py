@@ -23,7 +23,7 @@ from steno.agent import (
     EntryRecorded,
     LoopEvent,
     Notice,
-    NoticeCode,
+    NoticeKind,
     RunResult,
     TurnStarted,
 )
@@ -183,9 +183,9 @@ async def _run_to_status(run: _HeadlessRun, signals: StopSignals) -> int:
     result = await _run_agent(run, signals)
     if result.error is not None:
         print_notice(terminal_line(f"{result.error}{_retry_hint(result.error, run)}"))
-    if result.ending is EndReason.INTERRUPTED and signals.status is not None:
+    if result.end_reason is EndReason.INTERRUPTED and signals.status is not None:
         return signals.status
-    return exit_status_for(result.ending)
+    return exit_status_for(result.end_reason)
 
 
 def _retry_hint(error: Exception, run: _HeadlessRun) -> str:
@@ -208,12 +208,12 @@ async def _run_agent(run: _HeadlessRun, signals: StopSignals) -> RunResult:
         read_prompt=partial(_prepare_prompt, run),
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
         on_progress=reporter.prepare,
-        notify=lambda text: reporter.on_event(Notice(NoticeCode.INPUT, text)),
+        notify=lambda text: reporter.on_event(Notice(NoticeKind.INPUT, text)),
     ) as prepared:
         reporter.begin(_describe_run(prepared, run))
         if prepared.target.tools is False:
             text = f"{prepared.model} calls no tools: it can only talk"
-            reporter.on_event(Notice(NoticeCode.CONTEXT, text))
+            reporter.on_event(Notice(NoticeKind.CONTEXT, text))
         if not options.quiet:
             for text in (*run.loaded.notices, *prepared.notices):
                 print_notice(terminal_line(text))

@@ -390,7 +390,7 @@ async def list_tools(context: McpCommandContext) -> int:
     """Print the tools of servers, or the schema of one."""
     options = context.options
     tools = await fetch_tools(context)
-    if tools.notes and not tools.tools:
+    if tools.notices and not tools.tools:
         return ExitStatus.FAILED
     if options.schema is not None:
         tool = find_tool(tools, options.schema)
@@ -410,7 +410,7 @@ async def fetch_tools(context: McpCommandContext) -> McpTools:
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
         tools = await list_mcp_tools(servers)
-    for text in tools.notes:
+    for text in tools.notices:
         print_notice(terminal_line(text))
     return tools
 
@@ -488,7 +488,7 @@ async def list_prompts(context: McpCommandContext) -> int:
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
         prompts = await list_mcp_prompts(servers)
-    for text in prompts.notes:
+    for text in prompts.notices:
         print_notice(terminal_line(text))
     if context.options.json:
         for prompt in prompts.prompts:
@@ -498,9 +498,9 @@ async def list_prompts(context: McpCommandContext) -> int:
             [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in prompts.prompts
         ]
         StdoutPrinter().table(_PROMPT_COLUMNS, rows)
-    elif servers and not prompts.notes:
+    elif servers and not prompts.notices:
         print_notice("no prompts are offered")
-    return ExitStatus.FAILED if prompts.notes and not prompts.prompts else ExitStatus.OK
+    return ExitStatus.FAILED if prompts.notices and not prompts.prompts else ExitStatus.OK
 
 
 def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
@@ -597,7 +597,7 @@ async def call_tool(context: McpCommandContext) -> int:
     options = context.options
     typed_arguments = parse_tool_arguments(options.arguments)
     tools = await fetch_tools(context)
-    if tools.notes and not tools.tools:
+    if tools.notices and not tools.tools:
         return ExitStatus.FAILED
     tool = find_tool(tools, options.tool)
     arguments = typed_arguments.fit_schema(tool.definition.parameters)

@@ -130,13 +130,17 @@ def _run_replay(options: argparse.Namespace) -> int:
 
 
 def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dict[str, Any]:
-    fields = replayed._asdict()
-    difference = fields.pop("difference")
+    difference = replayed.difference
     return {
         "session": log.header.id,
         "branch": branch,
         "same": replayed.is_same,
-        **fields,
+        "entries": replayed.entries,
+        "made": replayed.made_by_loop,
+        "turns": replayed.turns,
+        "calls": replayed.calls,
+        "digest": replayed.digest,
+        "redacted": replayed.redacted,
         "difference": None if difference is None else _difference_as_json(difference),
     }
 
@@ -146,7 +150,10 @@ def _difference_as_json(difference: ReplayDifference) -> dict[str, Any]:
         "number": difference.number,
         "id": difference.recorded.id,
         "type": entry_type(difference.recorded),
-        "parts": [part._asdict() for part in difference.parts],
+        "parts": [
+            {"name": part.name, "recorded": part.recorded, "came": part.replayed}
+            for part in difference.parts
+        ],
     }
 
 
@@ -154,7 +161,7 @@ def _print_replay(replayed: ReplayResult, log: SessionLog) -> None:
     printer, difference = StdoutPrinter(), replayed.difference
     style = "bold green" if difference is None else "bold red"
     entries = format_count(replayed.entries, "entry", "entries")
-    made, unchanged = replayed.made, replayed.entries - replayed.made
+    made, unchanged = replayed.made_by_loop, replayed.entries - replayed.made_by_loop
     printer.line(
         ("same" if difference is None else "different", style),
         f": {entries} as recorded, {made:,} made again and {unchanged:,} taken as they are",
@@ -171,14 +178,14 @@ def _print_difference(
     printer: StdoutPrinter, difference: ReplayDifference, log: SessionLog
 ) -> None:
     entry_id = terminal_line(difference.recorded.id)
-    if difference.came is None:
+    if difference.replayed is None:
         printer.line(f"#{difference.number} ({entry_id}) is not what its digest was made of:")
         printer.line("  on record  ", *_entry_pieces(difference.recorded, log))
         printer.line("`steno verify` tells whether it, or what came before it, was changed")
         return
     printer.line(f"#{difference.number} ({entry_id}) is not what comes out:")
     printer.line("  on record  ", *_entry_pieces(difference.recorded, log))
-    printer.line("  came out   ", *_entry_pieces(difference.came, log))
+    printer.line("  came out   ", *_entry_pieces(difference.replayed, log))
     for part in difference.parts:
         printer.line(f"  {terminal_line(str(part))}")
 
@@ -209,8 +216,8 @@ def rerun_session(options: argparse.Namespace) -> int:
     stopped = comparison.stopped
     if stopped is None:
         return ExitStatus.OK
-    print_notice(f"not everything was said: {stopped.ending}: {terminal_line(stopped.reason)}")
-    return exit_status_for(stopped.ending)
+    print_notice(f"not everything was said: {stopped.end_reason}: {terminal_line(stopped.reason)}")
+    return exit_status_for(stopped.end_reason)
 
 
 async def _compare_models(
@@ -260,7 +267,7 @@ async def _compare_models(
 
 
 def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
-    divergence, stopped = comparison.parting, comparison.stopped
+    divergence, stopped = comparison.divergence, comparison.stopped
     return {
         "branch": comparison.branch,
         "recorded": _side_as_json(comparison.recorded),
@@ -272,19 +279,23 @@ def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
             "recorded": _answer_as_json(divergence.recorded),
             "new": _answer_as_json(divergence.new),
         },
-        "reused": comparison.reused,
+        "reused": comparison.reused_results,
         "stopped": None
         if stopped is None
-        else {"ending": stopped.ending, "reason": stopped.reason},
+        else {"ending": stopped.end_reason, "reason": stopped.reason},
     }
 
 
 def _side_as_json(side: RunSummary) -> dict[str, Any]:
     usage = side.usage
     return {
-        **side._asdict(),
+        "model": side.model,
+        "turns": side.turns,
+        "calls": side.calls,
         "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
         "cost": None if side.cost is None else str(side.cost),
+        "endings": side.stop_reasons,
+        "text": side.text,
     }
 
 
@@ -297,7 +308,7 @@ def _answer_as_json(answer: AssistantMessage | None) -> dict[str, Any] | None:
 
 def _print_comparison(comparison: ModelComparison) -> None:
     printer = StdoutPrinter()
-    _print_first_difference(printer, comparison.parting)
+    _print_first_difference(printer, comparison.divergence)
     printer.line()
     sides = (comparison.recorded, comparison.new)
     rows = [
@@ -315,7 +326,7 @@ def _print_comparison(comparison: ModelComparison) -> None:
     ]
     printer.table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
     printer.line()
-    used = format_count(comparison.reused, "result", "results")
+    used = format_count(comparison.reused_results, "result", "results")
     printer.line(
         f"{used} on record used again; branch ", (terminal_line(comparison.branch), "bold")
     )
@@ -349,7 +360,7 @@ def _format_cost(cost: Decimal | None) -> str:
 
 
 def _format_endings(side: RunSummary) -> str:
-    counts = Counter(side.endings).items()
+    counts = Counter(side.stop_reasons).items()
     return (
         ", ".join([ending if number == 1 else f"{number} x {ending}" for ending, number in counts])
         or "?"

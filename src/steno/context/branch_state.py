@@ -16,13 +16,12 @@ from steno.context.model_view import (
     MessageResource,
     ResourceExtent,
     build_model_view,
-    has_references,
 )
 from steno.context.notes import feedback_message, summary_message
 from steno.context.tokens import CountTokens, block_tokens
 from steno.errors import OutOfOrder
 from steno.messages.change import Change, ChangeCode
-from steno.messages.content import Opaque, Resource
+from steno.messages.content import Opaque, Resource, has_references
 from steno.messages.message import (
     AssistantMessage,
     Message,
@@ -215,7 +214,7 @@ class BranchState:
         position = len(self.messages)
         self._check_order(position, message)
         self._append_message(entry_id, message)
-        if has_references(message):
+        if has_references(message.content):
             for block in message.content:
                 self.resources.mark_used(block, number)
             self._messages_with_references[position] = message
@@ -352,10 +351,13 @@ class ResourceIndex:
                 (position, block), self._latest.get(resource.key, (0, 0))
             )
 
-    def tokens(self, positions: range, count: CountTokens) -> int:
+    def tokens(self, positions: range, count_tokens: CountTokens) -> int:
         """Return how many tokens resources take in the messages at these positions."""
         return sum(
-            [self._copy_tokens(place, copy, count) for place, copy in self._within(positions)]
+            [
+                self._copy_tokens(place, copy, count_tokens)
+                for place, copy in self._within(positions)
+            ]
         )
 
     def choose_reductions(
@@ -363,7 +365,7 @@ class ResourceIndex:
         positions: range,
         extents: Iterable[ResourceExtent],
         *,
-        count: CountTokens,
+        count_tokens: CountTokens,
         excess: int,
         spare: int,
     ) -> dict[ResourcePosition, ResourceExtent]:
@@ -373,7 +375,7 @@ class ResourceIndex:
         is used only if the first did not save the excess.
         """
         shown = sorted(self._within(positions), key=self._removal_rank)
-        sizes = {place: self._copy_tokens(place, copy, count) for place, copy in shown}
+        sizes = {place: self._copy_tokens(place, copy, count_tokens) for place, copy in shown}
         chosen: dict[ResourcePosition, ResourceExtent] = {}
         for extent in extents:
             if excess <= 0:
@@ -383,7 +385,7 @@ class ResourceIndex:
                     break
                 if copy.extent >= extent:
                     continue
-                tokens = _resource_tokens(copy.resource, extent, count)
+                tokens = _resource_tokens(copy.resource, extent, count_tokens)
                 if tokens < sizes[place]:
                     excess -= sizes[place] - tokens
                     chosen[place], sizes[place] = extent, tokens
@@ -405,9 +407,11 @@ class ResourceIndex:
         name = copy.resource.key
         return self._latest[name] == place, self._last_used[name], place
 
-    def _copy_tokens(self, place: ResourcePosition, copy: _ResourceCopy, count: CountTokens) -> int:
+    def _copy_tokens(
+        self, place: ResourcePosition, copy: _ResourceCopy, count_tokens: CountTokens
+    ) -> int:
         if place not in self._tokens:
-            self._tokens[place] = _resource_tokens(copy.resource, copy.extent, count)
+            self._tokens[place] = _resource_tokens(copy.resource, copy.extent, count_tokens)
         return self._tokens[place]
 
 
@@ -418,5 +422,7 @@ class _ResourceCopy(NamedTuple):
     extent: ResourceExtent
 
 
-def _resource_tokens(resource: MessageResource, extent: ResourceExtent, count: CountTokens) -> int:
-    return sum([block_tokens(block, count) for block in resource.blocks_for(extent)])
+def _resource_tokens(
+    resource: MessageResource, extent: ResourceExtent, count_tokens: CountTokens
+) -> int:
+    return sum([block_tokens(block, count_tokens) for block in resource.blocks_for(extent)])

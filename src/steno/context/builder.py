@@ -49,10 +49,13 @@ class ContextBuilder:
     """Turns the entries of a conversation into requests. Keep one for each conversation."""
 
     def __init__(
-        self, *, count: CountTokens = estimate_tokens, mode_notes: Mapping[Mode, str] = MODE_NOTES
+        self,
+        *,
+        count_tokens: CountTokens = estimate_tokens,
+        mode_notes: Mapping[Mode, str] = MODE_NOTES,
     ) -> None:
         """Take the token counter, and the note that each mode adds to the system message."""
-        self._count = count
+        self._count_tokens = count_tokens
         self._mode_notes = mode_notes
         self._settings: _RequestSettings | None = None
         self._reset(ModelTarget())
@@ -73,21 +76,21 @@ class ContextBuilder:
         """
         self._read(entries, target, restore_blobs)
         settings = self._settings_for(target, tuple(tools))
-        head, body = self._head(), self._update_window()
+        leading, body = self._leading_messages(), self._update_window()
         window, start = self._window, body.start
         window.set_start(start)
-        fixed_tokens = settings.tokens + head.tokens
-        fits, room = True, None
+        fixed_tokens = settings.tokens + leading.tokens
+        fits, budget_tokens = True, None
         if target.resource_tokens is not None:
             self._limit_resources(start, target.resource_tokens)
         if target.context_tokens is not None:
-            room = (
+            budget_tokens = (
                 target.context_tokens
                 - _answer_reserve(target, target.context_tokens)
                 - fixed_tokens
             )
-            fits = self._fit(start, room)
-        sent = self._lay_out_messages(head, window.first_sent(start))
+            fits = self._fit(start, budget_tokens)
+        sent = self._lay_out_messages(leading, window.first_sent(start))
         if not sent.messages:
             raise InvalidRequest(
                 "there is nothing to send; append a message first",
@@ -96,7 +99,7 @@ class ContextBuilder:
             )
         changes = chain(
             settings.changes,
-            head.changes,
+            leading.changes,
             body.changes,
             self._branch.changes(),
             window.changes(start),
@@ -109,20 +112,20 @@ class ContextBuilder:
             wants_compaction=window.omitted is not None or not fits,
             is_over_budget=not fits,
             last_tokens=window.last_tokens(start),
-            room=room,
+            budget_tokens=budget_tokens,
         )
 
     # -- entries -----------------------------------------------------------------------------
 
     def _reset(self, target: ModelTarget) -> None:
         self._branch = BranchState(vision=target.vision)
-        self._window = MessageWindow(self._count)
+        self._window = MessageWindow(self._count_tokens)
         self._layout = _layout_key(target)
         self._ends: tuple[Entry, Entry] | None = None
         """The first and the last entry that were read."""
         self._read_count = 0
         self._last_repair: _WindowContent | None = None
-        self._last_head: tuple[object, _RequestHead] = (None, _RequestHead())
+        self._last_leading: tuple[object, _LeadingMessages] = (None, _LeadingMessages())
         self._last_sent: _SentMessages | None = None
 
     def _read(
@@ -209,13 +212,13 @@ class ContextBuilder:
             final_count=len(branch.messages) if is_final else -1,
         )
 
-    def _head(self) -> _RequestHead:
-        """Return the head of the request; the same value as before unless it changed."""
+    def _leading_messages(self) -> _LeadingMessages:
+        """Return the leading messages of the request; the same value as before unless it changed."""
         branch = self._branch
         systems = tuple(branch.messages[: branch.system_count])
         key = (systems, branch.mode, branch.mode_id, branch.summary)
-        if self._last_head[0] == key:
-            return self._last_head[1]
+        if self._last_leading[0] == key:
+            return self._last_leading[1]
         messages: list[Message] = [*systems]
         ids: list[str | None] = [*branch.ids[: branch.system_count]]
         changes: list[Change] = []
@@ -236,20 +239,22 @@ class ContextBuilder:
             messages.append(branch.summary.message)
             ids.append(branch.summary.entry_id)
             changes.append(Change(ChangeCode.COMPACTED, "summary", entry=branch.summary.entry_id))
-        tokens = sum(message_tokens(message, self._count) for message in messages)
-        head = _RequestHead(tuple(messages), tuple(ids), tokens, tuple(changes))
-        self._last_head = (key, head)
-        return head
+        tokens = sum(message_tokens(message, self._count_tokens) for message in messages)
+        leading = _LeadingMessages(tuple(messages), tuple(ids), tokens, tuple(changes))
+        self._last_leading = (key, leading)
+        return leading
 
-    def _fit(self, start: int, room: int) -> bool:
-        """Make the messages of the window fit into `room` tokens; return whether they do."""
-        fit = partial(self._window.fit, start, room, save=partial(self._reduce_resources, start))
+    def _fit(self, start: int, budget_tokens: int) -> bool:
+        """Make the messages of the window fit into `budget_tokens` tokens; return whether they do."""
+        fit = partial(
+            self._window.fit, start, budget_tokens, save=partial(self._reduce_resources, start)
+        )
         if fit():
             return True
         # Resources of the last message are shortened only if nothing else is left to shorten.
         return (
             self._reduce_resources(
-                start, self._window.tokens(start) - room, 0, in_last_message=True
+                start, self._window.tokens(start) - budget_tokens, 0, in_last_message=True
             )
             and fit()
         )
@@ -258,7 +263,7 @@ class ContextBuilder:
         """Show at most so many tokens of resources."""
         for in_last_message, spare in ((False, spare_tokens(max_tokens)), (True, 0)):
             shown = range(self._first_sent(start), len(self._branch.messages))
-            tokens = self._branch.resources.tokens(shown, self._count)
+            tokens = self._branch.resources.tokens(shown, self._count_tokens)
             if tokens > max_tokens:
                 self._reduce_resources(
                     start, tokens - max_tokens, spare, in_last_message=in_last_message
@@ -274,7 +279,7 @@ class ContextBuilder:
             (ResourceExtent.SHORTENED,)
             if in_last_message
             else (ResourceExtent.SHORTENED, ResourceExtent.LEFT_OUT),
-            count=self._count,
+            count_tokens=self._count_tokens,
             excess=excess,
             spare=spare,
         )
@@ -293,25 +298,30 @@ class ContextBuilder:
         position = None if entry_id is None else branch.position_of(entry_id)
         return len(branch.messages) if position is None else position
 
-    def _lay_out_messages(self, head: _RequestHead, first: int) -> _SentMessages:
+    def _lay_out_messages(self, leading: _LeadingMessages, first: int) -> _SentMessages:
         """Return the messages to send, which begin with as many of the last request as still hold."""
         window, last = self._window, self._last_sent
         omitted, unchanged = window.omitted, first
-        if last is not None and last.first == first and last.head is head and last.gap is omitted:
+        if (
+            last is not None
+            and last.first == first
+            and last.leading is leading
+            and last.omitted is omitted
+        ):
             # In a long conversation a turn costs only the copy of these.
             unchanged = max(first, window.changed_from)
-            end = len(head.messages) + (omitted is not None) + unchanged - first
+            end = len(leading.messages) + (omitted is not None) + unchanged - first
             messages, ids = last.messages[:end], last.ids
             if end != len(ids):
                 ids = ids[:end]
         elif omitted is None:
-            messages, ids = head.messages, [*head.ids]
+            messages, ids = leading.messages, [*leading.ids]
         else:
-            messages, ids = (*head.messages, omitted.note), [*head.ids, None]
+            messages, ids = (*leading.messages, omitted.note), [*leading.ids, None]
         window.clear_changed()
         messages += tuple(window.messages[unchanged:])
         ids += window.ids[unchanged:]
-        self._last_sent = _SentMessages(head, omitted, first, messages, ids)
+        self._last_sent = _SentMessages(leading, omitted, first, messages, ids)
         return self._last_sent
 
     # -- everything else ---------------------------------------------------------------------
@@ -331,13 +341,13 @@ class ContextBuilder:
             messages=_PLACEHOLDER_MESSAGES,
             model=target.model,
             tools=offered,
-            max_tokens=target.answer_tokens,
+            max_tokens=target.response_tokens,
             temperature=target.temperature,
             top_p=target.top_p,
             stop=target.stop,
             tool_choice=target.tool_choice if offered else None,
         )
-        tokens = tool_tokens(offered, self._count)
+        tokens = tool_tokens(offered, self._count_tokens)
         self._settings = _RequestSettings(target, tools, request, tokens, changes)
         return self._settings
 
@@ -355,7 +365,7 @@ class _RequestSettings(NamedTuple):
     changes: tuple[Change, ...]
 
 
-class _RequestHead(NamedTuple):
+class _LeadingMessages(NamedTuple):
     """The messages before all others: the system message, a summary."""
 
     messages: tuple[Message, ...] = ()
@@ -380,10 +390,10 @@ class _WindowContent(NamedTuple):
 class _SentMessages(NamedTuple):
     """The messages of the last request and their entries: the next one begins with most of them."""
 
-    head: _RequestHead
-    gap: OmittedRange | None
+    leading: _LeadingMessages
+    omitted: OmittedRange | None
     first: int
-    """The position in the window of the first message after the head and the note of the gap."""
+    """The position in the window of the first message after the leading messages and the note."""
     messages: tuple[Message, ...]
     ids: list[str | None]
     """It only grows, or is replaced by another list: a view of it keeps its content."""
@@ -413,9 +423,9 @@ def _restored_payload(entry: Entry, restore_blobs: _RestoreBlobs) -> Payload | N
 
 
 def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:
-    if target.answer_tokens is not None:
+    if target.response_tokens is not None:
         # A limit as large as the context window must leave room for the request.
-        return min(target.answer_tokens, context_tokens // 2)
+        return min(target.response_tokens, context_tokens // 2)
     default_reserve = min(_MAX_RESERVE_TOKENS, context_tokens // _RESERVE_DIVISOR)
     return (
         default_reserve

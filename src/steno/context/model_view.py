@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -22,13 +22,18 @@ from steno.context.notes import (
 )
 from steno.context.window import shorten_block
 from steno.messages.change import Change, ChangeCode
-from steno.messages.content import Block, FileReference, Image, ImageFile, Resource, Text
+from steno.messages.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageFile,
+    ReferenceBlock,
+    Resource,
+    Text,
+    has_references,
+)
 from steno.messages.message import Message, SystemMessage, UserMessage
 from steno.records.entry import Resolution, ResolutionStatus
-
-_ReferenceBlock: TypeAlias = FileReference | Image | Resource
-"""A block that refers to something that can be resolved."""
-_REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
 
 
 class ResourceExtent(IntEnum):
@@ -70,11 +75,6 @@ class ModelView(NamedTuple):
     """Its MCP resources, by the number of the block."""
 
 
-def has_references(message: Message) -> bool:
-    """Return whether a message has blocks that may be shown otherwise."""
-    return not _REFERENCE_TYPES.isdisjoint(map(type, message.content))
-
-
 def build_model_view(
     message: Message,
     *,
@@ -84,7 +84,7 @@ def build_model_view(
     extents: Mapping[int, ResourceExtent],
 ) -> ModelView:
     """Return a message as it is shown; keys of `resolutions` and `extents` are block numbers."""
-    if not has_references(message) or isinstance(message, SystemMessage):
+    if not has_references(message.content) or isinstance(message, SystemMessage):
         return ModelView(message)
     is_from_user = isinstance(message, UserMessage)
     content: list[Block] = []
@@ -97,7 +97,7 @@ def build_model_view(
     for number, block in enumerate(message.content):
         blocks: tuple[Block, ...] = (block,)
         code: ChangeCode | None = None
-        if is_from_user and isinstance(block, _ReferenceBlock):
+        if is_from_user and isinstance(block, ReferenceBlock):
             blocks, code = _resolve_block(block, resolutions.get(number))
             if code is not None:
                 add_change(code, _REASONS[code])
@@ -146,7 +146,7 @@ _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
 
 
 def _resolve_block(
-    block: _ReferenceBlock, resolution: Resolution | None
+    block: ReferenceBlock, resolution: Resolution | None
 ) -> tuple[tuple[Block, ...], ChangeCode | None]:
     """Return the blocks to show for a reference, and the change that reports them."""
     if resolution is None or resolution.status is ResolutionStatus.PENDING:
@@ -180,7 +180,7 @@ def _frame_part(part: Block) -> Block:
     return part
 
 
-def _is_name_only(block: _ReferenceBlock) -> bool:
+def _is_name_only(block: ReferenceBlock) -> bool:
     """Return whether a block holds only a name: no content, and no address that a provider reads."""
     match block:
         case FileReference():

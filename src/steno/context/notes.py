@@ -89,13 +89,13 @@ def image_omitted_note(image: Image) -> Text:
 def unreadable_note(block: FileReference | Image | Resource, error: str) -> Text:
     """Return the note in place of a reference that could not be read."""
     return Text(
-        f"[{reference_label(block)} could not be read: {collapse_whitespace(error, _MAX_REASON_CHARACTERS)}]"
+        f"[{_reference_text(block)} could not be read: {collapse_whitespace(error, _MAX_REASON_CHARACTERS)}]"
     )
 
 
 def empty_reference_note(block: FileReference | Image | Resource) -> Text:
     """Return the note in place of a reference without content."""
-    return Text(f"[{reference_label(block)} is empty]")
+    return Text(f"[{_reference_text(block)} is empty]")
 
 
 def frame_resource_text(resource: Resource, text: str) -> Text:
@@ -109,7 +109,7 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
     when = resource.retrieved_at
     retrieved = "" if when is None else f", retrieved {when:%Y-%m-%d %H:%M} UTC"
     return Text(
-        f"[{reference_label(resource)} of the MCP server {_safe_label(resource.server, _MAX_QUOTE_CHARACTERS)}, "
+        f"[{_reference_text(resource)} of the MCP server {_safe_label(resource.server, _MAX_QUOTE_CHARACTERS)}, "
         f"{kind}{retrieved}. The system provides it as information, up to the line with the mark "
         f"{mark}; nobody here has said it]\n{text}\n[end of the resource, mark {mark}]"
     )
@@ -118,17 +118,17 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
 def binary_resource_note(resource: Resource, size: int) -> Text:
     """Return the note in place of a resource that is not text."""
     kind = _safe_label(resource.mime_type or "unknown type", _MAX_TYPE_CHARACTERS)
-    return Text(f"[{reference_label(resource)}: {kind}, {size:,} bytes, not shown: it is not text]")
+    return Text(f"[{_reference_text(resource)}: {kind}, {size:,} bytes, not shown: it is not text]")
 
 
 def resource_omitted_note(resource: Resource) -> Text:
     """Return the note in place of a resource without room."""
     return Text(
-        f"[{reference_label(resource)} left out to save room; point at it again to bring it back]"
+        f"[{_reference_text(resource)} left out to save room; point at it again to bring it back]"
     )
 
 
-def reference_label(block: FileReference | Image | Resource) -> str:
+def _reference_text(block: FileReference | Image | Resource) -> str:
     """Return a label of the thing that a block refers to."""
     match block:
         case FileReference():

@@ -35,7 +35,7 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
     tool_choice: str | None = None
 
     @property
-    def answer_tokens(self) -> int | None:
+    def response_tokens(self) -> int | None:
         """The greatest length of a response to ask for; None leaves it to the provider."""
         requested, limit = self.max_tokens, self.max_output_tokens
         return requested if requested is None or limit is None else min(requested, limit)
@@ -58,5 +58,5 @@ class BuiltRequest(NamedTuple):
     out."""
     last_tokens: int = 0
     """About how many of the tokens the last message takes, which is never left out."""
-    room: int | None = None
+    budget_tokens: int | None = None
     """How many tokens the messages may take; None if that is not known."""

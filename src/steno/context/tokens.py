@@ -70,40 +70,51 @@ def token_counter_for(model: str) -> CountTokens:
     return count
 
 
-def message_tokens(message: Message, count: CountTokens) -> int:
+def message_tokens(message: Message, count_tokens: CountTokens) -> int:
     """Return how many tokens a message takes."""
     total = _MESSAGE_OVERHEAD
     for block in message.content:
-        total += count(block.text) if type(block) is Text else block_tokens(block, count)
+        total += (
+            count_tokens(block.text) if type(block) is Text else block_tokens(block, count_tokens)
+        )
     return total
 
 
-def block_tokens(block: Block, count: CountTokens) -> int:
+def block_tokens(block: Block, count_tokens: CountTokens) -> int:
     """Return how many tokens a part of a message takes."""
     match block:
         case Text():
-            return count(block.text)
+            return count_tokens(block.text)
         case Thinking():
             # The provider reads thinking without text again from its seal.
-            return count(block.text or ("" if block.seal is None else block.seal.data))
+            return count_tokens(block.text or ("" if block.seal is None else block.seal.data))
         case ToolCall() | InvalidToolCall():
-            return _CALL_OVERHEAD + count(block.name) + count(block.arguments)
+            return _CALL_OVERHEAD + count_tokens(block.name) + count_tokens(block.arguments)
         case Image():
             return IMAGE_TOKENS
         case FileReference():
-            return count(block.path) + _MESSAGE_OVERHEAD
+            return count_tokens(block.path) + _MESSAGE_OVERHEAD
         case Resource():
-            return count(block.uri) + count(block.text or "") + len(block.data or b"") // 2
+            return (
+                count_tokens(block.uri)
+                + count_tokens(block.text or "")
+                + len(block.data or b"") // 2
+            )
         case Opaque():
-            return count(block.raw)
+            return count_tokens(block.raw)
         case _:
             assert_never(block)
 
 
-def tool_tokens(tools: Iterable[ToolDefinition], count: CountTokens) -> int:
+def tool_tokens(tools: Iterable[ToolDefinition], count_tokens: CountTokens) -> int:
     """Return how many tokens the definitions of tools take."""
     total = 0
     for tool in tools:
         schema = msgspec.json.encode(raw_members(as_json_object(tool.parameters))).decode()
-        total += _CALL_OVERHEAD + count(tool.name) + count(tool.description) + count(schema)
+        total += (
+            _CALL_OVERHEAD
+            + count_tokens(tool.name)
+            + count_tokens(tool.description)
+            + count_tokens(schema)
+        )
     return total

@@ -64,7 +64,7 @@ class OmittedRange(NamedTuple):
 class MessageWindow:
     """Messages in the order they are sent, shortened as far as needed."""
 
-    def __init__(self, count: CountTokens) -> None:
+    def __init__(self, count_tokens: CountTokens) -> None:
         """Start empty."""
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
@@ -72,7 +72,7 @@ class MessageWindow:
         self.omitted: OmittedRange | None = None
         self.changed_from: int = 0
         """The position of the first message that is new or changed since `clear_changed`."""
-        self._count = count
+        self._count_tokens = count_tokens
         self._token_sums = [0]
         """How many tokens the messages before each position take."""
         self._shortened_to = 0
@@ -88,7 +88,7 @@ class MessageWindow:
         known = dict(zip(map(id, dropped), sizes, strict=True))
         del self.messages[start:], self.ids[start:], self._token_sums[start + 1 :]
         for message in messages:
-            tokens = known.get(id(message)) or message_tokens(message, self._count)
+            tokens = known.get(id(message)) or message_tokens(message, self._count_tokens)
             self.messages.append(message)
             self._token_sums.append(self._token_sums[-1] + tokens)
         self.ids.extend(ids)
@@ -134,23 +134,25 @@ class MessageWindow:
         )
         return [left_out, *found]
 
-    def fit(self, start: int, room: int, *, save: Callable[[int, int], object]) -> bool:
-        """Make the messages from a position on fit into `room` tokens; return whether they do.
+    def fit(self, start: int, budget_tokens: int, *, save: Callable[[int, int], object]) -> bool:
+        """Make the messages from a position on fit into `budget_tokens` tokens; return whether they do.
 
         `save(excess, spare)` is called to save tokens before messages are left out. It may replace
         messages, but not change their number.
         """
-        excess = self.tokens(start) - room
+        excess = self.tokens(start) - budget_tokens
         if excess <= 0:
             return True
-        spare = spare_tokens(room)
+        spare = spare_tokens(budget_tokens)
         first = max(self.first_sent(start), self._shortened_to)
         self._shorten(
             first, start_of_last_groups(self.messages, RECENT_GROUPS), excess=excess + spare
         )
-        if (excess := self.tokens(start) - room) > 0:
+        if (excess := self.tokens(start) - budget_tokens) > 0:
             save(excess, spare)
-        return self.tokens(start) <= room or self._omit_oldest(start, room=room, spare=spare)
+        return self.tokens(start) <= budget_tokens or self._omit_oldest(
+            start, budget_tokens=budget_tokens, spare=spare
+        )
 
     def _is_still_valid(self, omitted: OmittedRange, start: int) -> bool:
         """Return whether the omitted range still holds: a repair may have moved messages."""
@@ -175,7 +177,7 @@ class MessageWindow:
                 isinstance(message, ToolResultMessage)
                 and (short := shorten_result(message)) != message
             ):
-                tokens = message_tokens(short, self._count)
+                tokens = message_tokens(short, self._count_tokens)
                 excess -= sizes[position - start] - tokens
                 sizes[position - start] = tokens
                 self.messages[position] = short
@@ -187,23 +189,25 @@ class MessageWindow:
         self._shortened_to = max(self._shortened_to, position)
         self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
 
-    def _omit_oldest(self, start: int, *, room: int, spare: int) -> bool:
+    def _omit_oldest(self, start: int, *, budget_tokens: int, spare: int) -> bool:
         """Leave out the oldest groups, if the last one fits at all; return whether it does."""
         total, last = self._token_sums[-1], max(start, start_of_last_groups(self.messages, 1))
-        note = message_tokens(omitted_message(last), self._count)
-        if last == start or total - self._token_sums[last] + note > room:
+        note = message_tokens(omitted_message(last), self._count_tokens)
+        if last == start or total - self._token_sums[last] + note > budget_tokens:
             return False
-        end = min(bisect_left(self._token_sums, total + note + spare - room), last)
+        end = min(bisect_left(self._token_sums, total + note + spare - budget_tokens), last)
         while isinstance(self.messages[end], ToolResultMessage):
             end += 1  # no group begins with a result
         message = omitted_message(end - start)
-        self.omitted = OmittedRange(start, end, message, message_tokens(message, self._count))
+        self.omitted = OmittedRange(
+            start, end, message, message_tokens(message, self._count_tokens)
+        )
         return True
 
 
-def spare_tokens(room: int) -> int:
+def spare_tokens(budget_tokens: int) -> int:
     """Return how much room a reduction makes for the next turns."""
-    return max(0, int(room * (1 - _FILL_RATIO)))
+    return max(0, int(budget_tokens * (1 - _FILL_RATIO)))
 
 
 def start_of_last_groups(messages: Sequence[Message], groups: int) -> int:

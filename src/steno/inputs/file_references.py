@@ -172,9 +172,9 @@ class FileReferenceResolver:
             "left_out": left_out,
             "allowed_by": rule,
         }
-        note = f"{printable_name(name)}: holds {left_out:,} more names than are shown"
+        notice = f"{printable_name(name)}: holds {left_out:,} more names than are shown"
         return ResolvedReference(
-            content=(Text(text),), details=details, note=note if left_out else ""
+            content=(Text(text),), details=details, notice=notice if left_out else ""
         )
 
     async def _show_matching(

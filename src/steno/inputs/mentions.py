@@ -36,7 +36,7 @@ class Mentions(NamedTuple):
     """As it was typed, without the backslash of `\\@`."""
     blocks: tuple[ReferenceBlock, ...]
     """In the order in which they are mentioned, each once."""
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
     """Notes for the user about words that were not taken for mentions."""
     uncertain: frozenset[ReferenceBlock] = frozenset()
     """Blocks for paths that are not there, and may not have been meant as paths."""
@@ -81,11 +81,11 @@ def parse_mentions(
             elif found["quoted"] is not None:
                 collector.add_path(found["quoted"], found["lines"] or "")
             else:
-                collector.note(found["unclosed"], "its quote is not closed; left as text")
+                collector.add_notice(found["unclosed"], "its quote is not closed; left as text")
     pieces.append(text[position:])
     uncertain = frozenset(collector.uncertain)
     return Mentions(
-        "".join(pieces), tuple(collector.blocks), _limit_notes([*collector.notes]), uncertain
+        "".join(pieces), tuple(collector.blocks), _limit_notices([*collector.notices]), uncertain
     )
 
 
@@ -145,11 +145,11 @@ _FILE_SUFFIX: Final = re.compile(
 )
 
 _MAX_WORD_CHARACTERS: Final = 200
-_MAX_NOTES: Final = 20
+_MAX_NOTICES: Final = 20
 
 
 class _MentionCollector:
-    """Collects the blocks and notes of a prompt, each once."""
+    """Collects the blocks and notices of a prompt, each once."""
 
     def __init__(self, workspace: Workspace | None, servers: Collection[str]) -> None:
         self._workspace = workspace
@@ -157,7 +157,7 @@ class _MentionCollector:
         self._existing: dict[str, bool] = {}
         self.blocks: dict[ReferenceBlock, None] = {}
         self.uncertain: set[ReferenceBlock] = set()
-        self.notes: dict[str, None] = {}
+        self.notices: dict[str, None] = {}
 
     def add_word(self, word: str) -> None:
         """Take what stands behind an `@`, up to the next blank: perhaps a path, or only a word."""
@@ -204,10 +204,10 @@ class _MentionCollector:
         self.blocks[block] = None
         return block
 
-    def note(self, word: str, text: str) -> None:
-        """Add a note for the user about a word."""
+    def add_notice(self, word: str, text: str) -> None:
+        """Add a notice about a word."""
         short = word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:_MAX_WORD_CHARACTERS]}…"
-        self.notes[f"@{short}: {text}"] = None
+        self.notices[f"@{short}: {text}"] = None
 
     def _add_missing(self, word: str) -> None:
         *_, (path, lines) = _split_line_suffix(word)
@@ -216,7 +216,7 @@ class _MentionCollector:
             if not is_glob(path):
                 self.uncertain.add(block)
         else:
-            self.note(word, "there is no such file; left as text")
+            self.add_notice(word, "there is no such file; left as text")
 
     def _looks_like_a_path(self, word: str) -> bool:
         if word.startswith(_PATH_PREFIXES) or "*" in word or _FILE_SUFFIX.search(word):
@@ -232,7 +232,7 @@ class _MentionCollector:
         if is_image:
             self.blocks[Image(source=build_image_url(address))] = None
         else:
-            self.note(address, "only images are fetched from addresses; left as text")
+            self.add_notice(address, "only images are fetched from addresses; left as text")
 
     def _add_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
@@ -344,13 +344,13 @@ def _is_punctuation(character: str) -> bool:
     return category(character).startswith("P")
 
 
-def _limit_notes(notes: list[str]) -> tuple[str, ...]:
-    """Return some notes, and how many more there would be: what is pasted can be full of `@`."""
-    if len(notes) <= _MAX_NOTES:
-        return tuple(notes)
+def _limit_notices(notices: list[str]) -> tuple[str, ...]:
+    """Return the first notices, and the number of the others: a pasted text may be full of `@`."""
+    if len(notices) <= _MAX_NOTICES:
+        return tuple(notices)
     return (
-        *notes[:_MAX_NOTES],
-        f"{len(notes) - _MAX_NOTES:,} more words with an @ are like that",
+        *notices[:_MAX_NOTICES],
+        f"{len(notices) - _MAX_NOTICES:,} more words with an @ are like that",
     )
 
 

@@ -45,7 +45,7 @@ class ParsedPrompt(NamedTuple):
     """The message of a user, with a block for each reference in it."""
 
     message: UserMessage
-    notes: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     """Notes for the user: a name that was left as text, perhaps by mistake."""
 
 
@@ -113,7 +113,7 @@ class InputResolver:
         image_blocks = [_build_image(image, mode) for image in images]
         text = "\n\n".join([part for part in (mentions.text, appended) if part.strip()])
         texts = [Text(text)] if text else []
-        return ParsedPrompt(UserMessage((*texts, *references, *image_blocks)), mentions.notes)
+        return ParsedPrompt(UserMessage((*texts, *references, *image_blocks)), mentions.notices)
 
     def prepare_image(self, data: bytes) -> Image:
         """Return an image that the model's API takes, without metadata. Raises BadImage."""
@@ -151,7 +151,7 @@ class InputResolver:
             case Image():
                 return self._images.is_current(reference, resolution, context)
             case Resource():
-                self._resources.remember(reference, resolution)
+                self._resources.add_to_cache(reference, resolution)
                 return self._resources.is_current(reference, resolution, context)
 
     async def changes(

@@ -7,9 +7,10 @@ A reference (to a file, an image on disk) is resolved elsewhere, and the log rec
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
 
 from msgspec.structs import force_setattr
 
@@ -251,6 +252,15 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
 Block: TypeAlias = (
     Text | Thinking | Image | FileReference | Resource | ToolCall | InvalidToolCall | Opaque
 )
+
+ReferenceBlock: TypeAlias = FileReference | Image | Resource
+"""A block that refers to content elsewhere, or holds content that a model cannot take as it is."""
+_REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
+
+
+def has_references(content: Iterable[Block]) -> bool:
+    """Return whether any block refers to content elsewhere."""
+    return not _REFERENCE_TYPES.isdisjoint(map(type, content))
 
 
 def _normal_path(value: ImageFile | FileReference) -> str:

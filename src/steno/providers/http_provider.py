@@ -382,7 +382,7 @@ def _check_policy(key: object, transport: object, retries: object, first_event_s
     if not isinstance(retries, Retries):
         kind = type(retries).__name__
         raise InvalidValue(
-            f"must be Retries, such as Retries(most=3), not {kind}",
+            f"must be Retries, such as Retries(max_retries=3), not {kind}",
             place="retries",
             code="wrong_type",
         )

@@ -189,7 +189,7 @@ class VendorProbe:
 
     async def _list_models(self, vendor: Vendor) -> tuple[Model, ...]:
         provider = connect(
-            vendor, transport=self._transport, environ=self._environ, retries=Retries(most=0)
+            vendor, transport=self._transport, environ=self._environ, retries=Retries(max_retries=0)
         )
         models = await provider.models()
         if find_endpoint(vendor).show_path is None:

@@ -13,22 +13,24 @@ from steno.errors import CutShort, InvalidValue, ProviderError
 class Retries(Struct, frozen=True):
     """How often a request is repeated and how long to wait, as long as no event was returned."""
 
-    most: int = 2
-    """How many repetitions at most."""
+    max_retries: int = 2
+    """How often a request is repeated at most."""
     first_wait_s: float = 0.5
     """The wait before the first repetition; it doubles with each one."""
-    longest_wait_s: float = 8
-    longest_retry_after_s: float = 60
+    max_wait_s: float = 8
+    max_retry_after_s: float = 60
     """If a provider asks for a longer wait, the request is not repeated; the error names the time."""
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense. Raises InvalidValue."""
-        most: object = self.most
-        if not isinstance(most, int) or most < 0:
+        max_retries: object = self.max_retries
+        if not isinstance(max_retries, int) or max_retries < 0:
             raise InvalidValue(
-                "must be a whole number, 0 or more", place="retries.most", code="invalid_retries"
+                "must be a whole number, 0 or more",
+                place="retries.max_retries",
+                code="invalid_retries",
             )
-        for name in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
+        for name in ("first_wait_s", "max_wait_s", "max_retry_after_s"):
             wait_s: object = getattr(self, name)
             if not isinstance(wait_s, (int, float)) or not wait_s >= 0:
                 raise InvalidValue(
@@ -41,13 +43,13 @@ class Retries(Struct, frozen=True):
         A time that the provider asks for is waited in full. Our own waits are shortened by up to a
         quarter, by a `jitter` from 0 to 1, so that clients that failed together come back apart.
         """
-        if tried >= self.most or not _is_retryable(error):
+        if tried >= self.max_retries or not _is_retryable(error):
             return None
         asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
         if asked_s is not None:
-            return asked_s if asked_s <= self.longest_retry_after_s else None
+            return asked_s if asked_s <= self.max_retry_after_s else None
         # The exponent has a bound, so that the float cannot overflow.
-        wait_s: float = min(self.longest_wait_s, self.first_wait_s * 2 ** min(tried, 64))
+        wait_s: float = min(self.max_wait_s, self.first_wait_s * 2 ** min(tried, 64))
         return wait_s * (1 - jitter / 4)
 
 

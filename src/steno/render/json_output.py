@@ -19,7 +19,7 @@ from steno.agent import (
     EntryRecorded,
     LoopEvent,
     Notice,
-    NoticeCode,
+    NoticeKind,
     RunResult,
     TurnStarted,
 )
@@ -102,9 +102,9 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
         case CallOutput(call_id, text):
             return {"type": "output", "call_id": call_id, "text": text}
         case Notice():
-            return {"type": "notice", "code": event.code, "text": event.text}
+            return {"type": "notice", "code": event.kind, "text": event.text}
         case ContextChanged(change):
-            return {"type": "notice", "code": NoticeCode.CONTEXT, "text": format_change(change)}
+            return {"type": "notice", "code": NoticeKind.CONTEXT, "text": format_change(change)}
         case _:
             return None
 
@@ -113,7 +113,7 @@ def result_as_json(result: RunResult, run: RunDescription) -> dict[str, Any]:
     """Return the result of a run as JSON."""
     return {
         "type": "result",
-        "ending": result.ending,
+        "ending": result.end_reason,
         "text": result.text,
         "stop_reason": None if result.message is None else result.message.stop_reason,
         "reason": replace_lone_surrogates(result.reason) or None,

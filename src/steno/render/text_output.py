@@ -172,9 +172,9 @@ class StderrReporter:
     def end(self, result: RunResult) -> None:
         """Print a line if the run was interrupted, or ended with a reason."""
         is_stored = self._run is not None and self._run.session is not None
-        if result.ending is EndReason.INTERRUPTED and is_stored:
+        if result.end_reason is EndReason.INTERRUPTED and is_stored:
             self._line("! interrupted; -c goes on")
-        elif result.ending is EndReason.DONE and result.reason:
+        elif result.end_reason is EndReason.DONE and result.reason:
             self._line(f"! {result.reason}")
 
     def close(self) -> None:

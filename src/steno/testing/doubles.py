@@ -332,7 +332,7 @@ class ScriptedTool:
             name=name, description=description, parameters=parameters, strict=False
         )
         self.capability: Final = capability
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         self._answers = iter(repeat("ok") if answers is None else answers)
         self._subjects = subjects
         self._preview = preview

@@ -115,7 +115,7 @@ class BashTool:
         jobs: BackgroundJobs | None = None,
     ) -> None:
         self.capability: Final = Capability.EXECUTE
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         self.jobs: Final = jobs if jobs is not None else BackgroundJobs()
         self._workspace = workspace
         self._sandbox = sandbox
@@ -159,7 +159,7 @@ class BashTool:
         arguments = self._arguments(call)
         if arguments.background:
             return await self._run_in_background(arguments)
-        live_output = _LiveOutput(context, self._limits.shown_output_bytes)
+        live_output = _LiveOutput(context, self._limits.max_live_bytes)
         process, sandbox = await self._start(arguments.command, live_output)
         command_exit = await process.wait(self._timeout_of(arguments))
         live_output.close()
@@ -437,7 +437,7 @@ class BashOutputTool:
 
     def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.READ
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         self._jobs = jobs
         self.definition: Final = ToolDefinition.from_type(
             BashOutputArguments,
@@ -476,7 +476,7 @@ class BashKillTool:
 
     def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.EXECUTE
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         self._jobs = jobs
         self.definition: Final = ToolDefinition.from_type(
             BashKillArguments,

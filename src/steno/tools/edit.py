@@ -70,7 +70,7 @@ class EditTool:
         self._workspace = workspace
         self.definition = _DEFINITION
         self.capability = Capability.WRITE
-        self.ruled_as: Final = ("write",)
+        self.rule_aliases: Final = ("write",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""

@@ -77,7 +77,7 @@ class FunctionTool(Generic[P, R]):
         bound = partial(self._function, **dict.fromkeys(self._context_parameters))
         self._definition = ToolDefinition.from_function(bound, name=name, description=description)
         self._capability = _parse_capability(capability, self._definition.name)
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         if subjects is not None:
             parameters = inspect.signature(function).parameters
             shown_parameters = [parameters[key] for key in self._hints]

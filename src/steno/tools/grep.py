@@ -87,12 +87,12 @@ class GrepTool(SearchTool):
         arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         search = await asyncio.to_thread(_build_search_request, arguments, under)
-        search_filter = SearchFilter(search.wants, context.is_denied)
+        search_filter = SearchFilter(search.is_wanted, context.is_denied)
         try:
             async with asyncio.timeout(self._time_limit_s):
                 # Closing the generator ends its helper processes.
                 async with aclosing(
-                    self._engine.search(search._replace(wants=search_filter))
+                    self._engine.search(search._replace(is_wanted=search_filter))
                 ) as results:
                     lines, details = await _FORMATTERS[arguments.mode](results, arguments)
         except TimeoutError:
@@ -111,23 +111,21 @@ class GrepTool(SearchTool):
         return ToolOutput.of(text, details={**details, **more})
 
 
-def _build_search_request(arguments: _GrepArguments, under: str) -> SearchRequest:
+def _build_search_request(arguments: _GrepArguments, path: str) -> SearchRequest:
     """Return the request for the engine. Raises ToolFailed."""
     try:
         pattern = translate_regex(arguments.pattern, ignore_case=arguments.ignore_case)
         is_wanted = (
-            _accept_any_name
-            if arguments.glob is None
-            else build_filter_below(under, arguments.glob)
+            _accept_any_name if arguments.glob is None else build_filter_below(path, arguments.glob)
         )
     except InvalidValue as exc:
         raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
     return SearchRequest(
         pattern=pattern,
-        under=under,
+        path=path,
         hidden=arguments.glob is not None and asks_for_hidden_names(arguments.glob),
-        wants=is_wanted,
-        most=_LINES_TO_FIND[arguments.mode](arguments.limit),
+        is_wanted=is_wanted,
+        max_lines=_LINES_TO_FIND[arguments.mode](arguments.limit),
     )
 
 

@@ -223,18 +223,18 @@ class IgnoreRules:
     """Decides which files and folders a search ignores.
 
     `read` returns the content of a file by its absolute path, None if there is none that may be
-    read; `is_there` tells whether a path exists.
+    read; `exists` returns whether a path exists.
     """
 
     def __init__(
         self,
         read: Callable[[str], bytes | None],
-        is_there: Callable[[str], bool],
+        exists: Callable[[str], bool],
         *,
         hidden: bool = False,
     ) -> None:
         self._read = read
-        self._exists = is_there
+        self._exists = exists
         self._hidden = hidden
         self._levels = lru_cache(maxsize=4096)(self._find_levels)
 

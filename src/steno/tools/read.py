@@ -65,7 +65,7 @@ class ReadTool:
         self._prepare_image = prepare_image
         self.definition = _DEFINITION
         self.capability = Capability.READ
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path, or the name of the blob."""

@@ -66,7 +66,7 @@ class SearchTool:
         self._time_limit_s = time_limit_s
         self.definition = definition
         self.capability = Capability.READ
-        self.ruled_as: Final = ("read",)
+        self.rule_aliases: Final = ("read",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the file or folder that is searched."""
@@ -118,13 +118,13 @@ class SearchRequest(NamedTuple):
     """The pattern, and the files to search."""
 
     pattern: PortableRegex
-    under: str
+    path: str
     """A file or folder, as the workspace spells it."""
     hidden: bool
     """Whether names that begin with a dot count."""
-    wants: Callable[[str], bool]
+    is_wanted: Callable[[str], bool]
     """Decides which files to search. Called once for each, before any is searched."""
-    most: int
+    max_lines: int
     """How many matching lines of one file are enough."""
 
 
@@ -217,7 +217,7 @@ class RipgrepEngine:
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files that hold what is looked for, in order."""
         options = ["--files", f"--max-filesize={MAX_FILE_BYTES}"]
-        listed = await self._list_names(options, search.under, hidden=search.hidden)
+        listed = await self._list_names(options, search.path, hidden=search.hidden)
         for names in _batch_names(await filter_names(search, listed)):
             matching = await self._find_matching_files(search, names)
             for first in range(0, len(matching), _OPEN_FILES_AT_ONCE):
@@ -275,7 +275,7 @@ class RipgrepEngine:
             "--no-heading",
             "--line-number",
             "--max-columns=1",  # only the numbers are used
-            f"--max-count={search.most}",
+            f"--max-count={search.max_lines}",
             f"--regexp={search.pattern.rust}",
         ]
         numbers = [file.fileno() for file in files]
@@ -358,7 +358,7 @@ class PythonEngine:
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files that hold what is looked for, in order."""
-        names = await filter_names(search, await self.files(search.under, hidden=search.hidden))
+        names = await filter_names(search, await self.files(search.path, hidden=search.hidden))
         command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
         async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:
             assert process.stdin is not None
@@ -371,7 +371,7 @@ class PythonEngine:
                     continue
                 try:
                     process.stdin.write(
-                        encode_number(search.most) + encode_number(len(text)) + text
+                        encode_number(search.max_lines) + encode_number(len(text)) + text
                     )
                     await process.stdin.drain()
                     lines = await _receive_numbers(process.stdout)
@@ -425,7 +425,7 @@ _UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "
 
 async def filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
     """Return the names of the files to search."""
-    return await asyncio.to_thread(lambda: [*filter(search.wants, names)])
+    return await asyncio.to_thread(lambda: [*filter(search.is_wanted, names)])
 
 
 def path_sort_key(name: str) -> list[str]:

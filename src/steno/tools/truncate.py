@@ -127,8 +127,8 @@ def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
     for _ in range(max_lines):
         line_end = data.find(b"\n", end, max_bytes) + 1
         if not line_end:
-            room = min(max_bytes, len(data))
-            return end if end * 2 >= max_bytes else _character_start(data, room)
+            end_limit = min(max_bytes, len(data))
+            return end if end * 2 >= max_bytes else _character_start(data, end_limit)
         end = line_end
     return end
 

@@ -41,7 +41,7 @@ class WriteTool:
         self._workspace = workspace
         self.definition = _DEFINITION
         self.capability = Capability.WRITE
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""

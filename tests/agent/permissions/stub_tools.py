@@ -10,8 +10,10 @@ from steno.ports import Capability, ToolContext, ToolOutput
 class Stub:
     """A tool whose subjects are the arguments of its calls."""
 
-    def __init__(self, name: str, capability: Capability, ruled_as: tuple[str, ...] = ()) -> None:
-        self.ruled_as = ruled_as
+    def __init__(
+        self, name: str, capability: Capability, rule_aliases: tuple[str, ...] = ()
+    ) -> None:
+        self.rule_aliases = rule_aliases
         self.definition = ToolDefinition(
             name=name, description="Does something.", parameters={"type": "object"}
         )

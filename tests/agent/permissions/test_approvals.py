@@ -86,7 +86,7 @@ def test_a_decision_is_recorded_with_its_actor_or_its_rule(
 ) -> None:
     tool = write_tool()
     harness = AgentHarness(TURNS, tool, gate=gate)
-    assert run(harness.run()).ending is EndReason.DONE
+    assert run(harness.run()).end_reason is EndReason.DONE
     last = approvals_in(harness.conversation.entries())[-1]
     assert (str(last.status), last.actor, last.rule) == (status, actor, rule)
     assert len(tool.calls) == (status == "approved")
@@ -113,7 +113,7 @@ def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
     run(harness.run())
     assert seen == [("c1",)]
     assert pending_approvals(harness.conversation.entries()) == ()
-    assert [event.question.call.id for event in harness.events_of(ApprovalRequested)] == ["c1"]
+    assert [event.request.call.id for event in harness.events_of(ApprovalRequested)] == ["c1"]
     assert [status for _, status in harness.approvals] == ["pending", "approved"]
 
 

@@ -12,7 +12,7 @@ from steno.agent import (
     Gate,
     GrantScope,
     Notice,
-    NoticeCode,
+    NoticeKind,
     decide_later,
 )
 from steno.errors import InvalidDocument, Missing, StenoError, ToolFailed, Unavailable
@@ -42,7 +42,7 @@ def asked(answer: Any) -> CallbackApprover:
 
 def notices(harness: AgentHarness) -> list[str]:
     events = harness.events_of(Notice)
-    return [event.reason for event in events if event.code is NoticeCode.PERMISSION]
+    return [event.code for event in events if event.kind is NoticeKind.PERMISSION]
 
 
 def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:

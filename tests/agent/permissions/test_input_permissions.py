@@ -131,7 +131,9 @@ def test_plan_mode_allows_file_references(tmp_path: Path, mode: Mode, role: Agen
     harness = agent_in(tmp_path, ["I see."], gate=Gate(Permissions.of(role=role)))
     if mode is Mode.PLAN:
         harness.conversation.change_mode(mode)
-    assert run(harness.run(prompt_with("Look.", file_reference("a.py")))).ending is EndReason.DONE
+    assert (
+        run(harness.run(prompt_with("Look.", file_reference("a.py")))).end_reason is EndReason.DONE
+    )
     assert "a = 1" in text_in_message(harness.provider.requests[0])
     (found,) = details(harness)
     assert found["allowed_by"] == "default read"
@@ -245,7 +247,7 @@ def test_an_image_is_fetched_only_with_a_yes_and_who_gave_it_is_on_record(tmp_pa
         async with run_server(reply(200, encode_image(red_image()), "image/png")) as server:
             image = Image(source=ImageUrl(f"{server.url}/shot.png"))
             result = await harness.run(prompt_with("Look.", image))
-            if person.asked and result.ending is EndReason.DONE:
+            if person.asked and result.end_reason is EndReason.DONE:
                 assert [seen.path for seen in server.seen] == ["/shot.png"]
             else:
                 assert server.seen == []
@@ -280,7 +282,7 @@ def test_a_failing_approver_allows_nothing_and_the_session_continues(
         assert isinstance(run(harness.run(prompt)).error, Unresolved)
     (resolution,) = payloads(harness, Resolution)
     assert resolution.error is not None
-    assert run(harness.run("Hi.")).ending is EndReason.DONE
+    assert run(harness.run("Hi.")).end_reason is EndReason.DONE
     harness.check()
 
 
@@ -323,5 +325,5 @@ def test_what_is_not_allowed_any_more_is_not_read_again(tmp_path: Path) -> None:
         resolver=FakeResources(library, clock),
         gate=Gate(Permissions.of(deny=["mcp__lib"])),
     )
-    assert run(second.run("And now?")).ending is EndReason.DONE
+    assert run(second.run("And now?")).end_reason is EndReason.DONE
     assert library.reads == [NOTES.uri]

@@ -52,7 +52,7 @@ def test_every_mode_and_role_has_its_place_in_the_tables() -> None:
 def test_plan_mode_denies_all_but_reading_despite_rules(tool: Stub) -> None:
     name = tool.definition.name
     decision = Permissions.of(allow=["*"]).decide(
-        tool, about("a"), mode=Mode.PLAN, session=rules(name), standing=rules(name)
+        tool, about("a"), mode=Mode.PLAN, session_rules=rules(name), lasting_rules=rules(name)
     )
     assert (decision.kind, decision.rule) == (DENY, "mode plan")
     assert decision.reason.startswith("permission denied: plan mode allows reading only; ")
@@ -112,8 +112,8 @@ def test_a_deny_rule_wins_over_everything_that_allows() -> None:
         BASH,
         about("git log", "rm -rf /"),
         mode=Mode.ACT,
-        session=rules("bash"),
-        standing=rules("bash"),
+        session_rules=rules("bash"),
+        lasting_rules=rules("bash"),
     )
     assert (decision.kind, decision.rule) == (DENY, "deny bash(rm *)")
 
@@ -135,15 +135,15 @@ def test_the_first_that_allows_is_named(
         BASH,
         about("git log"),
         mode=Mode.ACT,
-        session=rules(*session),
-        standing=rules(*standing),
+        session_rules=rules(*session),
+        lasting_rules=rules(*standing),
     )
     assert (decision.kind, decision.rule) == (ALLOW, named)
 
 
 def test_what_several_allow_together_names_them_all() -> None:
     decision = Permissions.of(allow=["bash(git log *)"]).decide(
-        BASH, about("git log", "ls"), mode=Mode.ACT, session=rules("bash(ls *)")
+        BASH, about("git log", "ls"), mode=Mode.ACT, session_rules=rules("bash(ls *)")
     )
     assert (decision.kind, decision.rule) == (
         ALLOW,
@@ -157,7 +157,7 @@ def test_what_several_allow_together_names_them_all() -> None:
 )
 def test_what_no_rule_covers_in_full_is_asked_about(subjects: tuple[str, ...]) -> None:
     decision = Permissions.of(allow=["bash(git log *)"]).decide(
-        BASH, about(*subjects), mode=Mode.ACT, standing=rules("bash(ls *)")
+        BASH, about(*subjects), mode=Mode.ACT, lasting_rules=rules("bash(ls *)")
     )
     assert (decision.kind, decision.rule) == (ASK, "")
 
@@ -189,7 +189,7 @@ def test_a_command_line_passes_only_if_all_of_it_is_allowed(line: str, kind: Dec
 def test_what_may_be_anything_is_not_allowed_past_a_deny_rule() -> None:
     permissions = Permissions.of(allow=["bash"], deny=["write", "bash(rm *)"])
     doubtful = permissions.decide(
-        BASH, about("\n$(echo rm) x"), mode=Mode.ACT, session=rules("bash")
+        BASH, about("\n$(echo rm) x"), mode=Mode.ACT, session_rules=rules("bash")
     )
     assert (doubtful.kind, doubtful.rule) == (ASK, "deny bash(rm *)")
     assert permissions.decide(BASH, about("git log"), mode=Mode.ACT).kind is ALLOW
@@ -237,7 +237,7 @@ def test_no_setting_allows_what_the_order_forbids(
 ) -> None:
     session, standing = grants
     decision = permissions.decide(
-        tool, about(*subjects), mode=mode, session=session, standing=standing
+        tool, about(*subjects), mode=mode, session_rules=session, lasting_rules=standing
     )
     name, capability = tool.definition.name, tool.capability
     reads_only = mode is Mode.PLAN or permissions.role is AgentRole.PLANNER

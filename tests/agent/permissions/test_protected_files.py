@@ -84,7 +84,7 @@ def test_grants_reach_no_further_than_rules() -> None:
     tool = write_tool("write", subjects=lambda _: (".steno/config.toml",))
     wide = (PermissionRule.parse("write(**)"),)
     decision = Permissions().decide(
-        tool, call("c1", "write"), mode=Mode.ACT, session=wide, standing=wide
+        tool, call("c1", "write"), mode=Mode.ACT, session_rules=wide, lasting_rules=wide
     )
     assert decision.kind is DecisionKind.ASK
 

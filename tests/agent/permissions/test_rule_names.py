@@ -11,8 +11,8 @@ from steno.ports import Capability
 from steno.records.entry import Mode
 from tests.agent.permissions.stub_tools import BASH, READ, WRITE, Stub, about
 
-EDIT = Stub("edit", Capability.WRITE, ruled_as=("write",))
-GREP = Stub("grep", Capability.READ, ruled_as=("read",))
+EDIT = Stub("edit", Capability.WRITE, rule_aliases=("write",))
+GREP = Stub("grep", Capability.READ, rule_aliases=("read",))
 
 
 def kind(tool: Stub, *subjects: str, allow: Sequence[str] = (), deny: Sequence[str] = ()) -> str:

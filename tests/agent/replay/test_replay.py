@@ -36,7 +36,7 @@ def test_a_session_is_replayed_to_the_same_digest() -> None:
         type(r.entry.payload).__name__ for r in records if r.entry and not is_made_by_run(r.entry)
     ]
     assert given == ["SystemMessage", "ModelChange", "Label"]
-    assert result.made == len(records) - len(given)
+    assert result.made_by_loop == len(records) - len(given)
 
 
 @pytest.mark.requirement("S1-11")
@@ -54,7 +54,9 @@ def test_whatever_happened_in_a_session_the_same_record_comes_out(first: int) ->
                 assert result.digest == heads[-1].digest
             if branch == "main":
                 made = [r.entry for r in heads if r.entry and is_made_by_run(r.entry)]
-                assert result.made >= len([e for e in made if not isinstance(e.payload, Rewind)])
+                assert result.made_by_loop >= len(
+                    [e for e in made if not isinstance(e.payload, Rewind)]
+                )
 
     for seed in range(first, first + 30):
         run(check(seed), limit_s=60.0)
@@ -70,7 +72,7 @@ def test_a_session_that_no_agent_made_is_replayed() -> None:
     conversation.append(ChatMessage.user("Sure?"))
     conversation.append(ChatMessage.assistant("Yes."), audit={"model": "lab/small"})
     result = replayed(list(store.records(conversation.id)))
-    assert (result.is_same, result.entries, result.made) == (True, 7, 4)
+    assert (result.is_same, result.entries, result.made_by_loop) == (True, 7, 4)
 
 
 def test_an_empty_session_is_the_same() -> None:
@@ -180,8 +182,8 @@ def test_a_change_of_any_entry_is_found_at_exactly_that_entry() -> None:
 def test_a_decision_that_no_run_takes_is_found_in_a_forged_record() -> None:
     difference = replayed(forged(full_session(), of_call("c1", decision="failed"))).difference
     assert difference is not None
-    assert difference.came is not None
-    assert (difference.recorded.decision, difference.came.decision) == ("failed", "executed")
+    assert difference.replayed is not None
+    assert (difference.recorded.decision, difference.replayed.decision) == ("failed", "executed")
     assert [part.name for part in difference.parts] == ["decision"]
     assert str(difference).endswith("decision: 8 characters on record, 10 characters came out")
 
@@ -190,9 +192,9 @@ def test_texts_that_the_loop_would_not_write_are_found_in_a_forged_record() -> N
     result = ChatMessage.tool_result("c6", "Secret words.", outcome=Outcome.ERROR)
     difference = replayed(forged(full_session(), of_call("c6", payload=result))).difference
     assert difference is not None
-    assert difference.came is not None
-    assert difference.came.message is not None
-    assert difference.came.message.text == "The call could not be run: no JSON"
+    assert difference.replayed is not None
+    assert difference.replayed.message is not None
+    assert difference.replayed.message.text == "The call could not be run: no JSON"
     assert "payload.content" in [part.name for part in difference.parts]
     assert "Secret" not in str(difference)
 

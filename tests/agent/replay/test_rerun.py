@@ -91,7 +91,7 @@ def test_a_model_with_the_same_calls_gets_the_recorded_results_and_runs_nothing(
         ],
         tool,
     )
-    assert (comparison.parting, comparison.stopped, comparison.reused) == (None, None, 2)
+    assert (comparison.divergence, comparison.stopped, comparison.reused_results) == (None, None, 2)
     assert tool.calls == []
     texts_of_rerun = [message.text for message in harness.conversation.messages("second")]
     assert texts_of_rerun == [message.text for message in harness.conversation.messages("main")]
@@ -107,7 +107,7 @@ def test_the_first_answer_that_is_another_one_is_shown_and_both_are_summed_up() 
         read_tool("read"),
         price_of=lambda model: price if model == "lab/large" else None,
     )
-    parting = comparison.parting
+    parting = comparison.divergence
     assert parting is not None
     assert parting.recorded is not None
     assert parting.new is not None
@@ -120,7 +120,10 @@ def test_the_first_answer_that_is_another_one_is_shown_and_both_are_summed_up() 
     assert (old.model, old.turns, old.calls, old.cost) == ("lab/large", 4, 2, Decimal(3))
     assert (new.model, new.turns, new.calls, new.cost) == ("lab/small", 3, 1, None)
     assert (old.text, new.text) == ("You are welcome.", "Bye.")
-    assert (old.endings, new.endings) == (("end_turn", "end_turn"), ("end_turn", "end_turn"))
+    assert (old.stop_reasons, new.stop_reasons) == (
+        ("end_turn", "end_turn"),
+        ("end_turn", "end_turn"),
+    )
     assert (old.usage, new.usage) == (TOKENS, Usage())
 
 
@@ -152,7 +155,7 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
         tool,
         writing,
     )
-    assert comparison.reused == 1
+    assert comparison.reused_results == 1
     assert [c.id for c in tool.calls] == ["x2"]
     assert writing.calls == []  # there is no approver
     approvals = [
@@ -172,7 +175,7 @@ def test_what_was_denied_then_may_be_allowed_now() -> None:
     comparison, _ = again(
         harness, [turn_with_calls(call("x1", "write")), "Done."], tool, gate=gate_allowing("write")
     )
-    assert ([c.id for c in tool.calls], comparison.reused) == (["x1"], 0)
+    assert ([c.id for c in tool.calls], comparison.reused_results) == (["x1"], 0)
 
 
 def test_modes_are_changed_and_files_resolved_where_they_were() -> None:
@@ -201,10 +204,10 @@ def test_it_ends_with_a_run_that_failed(
 ) -> None:
     comparison, provider = again(recorded(), [*turns, "Bye."])
     stopped = comparison.stopped
-    assert (None if stopped is None else stopped.ending) == ending
+    assert (None if stopped is None else stopped.end_reason) == ending
     assert len(provider.requests) == (1 if ending else 2)
-    assert comparison.parting is not None
-    assert (comparison.parting.new is None) == bool(ending)
+    assert comparison.divergence is not None
+    assert (comparison.divergence.new is None) == bool(ending)
 
 
 def unmade(_: RecordedResults) -> Agent:

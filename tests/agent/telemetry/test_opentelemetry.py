@@ -49,7 +49,7 @@ class Lookup:
     """Finds what it is asked for, fails, or waits for ever."""
 
     capability = Capability.READ
-    ruled_as = ()
+    rule_aliases = ()
     definition = ToolDefinition(
         name="lookup",
         description="Look something up.",
@@ -160,7 +160,7 @@ def run_with_call(seen: Scene, wanted: str = "it", **settings: Any) -> None:
     result = asyncio.run(
         agent(seen, [turn_with_call(wanted), last_turn()], **settings).run(f"Say {SECRET}")
     )
-    assert result.ending is EndReason.DONE
+    assert result.end_reason is EndReason.DONE
 
 
 def test_a_run_is_a_tree_of_spans() -> None:
@@ -325,7 +325,7 @@ def status_of(span: ReadableSpan) -> tuple[StatusCode, str | None, object]:
 def test_a_provider_that_fails_ends_the_turn_and_the_run_with_an_error() -> None:
     seen = scene()
     result = asyncio.run(agent(seen, [AuthenticationFailed(f"no {SECRET}")]).run("Go"))
-    assert result.ending is EndReason.FAILED
+    assert result.end_reason is EndReason.FAILED
     run, turn = seen.spans()
     for span in (run, turn):
         assert status_of(span) == (StatusCode.ERROR, None, "AuthenticationFailed")
@@ -386,7 +386,7 @@ def test_an_interrupted_run_is_no_error_but_the_turn_is() -> None:
         async with asyncio.timeout(WAIT_S):
             await spoken.wait()
             one.interrupt()
-            assert (await running).ending is EndReason.INTERRUPTED
+            assert (await running).end_reason is EndReason.INTERRUPTED
 
     asyncio.run(interrupted())
     run, turn = seen.spans()

@@ -85,7 +85,7 @@ def test_an_unsent_prompt_is_retried_whatever_was_set_or_run_since(
             (project / "late.py").write_text("late = True\n", encoding="utf-8")
             await user.session.run_command("retry")
             ended = await user.end(1)
-            assert ended.result.ending is EndReason.DONE
+            assert ended.result.end_reason is EndReason.DONE
             assert user.texts[-2:] == ["Explain @late.py", "I see."]
 
     with scripted_model(home, "I see."):

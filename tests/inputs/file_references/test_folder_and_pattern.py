@@ -62,7 +62,7 @@ def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
         "allowed_by": "the test",
     }
     assert door.asked == [("read", Capability.READ, "src")]
-    assert finding.note == ""
+    assert finding.notice == ""
 
 
 def test_the_working_folder_and_an_added_one_are_listed_too(folder: Path, outside: Path) -> None:
@@ -123,7 +123,7 @@ def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Pat
         "02 (0 bytes)",
         "[... 27 more ...]",
     ]
-    assert finding.note == ".: holds 27 more names than are shown"
+    assert finding.notice == ".: holds 27 more names than are shown"
 
 
 class NoEngine:

@@ -142,7 +142,7 @@ def test_a_model_that_may_see_gets_the_image_and_nothing_is_recognised(
     details = details_of(finding)
     assert (details["mode"], details["used"]) == (mode.value, "vision")
     assert "fallback" not in details
-    assert finding.note == ""
+    assert finding.notice == ""
 
 
 @pytest.mark.parametrize(("vision", "refused"), [(False, ""), (True, "no images in this plan")])
@@ -172,7 +172,7 @@ def test_recognised_text_is_sent_as_one_text_without_anything_of_the_record() ->
     assert (details["language"], details["duration_s"]) == ("de", 1.25)
     assert details["sha256"] == hashlib.sha256(PHOTO).hexdigest()
     assert (details["width"], details["height"]) == (3000, 2000)
-    assert finding.note == ""
+    assert finding.notice == ""
     assert decode_image(scribe.seen[0]).size == (2000, 3000)  # upright
     assert GPS_SECRET not in scribe.seen[0]
 
@@ -182,7 +182,7 @@ def test_auto_with_a_model_that_does_not_see_recognises_and_tells_the_user(tmp_p
     (tmp_path / "shot.png").write_bytes(PICTURE)
     finding = run(images(tmp_path).resolve(image(ImageFile("shot.png")), resolve_context(False)))
     assert isinstance(finding.content[0], Text)
-    assert finding.note == (
+    assert finding.notice == (
         "the model takes no images: the text in shot.png was recognised instead,"
         " by rapidocr 3.10.0, confidence 0.97"
     )
@@ -200,7 +200,7 @@ def test_auto_after_a_refusal_recognises_and_records_why() -> None:
     assert (details["mode"], details["used"]) == ("auto", "ocr")
     assert "image input is disabled" in details["fallback"]
     assert details["fallback_kind"] == "refused"
-    assert "image input is disabled" in finding.note
+    assert "image input is disabled" in finding.notice
 
 
 @pytest.mark.requirement("S2-27")
@@ -214,7 +214,7 @@ def test_what_an_engine_does_not_say_is_left_out() -> None:
     scribe = Scribe(READING._replace(confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(), resolve_context(False)))
     assert finding.content == (framed("image image: text recognised by OCR", "Guten Tag"),)
-    assert finding.note.endswith("recognised instead, by rapidocr 3.10.0")
+    assert finding.notice.endswith("recognised instead, by rapidocr 3.10.0")
 
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])
@@ -222,7 +222,7 @@ def test_an_image_without_text_says_so_to_the_model_and_to_the_user(mode: Recogn
     scribe = Scribe(READING._replace(text=" \n", confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(mode=mode), resolve_context(False)))
     assert finding.content == (Text("[image image: no text was found in it by OCR]"),)
-    assert "no text was found in image" in finding.note
+    assert "no text was found in image" in finding.notice
 
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])
@@ -444,7 +444,7 @@ def test_what_is_not_certain_is_not_said_to_be(confidence: float, told: str) -> 
     (text,) = finding.content
     assert isinstance(text, Text)
     assert f"confidence {told}, language de. " in text.text
-    assert finding.note.endswith(f"confidence {told}")
+    assert finding.notice.endswith(f"confidence {told}")
 
 
 @pytest.mark.parametrize("path", ["src/a.png", "{folder}/src/a.png", "link.png"])

@@ -66,7 +66,7 @@ def work_with(
     desk.check()
     first, second = desk.results
     assert (second.outcome, second.text) == (Outcome.OK, "fine")
-    assert (result.ending, result.text) == (EndReason.DONE, "All done.")
+    assert (result.end_reason, result.text) == (EndReason.DONE, "All done.")
     return result, desk, first
 
 
@@ -107,7 +107,7 @@ def test_what_it_says_of_its_tools_is_cleaned(found: McpTools) -> None:
 
 
 def test_tools_that_make_no_sense_are_left_out_with_a_reason(found: McpTools) -> None:
-    left_out = {note.partition("the tool ")[2] for note in found.notes}
+    left_out = {note.partition("the tool ")[2] for note in found.notices}
     assert left_out == {
         '"twice": another one has this name',
         '"schema_is_a_list": its schema is no object',
@@ -134,7 +134,7 @@ def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
     desk = AgentHarness(
         [turn_with_calls(call("c", "read")), "Done."], read_tool("read", "ours"), *tools
     )
-    assert run(desk.run()).ending is EndReason.DONE
+    assert run(desk.run()).end_reason is EndReason.DONE
     assert desk.result.text == "ours"
 
 

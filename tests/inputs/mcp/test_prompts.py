@@ -81,7 +81,7 @@ def test_prompts_of_all_servers_are_listed_in_one_order() -> None:
     assert [prompt.command for prompt in listed.prompts] == ["/a:weather", "/b:a", "/b:z"]
     assert listed.prompts[0].arguments == WEATHER.arguments
     assert listed.prompts[1].description == "Does a."
-    assert listed.notes == ()
+    assert listed.notices == ()
     assert run(list_mcp_prompts([two, one])) == listed
 
 
@@ -89,7 +89,7 @@ def test_a_server_that_fails_gives_a_note_and_the_others_their_prompts() -> None
     broken = ResourceServer("b", failure=ServerFailed("mcp b: it is gone"))
     listed = run(list_mcp_prompts([broken, ResourceServer("a", prompts=(WEATHER,))]))
     assert [prompt.command for prompt in listed.prompts] == ["/a:weather"]
-    assert listed.notes == ("mcp b: it is gone",)
+    assert listed.notices == ("mcp b: it is gone",)
 
 
 def test_names_that_nobody_can_type_are_mapped_and_stay_apart() -> None:
@@ -119,7 +119,7 @@ def test_no_more_prompts_are_offered_than_anybody_can_read() -> None:
     many = tuple(ListedPrompt(f"p{number:05}") for number in range(MAX_PROMPTS + 3))
     listed = run(list_mcp_prompts([ResourceServer("s", prompts=many)]))
     assert len(listed.prompts) == MAX_PROMPTS
-    assert listed.notes == ("mcp s: 3 prompts are left out, there are too many",)
+    assert listed.notices == ("mcp s: 3 prompts are left out, there are too many",)
 
 
 # -- what was typed --------------------------------------------------------------------------------

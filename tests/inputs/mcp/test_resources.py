@@ -91,7 +91,7 @@ def test_a_resource_is_read_with_permission_and_recorded_with_where_and_when_it_
         "parts": 1,
         "allowed_by": "test",
     }
-    assert found.note == ""
+    assert found.notice == ""
 
 
 @pytest.mark.requirement("S2-30", "S2-31")
@@ -257,7 +257,7 @@ def test_a_password_in_a_uri_goes_to_the_server_and_to_nobody_else() -> None:
     found = resolve(library, uri)
     assert library.reads == [uri]
     assert details(found)["uri"] == "postgres://host/db"
-    assert "hunter2" not in str([*found.content, found.details, found.note])
+    assert "hunter2" not in str([*found.content, found.details, found.notice])
     (block,) = found.content
     assert isinstance(block, Resource)
     assert block.uri == "postgres://host/db"
@@ -290,7 +290,7 @@ def test_a_text_of_ten_megabytes_is_shown_by_its_beginning_and_end() -> None:
     assert details(found)["shortened"] == left
     assert details(found)["bytes"] == len(long)
     assert details(found)["sha256"] == hashlib.sha256(long.encode()).hexdigest()
-    assert found.note == "lib://a: only its beginning and its end are shown"
+    assert found.notice == "lib://a: only its beginning and its end are shown"
 
 
 @pytest.mark.requirement("S2-31")
@@ -332,7 +332,7 @@ def test_an_image_that_is_none_or_cannot_be_made_to_fit_is_kept_as_bytes() -> No
         (part,) = found.content
         assert isinstance(part, Resource)
         assert part.data == b"MZ\x90"
-        assert found.note == f"lib://a: {reason}"
+        assert found.notice == f"lib://a: {reason}"
 
 
 def test_text_that_came_as_bytes_is_shown_and_what_only_says_that_it_is_text_is_not() -> None:
@@ -446,7 +446,7 @@ def test_a_conversation_that_goes_on_uses_what_its_log_holds() -> None:
     entry = decode_entry(encode_entry(Entry(id="e", payload=recorded_resolution(before))))
     assert isinstance(entry.payload, Resolution)
     later = resources(library, now=clock)
-    later.remember(resource_reference(), entry.payload)
+    later.add_to_cache(resource_reference(), entry.payload)
     clock.turn(3_000)
     again = run(later.resolve(resource_reference(), make_context()))
     assert again.content == before.content
@@ -465,7 +465,7 @@ def test_what_a_log_holds_does_not_replace_what_is_newer() -> None:
     clock.turn(1)
     library.holds["lib://a"] = text_resource("new")
     run(known.resolve(resource_reference(), make_context()))
-    known.remember(resource_reference(), old)
+    known.add_to_cache(resource_reference(), old)
     assert only_text(run(known.resolve(resource_reference(), make_context()))) == "new"
 
 
@@ -491,7 +491,7 @@ def test_a_record_that_does_not_say_when_and_how_long_is_not_fresh(odd: Any) -> 
     library = ResourceServer(holds={"lib://a": text_resource("words")})
     known = resources(library)
     assert not known.is_current(resource_reference(), resolution, make_context())
-    known.remember(resource_reference(), resolution)
+    known.add_to_cache(resource_reference(), resolution)
     assert only_text(run(known.resolve(resource_reference(), make_context()))) == "words"
 
 

@@ -146,7 +146,7 @@ def test_key_that_is_nearly_the_right_one_is_suggested(members: Any, hint: str) 
 
 def test_key_that_is_nearly_another_is_noted_where_keys_of_others_are_passed_over() -> None:
     members = {"command": "x", "arg": ["y"], "envFile": ".env", "timeout": 5}
-    assert read(members).note == "arg: do you mean args?"
+    assert read(members).notice == "arg: do you mean args?"
     with raises_code(InvalidValue, "field_unknown", place="file.it.arg") as refused:
         read(members, is_strict=True)
     assert refused.value.message.endswith("; do you mean args?")
@@ -178,9 +178,9 @@ def test_table_has_to_be_one(table: Any) -> None:
 def test_secret_that_stands_in_a_file_is_kept_and_noted() -> None:
     spec = read({"command": "x", "env": {"API_TOKEN": "abc", "LEVEL": "3", "MY_KEY": "${K:-}"}})
     assert spec.env["API_TOKEN"] == "abc"
-    assert spec.note == "env.API_TOKEN: take it from the environment, as in ${NAME}"
+    assert spec.notice == "env.API_TOKEN: take it from the environment, as in ${NAME}"
     web = read({"url": "http://h", "headers": {"authorization": "Bearer abc", "X-Level": "3"}})
-    assert web.note.startswith("headers.authorization: take it from the environment")
+    assert web.notice.startswith("headers.authorization: take it from the environment")
 
 
 def test_no_secret_is_in_the_repr() -> None:

@@ -55,7 +55,7 @@ def test_tools_and_prompts_of_all_servers_are_found_and_what_only_reads_is_known
             readers = [tool for tool in found.tools if tool.capability is Capability.READ]
             assert {tool.server for tool in found.tools} == {"own", "plain"}
             assert len(readers) == 40
-            assert (await list_mcp_prompts(servers)).notes == ()
+            assert (await list_mcp_prompts(servers)).notices == ()
 
     run(main(), 20)
 

@@ -26,9 +26,9 @@ def test_one_long_line_begins_with_a_whole_word() -> None:
 def test_remarks_are_forgotten_and_words_are_not() -> None:
     tail = StderrTail()
     tail.add(b"words")
-    tail.add_remark("a remark")
+    tail.add_note("a remark")
     assert str(tail) == "a remark\nwords"
-    tail.clear_remarks()
+    tail.clear_notes()
     assert str(tail) == "words"
 
 

@@ -31,7 +31,7 @@ def call_of(tool: McpTool, **arguments: object) -> ToolCall:
 
 def test_a_tool_of_a_server_is_one_of_ours() -> None:
     found = load_tools(ScriptedMcpServer("time", listed_tool("now", description="Tells the time.")))
-    assert found.notes == ()
+    assert found.notices == ()
     tool: Tool = found.tools[0]
     assert tool.definition.name == "mcp__time__now"
     assert tool.definition.description == "[MCP server time] Tells the time."
@@ -42,7 +42,7 @@ def test_a_tool_of_a_server_is_one_of_ours() -> None:
 @pytest.mark.parametrize(("server", "name"), [("time", "mcp__time"), ("my-lab", "mcp__my_lab")])
 def test_rules_that_deny_a_server_count_for_its_tools(server: str, name: str) -> None:
     (tool,) = load_tools(ScriptedMcpServer(server, listed_tool("now"))).tools
-    assert tool.ruled_as == (name,)
+    assert tool.rule_aliases == (name,)
 
 
 def test_what_a_server_says_of_a_tool_gives_it_no_rights() -> None:
@@ -132,7 +132,7 @@ def test_a_server_that_fails_has_no_tools_and_a_note_and_the_others_have_theirs(
         ScriptedMcpServer("a", listed_tool("x")),
     )
     assert names(found.tools) == ["mcp__a__x"]
-    assert found.notes == ("mcp b: cannot be started: no such file",)
+    assert found.notices == ("mcp b: cannot be started: no such file",)
 
 
 def test_servers_are_asked_at_once_and_who_answers_first_makes_no_difference() -> None:
@@ -170,7 +170,7 @@ def test_two_servers_whose_names_cannot_be_told_apart_are_not_mixed_up() -> None
         ScriptedMcpServer("web-search", listed_tool("x")),
     )
     assert names(found.tools) == ["mcp__web_search__x"]
-    assert found.notes == (
+    assert found.notices == (
         "mcp web_search: rename it, its tools are called as those of web-search",
     )
 
@@ -187,7 +187,7 @@ def test_a_tool_whose_name_is_taken_is_left_out() -> None:
         )
     )
     assert [tool.original_name for tool in found.tools] == ["a.b", "c"]
-    assert found.notes == (
+    assert found.notices == (
         f'mcp s: left out the tool "{forged}": another one has this name',
         'mcp s: left out the tool "c": another one has this name',
     )
@@ -199,7 +199,7 @@ def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
         ScriptedMcpServer("s", listed_tool("good"), bad, listed_tool(""), listed_tool(" \n"))
     )
     assert names(found.tools) == ["mcp__s__good"]
-    assert found.notes == (
+    assert found.notices == (
         'mcp s: left out the tool "": it has no name',
         'mcp s: left out the tool "": it has no name',
         'mcp s: left out the tool "bad": its schema is no object',
@@ -211,9 +211,10 @@ def test_no_more_tools_are_taken_than_a_model_can_be_told_of() -> None:
     assert len(found.tools) == MAX_TOOLS
     assert names(found.tools)[-1] == f"mcp__s__tool_{MAX_TOOLS - 1:05}"
     assert (
-        found.notes[0] == f'mcp s: left out the tool "tool_00128": there are more than {MAX_TOOLS}'
+        found.notices[0]
+        == f'mcp s: left out the tool "tool_00128": there are more than {MAX_TOOLS}'
     )
-    assert found.notes[-1] == f"mcp s: left out {3_000 - MAX_TOOLS - 20:,} more tools"
+    assert found.notices[-1] == f"mcp s: left out {3_000 - MAX_TOOLS - 20:,} more tools"
 
 
 def test_no_more_is_taken_than_so_many_bytes_in_all() -> None:
@@ -228,6 +229,6 @@ def test_no_more_is_taken_than_so_many_bytes_in_all() -> None:
         "mcp__s__t3",
         "mcp__s__z",
     ]
-    assert found.notes[0].endswith(
+    assert found.notices[0].endswith(
         f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
     )

@@ -41,7 +41,7 @@ async def output_of(live: LiveConnection, name: str, **arguments: object) -> Too
 
 def test_all_tools_of_a_server_are_taken(everything: LiveConnection) -> None:
     found = everything.run(all_tools(everything))
-    assert found.notes == ()
+    assert found.notices == ()
     named: dict[str, McpTool] = {tool.original_name: tool for tool in found.tools}
     assert {"echo", "get-sum", "get-tiny-image", "get-structured-content"} <= named.keys()
     assert named["echo"].definition.name == "mcp__everything__echo"
@@ -121,7 +121,7 @@ def test_an_agent_works_with_them_and_shows_their_progress(ruled: LiveConnection
 
     result, desk = ruled.run(work())
     desk.check()
-    assert result.ending is EndReason.DONE
+    assert result.end_reason is EndReason.DONE
     assert desk.result.outcome is Outcome.OK
     assert "Long running operation completed" in desk.result.text
     assert desk.events_of(CallOutput)[0].text == "1/2\n"

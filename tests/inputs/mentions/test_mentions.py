@@ -145,7 +145,7 @@ def test_the_address_of_an_image_is_a_mention(workspace: Workspace, text: str, u
 def test_any_other_address_is_left_as_text(workspace: Workspace, address: str) -> None:
     found = read(workspace, f"@{address}")
     assert found.blocks == ()
-    (note,) = found.notes
+    (note,) = found.notices
     assert note.endswith("only images are fetched from addresses; left as text")
 
 
@@ -317,7 +317,7 @@ def test_the_home_folder_can_be_pointed_at(
     blocks = (file(f"{folder}/a.py", 1), file(f"{folder}/none"), file(f"{folder}/my notes.md"))
     assert found.blocks == blocks
     assert found.uncertain == {blocks[1]}
-    assert found.notes == ("@~joe: there is no such file; left as text",)
+    assert found.notices == ("@~joe: there is no such file; left as text",)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_an_escaped_sign_is_text_without_its_backslash(workspace: Workspace) -> 
     found = read(workspace, text)
     assert found.text == "@a.py, (@types/node) and @a.py; `\\@x` C:\\dir\\@y \\\\@z \\@"
     assert found.blocks == (file("a.py"),)
-    assert found.notes == ()
+    assert found.notices == ()
 
 
 def test_what_is_mentioned_twice_is_one_block(workspace: Workspace) -> None:
@@ -439,17 +439,17 @@ def test_a_server_that_is_not_there_is_refused(workspace: Workspace) -> None:
 def test_without_a_workspace_paths_are_still_mentions(workspace: Workspace) -> None:
     found = read(None, "@a.py @Makefile")
     assert found.blocks == (file("a.py"),)
-    assert found.notes == ("@Makefile: there is no such file; left as text",)
+    assert found.notices == ("@Makefile: there is no such file; left as text",)
 
 
 def test_a_text_full_of_words_with_an_at_gives_few_notes(workspace: Workspace) -> None:
-    notes = read(workspace, " ".join(f"@word{number}" for number in range(500))).notes
+    notes = read(workspace, " ".join(f"@word{number}" for number in range(500))).notices
     assert len(notes) == 21
     assert notes[-1] == "480 more words with an @ are like that"
 
 
 def test_a_note_about_a_very_long_word_is_short(workspace: Workspace) -> None:
-    (note,) = read(workspace, "@" + "x" * 100_000).notes
+    (note,) = read(workspace, "@" + "x" * 100_000).notices
     assert len(note) < 300
 
 

@@ -12,7 +12,7 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-from steno.agent.events import EndReason, Notice, NoticeCode, RunEnded, RunResult
+from steno.agent.events import EndReason, Notice, NoticeKind, RunEnded, RunResult
 from steno.app.session import PendingCall, PendingCallsChanged, PromptInput, Suggestion
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
@@ -35,7 +35,7 @@ class RespondingSession(FakeSession):
         if self.is_running:
             return
         if prompt.text == "read":
-            self.happen(Notice(NoticeCode.INPUT, "reading"))
+            self.happen(Notice(NoticeKind.INPUT, "reading"))
             await self.interrupted.wait()
             raise StenoError("interrupted before it began")
         self.is_running = True

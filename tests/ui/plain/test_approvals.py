@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steno.agent.events import Notice, NoticeCode
+from steno.agent.events import Notice, NoticeKind
 from steno.ports import ApprovalDecision, GrantScope
 from tests.ui.plain.line_user import LineUser, at_terminal
 from tests.ui.tui.approval_app import pending_call, queued_call
@@ -231,7 +231,7 @@ def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.see("help? ")
-        user.session.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        user.session.happen(Notice(NoticeKind.CONTEXT, "something else"))
         await user.see("\nNotice: something else\nbash: once, session")
         await user.answer("no")
         await user.until(lambda: user.decisions)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent.events import Notice, NoticeCode
+from steno.agent.events import Notice, NoticeKind
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
 from steno.app.session import BranchTreeRow, CommandReply, PromptInput, SessionSummary
 from steno.errors import Missing
@@ -172,7 +172,7 @@ def test_the_prompt_says_the_mode() -> None:
 
 def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
     async def act(user: LineUser) -> None:
-        user.session.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        user.session.happen(Notice(NoticeKind.CONTEXT, "something else"))
         await user.see("act> ")
 
     assert "act> \nNotice: something else\nact> " in at_terminal(act).said

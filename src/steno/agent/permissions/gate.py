@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
-from steno.agent.events import ApprovalRequested, Notice, NoticeCode
+from steno.agent.events import ApprovalRequested, Notice, NoticeKind
 from steno.agent.permissions.grants import (
     REVOKED,
     GrantSigner,
@@ -93,7 +93,9 @@ class PermissionGate(Protocol):
         """
         ...
 
-    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+    async def authorize_reference(
+        self, tool: Tool, call: ToolCall, recorder: RunRecorder
+    ) -> GateDecision:
         """Decide about a reference of the user, as if a tool opened it.
 
         The reason names the rule that allows it, too. Nothing is recorded: the resolution will be.
@@ -162,7 +164,11 @@ class Gate:
         session_rules, lasting_rules = decisions.grants.rules, self._lasting_rules(recorder)
         with _as_tool_fault():
             policy = self._permissions.decide(
-                tool, call, mode=conversation.mode, session=session_rules, standing=lasting_rules
+                tool,
+                call,
+                mode=conversation.mode,
+                session_rules=session_rules,
+                lasting_rules=lasting_rules,
             )
         if policy.kind is DecisionKind.DENY:
             return _record_denial(call, recorder, policy.code, policy.rule, policy.reason)
@@ -176,34 +182,36 @@ class Gate:
                 call, recorder, ResultCode.NO_APPROVER, NO_APPROVER_RULE, _NO_APPROVER_TEXT
             )
         with _as_tool_fault():
-            question = await _build_approval_request(tool, call, policy.subjects)
-        return await self._ask(tool, question, recorder, self._approver)
+            request = await _build_approval_request(tool, call, policy.subjects)
+        return await self._ask(tool, request, recorder, self._approver)
 
-    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+    async def authorize_reference(
+        self, tool: Tool, call: ToolCall, recorder: RunRecorder
+    ) -> GateDecision:
         """Decide about a reference of the user: by rules, or by asking. A person reads the reason."""
         conversation = recorder.conversation
         policy = self._permissions.decide(
             tool,
             call,
             mode=conversation.mode,
-            session=self.session_rules(conversation),
-            standing=self._lasting_rules(recorder),
+            session_rules=self.session_rules(conversation),
+            lasting_rules=self._lasting_rules(recorder),
         )
         if policy.kind is DecisionKind.ALLOW:
             return GateDecision(True, policy.rule)
         if policy.kind is DecisionKind.DENY:
             return GateDecision(False, f"{DENIED_PREFIX} ({policy.rule})", code=policy.code)
-        question = await _build_approval_request(tool, call, policy.subjects)
+        request = await _build_approval_request(tool, call, policy.subjects)
         if self._approver is None:
-            hint = f"; the rule {question.rule} would allow it" if question.rule else ""
+            hint = f"; the rule {request.rule} would allow it" if request.rule else ""
             return GateDecision(False, f"{_NO_APPROVER_TEXT}{hint}", code=ResultCode.NO_APPROVER)
-        recorder.emit(ApprovalRequested(question))
-        decision = await self._approver.ask(question)
+        recorder.emit(ApprovalRequested(request))
+        decision = await self._approver.ask(request)
         if not decision.allowed:
             reason = f": {decision.reason}" if decision.reason else ""
             text = f"{DENIED_PREFIX} by {decision.actor}{reason}"
             return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
-        grant, scope = self._granted_rule(decision, question, recorder)
+        grant, scope = self._granted_rule(decision, request, recorder)
         if grant is not None:
             if scope is GrantScope.SESSION:  # wider grants stand where they can be revoked
                 self._input_grants.setdefault(conversation.id, []).append(grant)
@@ -241,12 +249,12 @@ class Gate:
         ]
 
     async def _ask(
-        self, tool: Tool, question: ApprovalRequest, recorder: RunRecorder, approver: Approver
+        self, tool: Tool, request: ApprovalRequest, recorder: RunRecorder, approver: Approver
     ) -> GateDecision:
-        call = question.call
+        call = request.call
         recorder.record_decision(call.id, ApprovalStatus.PENDING)
-        recorder.emit(ApprovalRequested(question))
-        decision = await _ask_approver(approver, question, recorder)
+        recorder.emit(ApprovalRequested(request))
+        decision = await _ask_approver(approver, request, recorder)
         if not decision.allowed:
             recorder.record_decision(
                 call.id, ApprovalStatus.DENIED, actor=decision.actor, reason=decision.reason
@@ -257,7 +265,7 @@ class Gate:
         denial = self._permissions.find_mode_denial(tool, recorder.conversation.mode)
         if denial is not None:
             return _record_denial(call, recorder, denial.code, denial.rule, denial.reason)
-        grant, scope = self._granted_rule(decision, question, recorder)
+        grant, scope = self._granted_rule(decision, request, recorder)
         audit, status = None, ApprovalStatus.APPROVED
         if grant is not None:
             signer = GrantSigner(recorder.conversation.id, self._sign_text)
@@ -267,17 +275,17 @@ class Gate:
         )
         if grant is not None:
             self._store_grant(grant, scope, recorder)
-        return GateDecision(True, subjects=question.subjects)
+        return GateDecision(True, subjects=request.subjects)
 
     def _granted_rule(
-        self, decision: ApprovalDecision, question: ApprovalRequest, recorder: RunRecorder
+        self, decision: ApprovalDecision, request: ApprovalRequest, recorder: RunRecorder
     ) -> tuple[PermissionRule | None, GrantScope]:
         """Return the rule that a decision allows beyond this call, and its scope here."""
         scope = decision.scope
         if scope in _LASTING_SCOPES and self._grants is None:
             scope = GrantScope.SESSION  # there is no store for grants that last longer
         try:
-            grant = find_granted_rule(decision, question)
+            grant = find_granted_rule(decision, request)
         except InvalidValue as exc:
             recorder.emit(_permission_notice(f"allowed once: {exc}", "rule_invalid"))
             return None, GrantScope.ONCE
@@ -409,26 +417,26 @@ async def _build_approval_request(
 
 
 async def _ask_approver(
-    approver: Approver, question: ApprovalRequest, recorder: RunRecorder
+    approver: Approver, request: ApprovalRequest, recorder: RunRecorder
 ) -> ApprovalDecision:
     """Ask. An approver that fails has allowed nothing, and that is recorded.
 
     Raises the exception of the approver, unless it would pass for one of a tool or a provider.
     """
     try:
-        return await approver.ask(question)
+        return await approver.ask(request)
     except Exception as exc:
         reason = f"the approver failed: {type(exc).__name__}"
         recorder.record_decision(
-            question.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason
+            request.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason
         )
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
             raise StenoError(str(exc), place="approver", code="approver_failed") from exc
         raise
 
 
-def _permission_notice(text: str, reason: str) -> Notice:
-    return Notice(NoticeCode.PERMISSION, text, reason)
+def _permission_notice(text: str, notice_code: str) -> Notice:
+    return Notice(NoticeKind.PERMISSION, text, notice_code)
 
 
 # -- recorded decisions ----------------------------------------------------------------------------
@@ -508,9 +516,9 @@ class CallbackApprover:
         self._function = function
         self._actor = actor
 
-    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+    async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Return the decision of the function. Raises InvalidValue for any other value."""
-        decision = self._function(question)
+        decision = self._function(request)
         if inspect.isawaitable(decision):
             decision = await decision
         if isinstance(decision, ApprovalDecision):
@@ -534,7 +542,7 @@ class DenyingApprover:
         """Take the reason for the model, and the name under which it is recorded."""
         self._decision = ApprovalDecision(allowed=False, actor=actor, reason=reason)
 
-    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+    async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Deny it."""
         return self._decision
 
@@ -550,6 +558,6 @@ class AllowingApprover:
         """Take the name under which its decisions are recorded."""
         self._decision = ApprovalDecision(allowed=True, actor=actor)
 
-    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+    async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Allow it, once."""
         return self._decision

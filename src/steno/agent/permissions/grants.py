@@ -38,12 +38,12 @@ SignText: TypeAlias = Callable[[str], str]
 
 
 def find_granted_rule(
-    decision: ApprovalDecision, question: ApprovalRequest
+    decision: ApprovalDecision, request: ApprovalRequest
 ) -> PermissionRule | None:
     """Return the rule that a decision allows beyond the one call. Raises InvalidValue if it is none."""
     if not decision.allowed or decision.scope is GrantScope.ONCE:
         return None
-    text = question.rule if decision.rule is None else decision.rule
+    text = request.rule if decision.rule is None else decision.rule
     return PermissionRule.parse(text) if text else None
 
 

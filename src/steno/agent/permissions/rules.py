@@ -359,12 +359,12 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         call: ToolCall,
         *,
         mode: Mode,
-        session: Sequence[PermissionRule] = (),
-        standing: Sequence[PermissionRule] = (),
+        session_rules: Sequence[PermissionRule] = (),
+        lasting_rules: Sequence[PermissionRule] = (),
     ) -> PolicyDecision:
         """Decide about a call: by mode and role, deny, allow, grants and defaults; else ask.
 
-        `session` are the grants of this session, `standing` those of the project and the user.
+        `session_rules` are the grants of this session, `lasting_rules` those of the project and the user.
         Raises ToolFailed if the tool cannot read the arguments.
         """
         mode_denial = self.find_mode_denial(tool, mode)
@@ -376,8 +376,8 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
             return denial
         sources = {
             "allow": self.allow,
-            "session grant": session,
-            "standing grant": standing,
+            "session grant": session_rules,
+            "standing grant": lasting_rules,
             "default": self.default_rules,
         }
         rules = _describe_allowing_rules(sources, tool, subjects)
@@ -423,7 +423,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
 
 def _rule_names(tool: Tool) -> tuple[str, ...]:
     """Return the names that deny rules may use for a tool."""
-    return (tool.definition.name, *tool.ruled_as)
+    return (tool.definition.name, *tool.rule_aliases)
 
 
 def _describe_allowing_rules(

@@ -98,8 +98,10 @@ class _RecordedResultsGate:
     def denies(self, tool: Tool, subject: str) -> bool:
         return self._gate.denies(tool, subject)
 
-    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
-        return await self._gate.admit(tool, call, recorder)
+    async def authorize_reference(
+        self, tool: Tool, call: ToolCall, recorder: RunRecorder
+    ) -> GateDecision:
+        return await self._gate.authorize_reference(tool, call, recorder)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
         entry = self._results.reserve(call)
@@ -146,7 +148,7 @@ class RunSummary(NamedTuple):
     usage: Usage
     cost: Decimal | None
     """None where a price is not known."""
-    endings: tuple[str, ...]
+    stop_reasons: tuple[str, ...]
     """The last stop reason after each user message."""
     text: str
     """The last text of the model."""
@@ -169,9 +171,9 @@ class ModelComparison(NamedTuple):
     """The branch of the rerun."""
     recorded: RunSummary
     new: RunSummary
-    parting: Divergence | None
+    divergence: Divergence | None
     """None if both gave the same responses."""
-    reused: int
+    reused_results: int
     """How many recorded results were used again."""
     stopped: RunResult | None
     """The run that ended early; then the rest of the input was not repeated."""
@@ -179,7 +181,7 @@ class ModelComparison(NamedTuple):
 
 async def rerun(
     conversation: Conversation,
-    make: Callable[[RecordedResults], Agent],
+    build_agent: Callable[[RecordedResults], Agent],
     *,
     name: str,
     branch: str | None = None,
@@ -188,7 +190,7 @@ async def rerun(
 ) -> ModelComparison:
     """Repeat the user's input of a branch on a new one called `name`, for another model.
 
-    `make` returns an agent on this conversation; its gate and runner are those that
+    `build_agent` returns an agent on this conversation; its gate and runner are those that
     `RecordedResults` makes of the real ones. Modes change where they did; feedback is not repeated.
     Raises InvalidValue if the branch has no user message, Conflict if the name is taken.
     """
@@ -196,7 +198,7 @@ async def rerun(
     entries = conversation.entries(branch)
     start = _find_first_response(entries)
     results = RecordedResults(entries)
-    agent = make(results)
+    agent = build_agent(results)
     conversation.fork(name, at=entries[start - 1])
     conversation.switch(name)
     try:
@@ -208,8 +210,8 @@ async def rerun(
         branch=name,
         recorded=_summarise_run(entries, price_of),
         new=_summarise_run(new, price_of),
-        parting=_find_divergence(_assistant_messages(entries), _assistant_messages(new)),
-        reused=results.count,
+        divergence=_find_divergence(_assistant_messages(entries), _assistant_messages(new)),
+        reused_results=results.count,
         stopped=stopped,
     )
 
@@ -245,7 +247,7 @@ async def _repeat_input(
             conversation.change_mode(payload.new)
         elif is_unanswered and (payload is None or isinstance(payload, AssistantMessage)):
             result = await agent.run(on_event=on_event, retry_references=False)
-            if result.ending is not EndReason.DONE:
+            if result.end_reason is not EndReason.DONE:
                 return result
             is_unanswered = False
     return None
@@ -265,7 +267,7 @@ def _summarise_run(entries: Sequence[Entry], price_of: Callable[[str], Price | N
         calls=sum(len(response.tool_calls) for response in responses),
         usage=total_usage(entries),
         cost=sum(known, Decimal(0)) if known and len(known) == len(costs) else None,
-        endings=_stop_reasons(entries),
+        stop_reasons=_stop_reasons(entries),
         text=next((response.text for response in reversed(responses) if response.text), ""),
     )
 

@@ -331,7 +331,9 @@ class RecordedGate:
         """Deny nothing: no tool is run."""
         return False
 
-    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+    async def authorize_reference(
+        self, tool: Tool, call: ToolCall, recorder: RunRecorder
+    ) -> GateDecision:
         """Deny it: the resolutions are on record."""
         return GateDecision(False)
 
@@ -408,7 +410,7 @@ class RecordedTool:
     def __init__(self, state: ReplayState, name: str) -> None:
         """Take the name; the definition of the tool is not on record."""
         self._state = state
-        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.rule_aliases: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
             name=name,
             description="A tool of the record.",

@@ -54,11 +54,11 @@ class ChangedField(NamedTuple):
     """Such as `payload.content`."""
     recorded: int | None
     """None where the record has none."""
-    came: int | None
+    replayed: int | None
     """None where the replay has none."""
 
     def __str__(self) -> str:
-        return f"{self.name}: {_describe_length(self.recorded)} on record, {_describe_length(self.came)} came out"
+        return f"{self.name}: {_describe_length(self.recorded)} on record, {_describe_length(self.replayed)} came out"
 
 
 @final
@@ -68,13 +68,13 @@ class ReplayDifference(NamedTuple):
     number: int
     """The number of its record."""
     recorded: Entry
-    came: Entry | None
+    replayed: Entry | None
     """The entry of the replay; None where only the digest differs."""
 
     @property
     def parts(self) -> tuple[ChangedField, ...]:
         """The members that differ, by name and length: never their content."""
-        return () if self.came is None else _find_changed_fields(self.recorded, self.came)
+        return () if self.replayed is None else _find_changed_fields(self.recorded, self.replayed)
 
     def __str__(self) -> str:
         fields = (
@@ -89,7 +89,7 @@ class ReplayResult(NamedTuple):
 
     entries: int
     """How many entries are the same."""
-    made: int
+    made_by_loop: int
     """How many of them the loop has made again; the others were copied."""
     turns: int
     calls: int
@@ -250,7 +250,7 @@ class _Replayer:
             )
         return ReplayResult(
             entries=len(replayed),
-            made=self._state.made_count,
+            made_by_loop=self._state.made_count,
             turns=len(turns),
             calls=sum(len(turn.tool_calls) for turn in turns),
             digest=replayed[-1].digest if replayed else None,
@@ -271,8 +271,8 @@ async def _skip_wait(_: float) -> None:
 # -- differences -----------------------------------------------------------------------------
 
 
-def _find_changed_fields(recorded: Entry, came: Entry) -> tuple[ChangedField, ...]:
-    old, new = _encode_fields(recorded), _encode_fields(came)
+def _find_changed_fields(recorded: Entry, replayed: Entry) -> tuple[ChangedField, ...]:
+    old, new = _encode_fields(recorded), _encode_fields(replayed)
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return tuple(
         [ChangedField(name, _json_length(old, name), _json_length(new, name)) for name in names]

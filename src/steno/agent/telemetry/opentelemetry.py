@@ -275,11 +275,11 @@ class _OpenTelemetrySpan:
     def _end_run(self, result: RunResult) -> None:
         self.set(
             _usage_attributes(result.usage)
-            | {"steno.run.ending": result.ending.value, "steno.run.turns": result.turns}
+            | {"steno.run.ending": result.end_reason.value, "steno.run.turns": result.turns}
         )
         if self.captures_content and result.message is not None:
             self.set(_output_attributes(result.message))
-        if result.ending is EndReason.FAILED:
+        if result.end_reason is EndReason.FAILED:
             error = result.error
             self.fail(_OTHER if error is None else type(error).__name__, error)
 

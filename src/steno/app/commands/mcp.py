@@ -150,7 +150,7 @@ async def _server_text(servers: McpServers, name: str) -> str:
             code="server_timeout",
             place=f"mcp {name}",
         ) from None
-    parts = [escape_markdown(note) for note in (*tools.notes, *prompts.notes)]
+    parts = [escape_markdown(note) for note in (*tools.notices, *prompts.notices)]
     if tools.tools:
         rows = [tool_row(tool) for tool in tools.tools]
         cells = [

@@ -68,7 +68,7 @@ def list_context_changes(
     Raises InvalidRequest if there is no message to send.
     """
     model = _build_context_model(name, parse_model_name(name, vendors), vendors)
-    built = ContextBuilder(count=token_counter_for(model.model_id)).build(
+    built = ContextBuilder(count_tokens=token_counter_for(model.model_id)).build(
         log.path(), target, restore_blobs=partial(restore_message, store)
     )
     explanation = ContextExplanation(

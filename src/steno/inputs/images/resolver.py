@@ -197,7 +197,7 @@ class ImageResolver:
         return ResolvedReference(
             content=(Text(format_ocr_text(name, recognised)),),
             details=details,
-            note=build_ocr_note(name, recognised, details.get("fallback")),
+            notice=build_ocr_notice(name, recognised, details.get("fallback")),
         )
 
     # -- loading -----------------------------------------------------------------------------
@@ -389,17 +389,17 @@ def format_ocr_text(name: str, found: OcrResult) -> str:
     )
 
 
-def build_ocr_note(name: str, found: OcrResult, fallback: str | None) -> str:
-    """Return a note for people who expect the model to see an image, or a text."""
+def build_ocr_notice(name: str, found: OcrResult, fallback: str | None) -> str:
+    """Return a notice for users who expect that the model sees the image, or a text."""
     if not found.text.strip():
-        note = f"no text was found in {name}, by {found.engine}"
+        notice = f"no text was found in {name}, by {found.engine}"
     elif fallback:
-        note = f"the text in {name} was recognised instead, by {found.engine}"
-        note += (
+        notice = f"the text in {name} was recognised instead, by {found.engine}"
+        notice += (
             ""
             if found.confidence is None
             else f", confidence {format_confidence(found.confidence)}"
         )
     else:
         return ""
-    return f"{fallback}: {note}" if fallback else note
+    return f"{fallback}: {notice}" if fallback else notice

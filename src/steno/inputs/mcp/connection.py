@@ -206,18 +206,22 @@ class McpConnection:
         async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
             request = types.CallToolRequest(params=params)
-            ask = client.session.send_request
+            send_request = client.session.send_request
             try:
-                return await client.ask(ask(request, types.EmptyResult, progress_callback=report))
+                return await client.request(
+                    send_request(request, types.EmptyResult, progress_callback=report)
+                )
             except load_mcp_sdk().MCPError as exc:
                 if exc.code != types.HEADER_MISMATCH:
                     raise
             # It wants some arguments in headers too, and only its list of tools says which.
             await self.tools()
-            return await client.ask(ask(request, types.EmptyResult, progress_callback=report))
+            return await client.request(
+                send_request(request, types.EmptyResult, progress_callback=report)
+            )
 
         with throttle:
-            return decode_call_result(await self._ask_for_result(send))
+            return decode_call_result(await self._request_result(send))
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
@@ -226,9 +230,9 @@ class McpConnection:
         async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.ReadResourceRequestParams(uri=uri)
             request = types.ReadResourceRequest(params=params)
-            return await client.ask(client.session.send_request(request, types.EmptyResult))
+            return await client.request(client.session.send_request(request, types.EmptyResult))
 
-        response = await self._ask_for_result(send)
+        response = await self._request_result(send)
         try:
             return decode_resource(response)
         except InvalidValue as exc:
@@ -241,9 +245,9 @@ class McpConnection:
         async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.GetPromptRequestParams(name=name, arguments=dict(arguments))
             request = types.GetPromptRequest(params=params)
-            return await client.ask(client.session.send_request(request, types.EmptyResult))
+            return await client.request(client.session.send_request(request, types.EmptyResult))
 
-        return decode_prompt_messages(await self._ask_for_result(send))
+        return decode_prompt_messages(await self._request_result(send))
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -257,7 +261,7 @@ class McpConnection:
 
     async def _list_all(
         self,
-        verb: str,
+        method: str,
         decode_items: Callable[[Mapping[str, Any]], Iterable[T]],
         *,
         capability: str,
@@ -268,21 +272,21 @@ class McpConnection:
             if getattr(client.session.server_capabilities, capability, None) is None:
                 return ()
             listed: list[T] = []
-            async for page in self._pages(client, getattr(client.session, verb), types):
+            async for page in self._pages(client, getattr(client.session, method), types):
                 listed += decode_items(page)
             return tuple(listed)
 
-        return await self._ask(send, timeout_s=self.spec.start_timeout_s)
+        return await self._request(send, timeout_s=self.spec.start_timeout_s)
 
     async def _pages(
         self, client: McpClientSession, list_page: Callable[..., Awaitable[object]], types: Any
     ) -> AsyncIterator[dict[str, Any]]:
         cursor: str | None = None
-        room = MAX_MESSAGE_BYTES  # all pages together are limited like one message
+        remaining_bytes = MAX_MESSAGE_BYTES  # all pages together are limited like one message
         for _ in range(_MAX_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor)
             try:
-                page = await client.ask(list_page(params=params))
+                page = await client.request(list_page(params=params))
             except load_mcp_sdk().MCPError as exc:
                 if exc.code == types.METHOD_NOT_FOUND:
                     return
@@ -291,8 +295,8 @@ class McpConnection:
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str):
                 return
-            room -= estimate_size(page)
-            if room < 0:
+            remaining_bytes -= estimate_size(page)
+            if remaining_bytes < 0:
                 break
         self._notify_once(
             f"mcp {self.name}: it lists more than {_MAX_PAGES} pages, or "
@@ -304,11 +308,11 @@ class McpConnection:
             self._notified.add(text)
             self._notify(text)
 
-    async def _ask_for_result(
+    async def _request_result(
         self, send: Callable[[McpClientSession, Any], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
         """Return the complete response to a request. Raises ServerFailed."""
-        response = await self._ask(send, timeout_s=self.spec.call_timeout_s)
+        response = await self._request(send, timeout_s=self.spec.call_timeout_s)
         if response.get("resultType", "complete") != "complete":
             raise ServerFailed(
                 "the server asks for something in return, which is not offered",
@@ -317,7 +321,7 @@ class McpConnection:
             )
         return response
 
-    async def _ask(
+    async def _request(
         self, send: Callable[[McpClientSession, Any], Awaitable[T]], *, timeout_s: float
     ) -> T:
         """Send a request to a running server, with a timeout. Raises ServerFailed."""
@@ -363,7 +367,7 @@ class McpConnection:
         if self._session is None or self._session.is_gone:
             self._count_start()
             self._session = client = McpClientSession(
-                self.spec, folder=self._folder, sdk=sdk, is_older=self._uses_old_protocol
+                self.spec, folder=self._folder, sdk=sdk, uses_old_protocol=self._uses_old_protocol
             )
             self._sessions.add(client)
             client.task.add_done_callback(lambda _: self._sessions.discard(client))
@@ -421,15 +425,15 @@ class McpClientSession:
 
     The scopes of the SDK have to be left by the task that entered them, so one task owns them all
     and others send requests through its session. Responses are kept as received: the SDK refuses a
-    whole list over one invalid tool, and the rest of the list is still useful. With `is_older`, the
+    whole list over one invalid tool, and the rest of the list is still useful. With `uses_old_protocol`, the
     handshake of the older protocol is used at once.
     """
 
     def __init__(
-        self, spec: McpServerSpec, *, folder: Path, sdk: McpSdk, is_older: bool = False
+        self, spec: McpServerSpec, *, folder: Path, sdk: McpSdk, uses_old_protocol: bool = False
     ) -> None:
         self._spec = spec
-        self._uses_old_protocol = is_older
+        self._uses_old_protocol = uses_old_protocol
         self._folder = folder
         self.sdk: Final = sdk
         self._handshake_done = asyncio.Event()
@@ -456,7 +460,7 @@ class McpClientSession:
             failure = self._failure
             raise ServerFailed(failure.message, code=failure.code, place=failure.place)
 
-    async def ask(self, request: Awaitable[object]) -> dict[str, Any]:
+    async def request(self, request: Awaitable[object]) -> dict[str, Any]:
         """Return the response of the server as received, to a request of the SDK's session.
 
         Raises what the SDK raises.
@@ -517,7 +521,7 @@ class McpClientSession:
                 ) as session:
                     await self._handshake(session)
                     # An older server refused the newer handshake first, which is no fault.
-                    self.tail.clear_remarks()
+                    self.tail.clear_notes()
                     self.session = session
                     self._handshake_done.set()
                     await self._disconnecting.wait()
@@ -574,7 +578,7 @@ class McpClientSession:
     def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
         """Keep why the server cannot be asked: for the tasks that wait, or among its remarks."""
         if self._handshake_done.is_set():
-            self.tail.add_remark(self._spec.redact_secrets(reason))
+            self.tail.add_note(self._spec.redact_secrets(reason))
         else:
             problem = "cannot be started"
             if self._spec.url:
@@ -598,7 +602,7 @@ class _RecordingDispatcher:
             # Each is a task that waits until the server reads the response, which may never happen.
             self._request_count += 1
             if self._request_count > _MAX_SERVER_REQUESTS:
-                self._client.tail.add_remark(
+                self._client.tail.add_note(
                     f"it asked us {_MAX_SERVER_REQUESTS:,} things, and answered nothing"
                 )
                 scope.cancel()

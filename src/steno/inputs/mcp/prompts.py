@@ -58,10 +58,10 @@ class McpPrompt(NamedTuple):
 
 
 class McpPrompts(NamedTuple):
-    """The prompts of servers, and notes about those that are left out."""
+    """The prompts of servers, and notices about those that are left out."""
 
     prompts: tuple[McpPrompt, ...]
-    notes: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class PromptCommand(NamedTuple):
@@ -81,15 +81,15 @@ class PromptCommand(NamedTuple):
 
 
 async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
-    """Ask servers for their prompts, all at once; one that fails gives a note and no prompts."""
-    found = await asyncio.gather(*[_list_or_note(server) for server in servers])
+    """Ask servers for their prompts, all at once; one that fails gives a notice and no prompts."""
+    found = await asyncio.gather(*[_list_or_notice(server) for server in servers])
     return McpPrompts(
         prompts=tuple(sorted([prompt for prompts, _ in found for prompt in prompts])),
-        notes=tuple([note for _, notes in found for note in notes]),
+        notices=tuple([notice for _, notices in found for notice in notices]),
     )
 
 
-async def _list_or_note(server: McpServer) -> McpPrompts:
+async def _list_or_notice(server: McpServer) -> McpPrompts:
     try:
         return await _list_server_prompts(server)
     except ServerFailed as exc:
@@ -101,10 +101,10 @@ async def _list_server_prompts(server: McpServer) -> McpPrompts:
     listed = await server.prompts()
     by_name = {prompt.name: prompt for prompt in reversed(listed) if prompt.name}
     offered = [by_name[name] for name in sorted(by_name)]
-    notes: list[str] = []
+    notices: list[str] = []
     if len(offered) > MAX_PROMPTS:
         omitted_count = len(offered) - MAX_PROMPTS
-        notes.append(
+        notices.append(
             f"mcp {server.name}: {omitted_count:,} prompts are left out, there are too many"
         )
     name_counts = Counter([_typeable_name(prompt.name) for prompt in offered])
@@ -112,7 +112,7 @@ async def _list_server_prompts(server: McpServer) -> McpPrompts:
         _build_prompt(server.name, prompt, is_shared=name_counts[_typeable_name(prompt.name)] > 1)
         for prompt in offered[:MAX_PROMPTS]
     ]
-    return McpPrompts(tuple(built), tuple(notes))
+    return McpPrompts(tuple(built), tuple(notices))
 
 
 def _build_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> McpPrompt:
@@ -271,22 +271,24 @@ class _RemainingRoom(NamedTuple):
     pixels: int
 
 
-def _subtract_block(room: _RemainingRoom, block: UserBlock) -> _RemainingRoom:
+def _subtract_block(remaining: _RemainingRoom, block: UserBlock) -> _RemainingRoom:
     """Return what room a block leaves; below zero if it has none."""
     match block:
         case Text():
-            return room._replace(text=room.text - len(block.text))
+            return remaining._replace(text=remaining.text - len(block.text))
         case Resource():
             text, data = block.text or "", block.data or b""
-            return room._replace(
-                text=room.text - len(block.uri) - len(text), data=room.data - len(data)
+            return remaining._replace(
+                text=remaining.text - len(block.uri) - len(text), data=remaining.data - len(data)
             )
         case Opaque():
-            return room._replace(data=room.data - len(block.raw))
+            return remaining._replace(data=remaining.data - len(block.raw))
         case Image(source=ImageData(data=data)):
-            return room._replace(images=room.images - 1, pixels=room.pixels - len(data))
+            return remaining._replace(
+                images=remaining.images - 1, pixels=remaining.pixels - len(data)
+            )
         case _:
-            return room
+            return remaining
 
 
 def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:

@@ -134,7 +134,7 @@ class ResourceResolver:
         del resource, resolution
         return ()
 
-    def remember(self, resource: Resource, resolution: Resolution) -> None:
+    def add_to_cache(self, resource: Resource, resolution: Resolution) -> None:
         """Add a resource from the log to the cache, while it is fresh."""
         try:
             key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
@@ -204,8 +204,8 @@ class ResourceResolver:
             "shortened": parts.shortened,
             "parts": len(contents),
         }
-        note = "; ".join(parts.notes)
-        return _CachedResource(parts.content, details, note and f"{details['uri']}: {note}")
+        notice = "; ".join(parts.notices)
+        return _CachedResource(parts.content, details, notice and f"{details['uri']}: {notice}")
 
 
 async def _require_read_permission(
@@ -229,7 +229,7 @@ def _build_resolved_reference(
     details = {**resource.details, "from_cache": from_cache}
     if allowed_by is not None:
         details["allowed_by"] = allowed_by
-    return ResolvedReference(content=resource.content, details=details, note=resource.note)
+    return ResolvedReference(content=resource.content, details=details, notice=resource.notice)
 
 
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:
@@ -251,7 +251,7 @@ class _CachedResource(NamedTuple):
 
     content: _ResolvedContent
     details: Mapping[str, Any]
-    note: str = ""
+    notice: str = ""
 
 
 @final
@@ -396,7 +396,7 @@ class ResourceBlocks(NamedTuple):
     size: int
     shortened: int
     """How many characters of text were left out."""
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
     """What a person should know about it."""
 
 
@@ -420,7 +420,7 @@ def build_resource_blocks(
         sha256=_digest_parts(contents),
         size=sum([len(part_bytes(part)) for part in contents]),
         shortened=builder.shortened,
-        notes=tuple(dict.fromkeys(builder.notes)),
+        notices=tuple(dict.fromkeys(builder.notices)),
     )
 
 
@@ -441,7 +441,7 @@ class _ResourceBlockBuilder:
         retrieved_at: datetime,
     ) -> None:
         self.content: list[_ResourceBlock] = []
-        self.notes: list[str] = []
+        self.notices: list[str] = []
         self.shortened = 0
         self._about = reference
         self._prepare_image = prepare_image
@@ -468,7 +468,7 @@ class _ResourceBlockBuilder:
         self.shortened += sum([len(_part_text(part) or "") for part in rest])
         parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
         self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
-        self.notes.append(f"{parts} of it are not shown")
+        self.notices.append(f"{parts} of it are not shown")
 
     @property
     def _whole_hint(self) -> str:
@@ -494,7 +494,7 @@ class _ResourceBlockBuilder:
         tail = remaining - head
         omitted = len(text) - remaining
         self.shortened += omitted
-        self.notes.append("only its beginning and its end are shown")
+        self.notices.append("only its beginning and its end are shown")
         end = text[len(text) - tail :]
         return (
             f"{text[:head]}\n[… {omitted:,} characters left out here: {self._whole_hint} …]\n{end}"
@@ -517,16 +517,16 @@ class _ResourceBlockBuilder:
 
     def _image(self, data: bytes) -> Image | None:
         if self._prepare_image is None:
-            self.notes.append("an image of it is not shown: pip install 'steno[images]'")
+            self.notices.append("an image of it is not shown: pip install 'steno[images]'")
             return None
         if not self._images:
-            self.notes.append(f"only {_MAX_IMAGES} images of it are shown")
+            self.notices.append(f"only {_MAX_IMAGES} images of it are shown")
             return None
         self._images -= 1
         try:
             return self._prepare_image(data)
         except Exception as exc:  # noqa: BLE001 - a decoder of images may raise anything
-            self.notes.append(f"an image of it cannot be shown: {clean_text(str(exc), 200)}")
+            self.notices.append(f"an image of it cannot be shown: {clean_text(str(exc), 200)}")
             return None
 
 

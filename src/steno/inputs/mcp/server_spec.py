@@ -69,7 +69,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     """Why it cannot be used, and what to do; empty if it can."""
     is_trusted: bool = True
     """Whether the project that brings it is trusted; the problem of an untrusted server says so."""
-    note: str = ""
+    notice: str = ""
     """What the user should know about how it is set up."""
     secrets: tuple[str, ...] = ()
     """What came from variables of the environment, wherever it was put: among `args`, say."""
@@ -193,7 +193,7 @@ class _ServerSpecReader:
             disabled=disabled,
             origin=origin,
             problem=self._problem(),
-            note=self._note(),
+            notice=self._build_notice(),
             secrets=tuple(self._secrets),
         )
 
@@ -274,19 +274,19 @@ class _ServerSpecReader:
             if key not in _COMMON_KEYS | _OWN_KEYS and (suggestion := _similar_key(key))
         ]
 
-    def _note(self) -> str:
+    def _build_notice(self) -> str:
         literal_secrets = [
             f"{key}.{name}"
             for key in ("env", "headers")
             for name, value in (self._members.get(key) or {}).items()
             if value and _SECRET.search(name) and "${" not in value
         ]
-        notes = self._misspelled_keys()
+        notices = self._misspelled_keys()
         if literal_secrets:
-            notes.append(
+            notices.append(
                 f"{', '.join(literal_secrets)}: take it from the environment, as in ${{NAME}}"
             )
-        return "; ".join(notes)
+        return "; ".join(notices)
 
     # -- members -----------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ def _server_mark(server: str) -> str:
     return f"[MCP server {clean_text(server, 64)}]"
 
 
-def refusal_note(exc: InvalidValue) -> str:
+def refusal_notice(exc: InvalidValue) -> str:
     """Return why a tool is left out, in one line."""
     return clean_text(" ".join(str(exc).split()), 200)
 

@@ -23,7 +23,7 @@ from steno.inputs.mcp.tool_definitions import (
     define_tool,
     describe_tool,
     mcp_server_name,
-    refusal_note,
+    refusal_notice,
 )
 from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitise_json
 from steno.json_object import encode_json
@@ -44,7 +44,7 @@ MAX_IMAGES: Final = 20
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
 
 _MAX_EXAMINED_TOOLS: Final = 1_000
-_MAX_NOTES: Final = 20
+_MAX_NOTICES: Final = 20
 _MAX_NOTE_CHARACTERS: Final = 1_000
 _MAX_NAME_CHARACTERS: Final = 100
 _MAX_PROGRESS_LINES: Final = 500
@@ -64,7 +64,7 @@ class McpTools(NamedTuple):
     """The tools of some servers, and what had to be left out."""
 
     tools: tuple[McpTool, ...]
-    notes: tuple[str, ...]
+    notices: tuple[str, ...]
     """A line each, for people: what is not there, and why."""
 
 
@@ -76,35 +76,37 @@ async def list_mcp_tools(
     `prepare_image` makes images fit for a model. A server that fails has none, and a note says why; so does
     one whose name is ambiguous.
     """
-    unambiguous, notes = drop_ambiguous_servers(servers)
+    unambiguous, notices = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
         await asyncio.gather(
             *[_list_server_tools(server, prepare_image=prepare_image) for server in unambiguous]
         ),
-        notes,
+        notices,
     )
 
 
 def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
     """Return the servers in the order of their names, and what to say of those left out."""
     unambiguous: list[S] = []
-    notes: list[str] = []
+    notices: list[str] = []
     names: dict[str, str] = {}
     for server in sorted(servers, key=lambda item: item.name):
         other = names.setdefault(mcp_server_name(server.name), server.name)
         if other == server.name and server.name not in [item.name for item in unambiguous]:
             unambiguous.append(server)
         else:
-            notes.append(f"mcp {server.name}: rename it, its tools are called as those of {other}")
-    return tuple(unambiguous), tuple(notes)
+            notices.append(
+                f"mcp {server.name}: rename it, its tools are called as those of {other}"
+            )
+    return tuple(unambiguous), tuple(notices)
 
 
-def merge_mcp_tools(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
+def merge_mcp_tools(found: Iterable[McpTools], notices: Iterable[str] = ()) -> McpTools:
     """Return what several servers have brought, behind what else there is to know."""
     listings = tuple(found)
     return McpTools(
         tuple([tool for listing in listings for tool in listing.tools]),
-        (*notes, *[note for listing in listings for note in listing.notes]),
+        (*notices, *[notice for listing in listings for notice in listing.notices]),
     )
 
 
@@ -130,17 +132,17 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
             if tools.setdefault(tool.definition.name, tool) is not tool:
                 raise InvalidTool("another one has this name", code="duplicate_tool_name")
         except InvalidValue as exc:
-            left_out.append(f"{_quote_name(listed_tool.name)}: {refusal_note(exc)}")
+            left_out.append(f"{_quote_name(listed_tool.name)}: {refusal_notice(exc)}")
         else:
             remaining_bytes -= size
-    return McpTools(tuple(tools.values()), _left_out_notes(server.name, left_out))
+    return McpTools(tuple(tools.values()), _left_out_notices(server.name, left_out))
 
 
-def _left_out_notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
-    notes = [f"mcp {server}: left out the tool {reason}" for reason in left_out[:_MAX_NOTES]]
-    if extra_count := len(left_out) - len(notes):
-        notes.append(f"mcp {server}: left out {extra_count:,} more tools")
-    return tuple(notes)
+def _left_out_notices(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
+    notices = [f"mcp {server}: left out the tool {reason}" for reason in left_out[:_MAX_NOTICES]]
+    if extra_count := len(left_out) - len(notices):
+        notices.append(f"mcp {server}: left out {extra_count:,} more tools")
+    return tuple(notices)
 
 
 def _definition_size(definition: ToolDefinition) -> int:
@@ -160,7 +162,7 @@ class McpTool:
         self._prepare_image = prepare_image
         self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
         # A rule that denies a server denies its tools, too.
-        self.ruled_as: Final = (mcp_server_name(server.name),)
+        self.rule_aliases: Final = (mcp_server_name(server.name),)
         is_reader = any(
             matches_wildcard(pattern, listed.name) for pattern in server.read_only_tools
         )
@@ -267,7 +269,7 @@ def build_call_output(
         reader.add(number, sanitise_json(block))
     if rest := called.content[MAX_BLOCKS:]:
         text = f"{len(rest):,} more blocks, which are too many to be shown"
-        reader.keep(MAX_BLOCKS, {"type": "more", "content": sanitise_json(rest)}, text)
+        reader.add_placeholder(MAX_BLOCKS, {"type": "more", "content": sanitise_json(rest)}, text)
     if called.structured is not None:
         reader.add_structured(sanitise_json(called.structured))
     if not reader.content:
@@ -326,13 +328,15 @@ class _CallOutputBuilder:
                 shown_members = ("resource",)
                 inner = _omit_members(block["resource"], "uri", "text", "blob", "mimeType")
             case {"type": "audio", "data": str(data)}:
-                self.keep(
+                self.add_placeholder(
                     number, block, f"a sound ({_describe_bytes(block, data)}) that you cannot hear"
                 )
                 return
             case _:
                 kind = clean_text(_block_type(block), _MAX_WORD_CHARACTERS) or "nothing known"
-                self.keep(number, block, f"a block of the kind {kind} that cannot be shown to you")
+                self.add_placeholder(
+                    number, block, f"a block of the kind {kind} that cannot be shown to you"
+                )
                 return
         rest = _omit_members(block, "type", *shown_members) | _omit_members({"resource": inner})
         if rest:
@@ -345,7 +349,7 @@ class _CallOutputBuilder:
             text = encode_json(value).decode()
             self.content.append(Text(self._truncate("structured", text)))
 
-    def keep(self, number: int, block: Any, description: str) -> None:
+    def add_placeholder(self, number: int, block: Any, description: str) -> None:
         """Put a note in the place of a block that cannot be shown, and keep the block."""
         self.content.append(Text(f"[{description}; it is kept with the record]"))
         raw = encode_json(block)
@@ -361,7 +365,7 @@ class _CallOutputBuilder:
         try:
             self.content.append(self._image(data))
         except _ImageNotShown as exc:
-            self.keep(number, block, f"an image {exc}")
+            self.add_placeholder(number, block, f"an image {exc}")
 
     def _image(self, data: str) -> Image:
         if self._prepare_image is None:
@@ -400,7 +404,9 @@ class _CallOutputBuilder:
         if str(inner.get("mimeType")).startswith("image/"):
             self._add_image(number, block, data)
         else:
-            self.keep(number, block, f"bytes ({_describe_bytes(inner, data)}) that you cannot read")
+            self.add_placeholder(
+                number, block, f"bytes ({_describe_bytes(inner, data)}) that you cannot read"
+            )
 
     def _resource(self, uri: str, members: dict[str, Any], *, text: str | None = None) -> Resource:
         kind = members.get("mimeType")

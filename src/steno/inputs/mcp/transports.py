@@ -88,12 +88,12 @@ async def open_http(
 
 @final
 class StderrTail:
-    """The last output of a server on stderr, in bounded memory, and remarks about its end."""
+    """The last output of a server on stderr, in bounded memory, and notes about its end."""
 
     def __init__(self) -> None:
         self._data = b""
         self._is_cut = False
-        self._remarks: list[str] = []
+        self._notes: list[str] = []
 
     def add(self, data: bytes) -> None:
         """Add output."""
@@ -101,22 +101,22 @@ class StderrTail:
         self._data = output[-_MAX_STDERR_BYTES:]
         self._is_cut = self._is_cut or len(output) > _MAX_STDERR_BYTES
 
-    def add_remark(self, text: str) -> None:
-        """Add a remark of steno."""
-        if (shown := escape_text(text)) not in self._remarks:
-            self._remarks = [*self._remarks, shown][-_MAX_REMARKS:]
+    def add_note(self, text: str) -> None:
+        """Add a note of steno."""
+        if (shown := escape_text(text)) not in self._notes:
+            self._notes = [*self._notes, shown][-_MAX_NOTES:]
 
-    def clear_remarks(self) -> None:
-        """Drop the remarks: their cause is overcome."""
-        self._remarks = []
+    def clear_notes(self) -> None:
+        """Drop the notes: their cause is gone."""
+        self._notes = []
 
     def __str__(self) -> str:
         output = self._data.decode(errors="replace")
         if self._is_cut:  # half a line may begin with half a secret, which would not be found
             output = output.partition("\n")[2] or output.partition(" ")[2]
         shown = escape_text(output.strip(), _MAX_STDERR_BYTES)
-        remarks = "; ".join(self._remarks)
-        return f"{remarks}\n{shown}".strip() if shown else remarks
+        notes = "; ".join(self._notes)
+        return f"{notes}\n{shown}".strip() if shown else notes
 
 
 # -- HTTP -----------------------------------------------------------------------------------------
@@ -140,9 +140,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
             async for chunk in self._body:
                 total += len(chunk)
                 if total > MAX_MESSAGE_BYTES:
-                    tail.add_remark(
-                        f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message"
-                    )
+                    tail.add_note(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
                     raise sdk.httpx2.ReadError("the body is too large")
                 yield chunk
 
@@ -151,7 +149,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
 
     async def check_response(response: Any) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
-            tail.add_remark(f"it answered with status {response.status_code}")
+            tail.add_note(f"it answered with status {response.status_code}")
         # A compressed body, which was not asked for, could have any size.
         if response.headers.get("content-encoding", "identity") != "identity":
             raise sdk.httpx2.DecodingError("the body is packed")
@@ -242,7 +240,7 @@ async def _read_messages(
     except (asyncio.IncompleteReadError, ConnectionError):
         return
     except asyncio.LimitOverrunError:
-        tail.add_remark(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
+        tail.add_note(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
     except (sdk.anyio.BrokenResourceError, sdk.anyio.ClosedResourceError):
         pass  # the session has ended
     # It may have to write the rest of its output before it can end.
@@ -285,7 +283,7 @@ async def _write_messages(
     except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
         pass  # one of the two ends is closed
     except ValueError:
-        tail.add_remark("what it was to be told cannot be written as JSON")
+        tail.add_note("what it was to be told cannot be written as JSON")
     finally:
         from_server.close()
 
@@ -308,7 +306,7 @@ async def _end_program(process: Process, tail: StderrTail) -> None:
     try:
         process.stdin.close()
         if await _wait_for_exit(process):
-            tail.add_remark(_exit_text(process))
+            tail.add_note(_exit_text(process))
         else:
             _signal_group(process, signal.SIGTERM)
             await _wait_for_exit(process)
@@ -347,4 +345,4 @@ def _close_pipes(process: Process) -> None:
 # -- stderr ---------------------------------------------------------------------------------------
 
 _MAX_STDERR_BYTES: Final = 4096
-_MAX_REMARKS: Final = 4
+_MAX_NOTES: Final = 4

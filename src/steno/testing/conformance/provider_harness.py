@@ -54,7 +54,7 @@ class HttpProviderHarness(ProviderHarness):
         """Return a provider that streams these scripts."""
         vendor = Vendor(name="stage", wire=self._server.wire.NAME, base_url="http://127.0.0.1")
         transport = ReplayTransport([_record_script(self._server, script) for script in scripts])
-        return HttpProvider(vendor, transport=transport, retries=Retries(most=0))
+        return HttpProvider(vendor, transport=transport, retries=Retries(max_retries=0))
 
 
 class ReplayProviderHarness(ProviderHarness):

@@ -58,9 +58,9 @@ class CommandStatus(TypedDict):
 
     exit_code: int
     """128 and the signal, as shells do, where a signal ended it."""
-    left: int
+    leftover: int
     """Processes that were still there when the command had ended, and had to be ended."""
-    too_many: bool
+    has_too_many_processes: bool
     """It was ended since it had too many processes."""
     failure: str | None
     """Why it could not be started."""
@@ -102,12 +102,12 @@ class _CommandWatcher:
 
     def run(self) -> CommandStatus:
         """Wait for the command, or end it; then end what it has left."""
-        order, leftover, too_many = b"", 0, False
+        order, leftover, has_too_many_processes = b"", 0, False
         while self._exit_code is None and not order:
             order = self._wait_for_order(_TICK_S)
             self._reap()
             if len(_find_descendants()) > self._specification["max_processes"]:
-                order, too_many = KILL, True
+                order, has_too_many_processes = KILL, True
         if not order and not self._wait_for_all(_LINGER_S):
             leftover = len(_find_descendants())
         if order != KILL:
@@ -116,8 +116,8 @@ class _CommandWatcher:
         self._kill()
         return {
             "exit_code": 128 + signal.SIGKILL if self._exit_code is None else self._exit_code,
-            "left": leftover,
-            "too_many": too_many,
+            "leftover": leftover,
+            "has_too_many_processes": has_too_many_processes,
             "failure": os.read(self._failure_fd, 4096).decode(errors="replace") or None,
         }
 

@@ -37,9 +37,9 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     """The most that a call can ask for."""
     max_output_bytes: int = 100_000_000
     """A command that writes more is ended."""
-    kept_output_bytes: int = 10_000_000
+    max_captured_bytes: int = 10_000_000
     """How much output is kept; of more, only the beginning and the end."""
-    shown_output_bytes: int = 1_000_000
+    max_live_bytes: int = 1_000_000
     """How much output people see while it runs."""
     max_processes: int = 512
     """A command that has more at once is ended; without root's rights it cannot even have them."""
@@ -75,7 +75,7 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     """As shells have it: 128 and the number of a signal. None if it is unknown."""
     signal: str | None
     """The name of the signal that ended it."""
-    left: int
+    leftover_processes: int
     """How many processes it left behind, which were ended."""
     duration_s: float
 
@@ -90,7 +90,7 @@ class CommandProcess:
         limits: CommandLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> None:
-        self.capture: OutputCapture = OutputCapture(limits.kept_output_bytes)
+        self.capture: OutputCapture = OutputCapture(limits.max_captured_bytes)
         self._child = spawned.supervisor
         self._limits = limits
         self._on_output = on_output
@@ -205,14 +205,14 @@ class CommandProcess:
                 place="bash",
             )
         cause = self._cause
-        if status is not None and status["too_many"]:
+        if status is not None and status["has_too_many_processes"]:
             cause = ExitCause.PROCESSES
         exit_code = None if status is None else status["exit_code"]
         return CommandExit(
             cause=cause,
             exit_code=exit_code,
             signal=_signal_name(exit_code),
-            left=0 if status is None else status["left"],
+            leftover_processes=0 if status is None else status["leftover"],
             duration_s=round(time.monotonic() - self._started, 3),
         )
 
@@ -232,9 +232,9 @@ class OutputCapture:
     def feed(self, data: bytes) -> None:
         """Add output."""
         self.total += len(data)
-        room = self._max_head_bytes - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
+        remaining_bytes = self._max_head_bytes - len(self._head)
+        self._head += data[:remaining_bytes]
+        self._tail += data[remaining_bytes:]
         # Cut rarely, so that each byte is moved but once on average.
         if len(self._tail) > 2 * self._max_tail_bytes:
             del self._tail[: len(self._tail) - self._max_tail_bytes]
@@ -285,9 +285,9 @@ def exit_notes(command_exit: CommandExit) -> list[str]:
     elif command_exit.exit_code:
         by = f", ended by signal {command_exit.signal}" if command_exit.signal else ""
         notes.append(f"exit code {command_exit.exit_code}{by}")
-    if command_exit.left:
+    if command_exit.leftover_processes:
         notes.append(
-            f"{command_exit.left} of its processes still ran when it ended, and were ended too; "
+            f"{command_exit.leftover_processes} of its processes still ran when it ended, and were ended too; "
             "set background for what should go on"
         )
     return notes
@@ -299,7 +299,7 @@ def exit_details(command_exit: CommandExit) -> dict[str, Any]:
         "cause": str(command_exit.cause),
         "exit_code": command_exit.exit_code,
         "signal": command_exit.signal,
-        "left": command_exit.left,
+        "left": command_exit.leftover_processes,
         "duration_s": command_exit.duration_s,
     }
 

@@ -390,9 +390,9 @@ class EventWriter:
         if isinstance(result.error, Unresolved):
             hint = "" if self._has_reported_failure else f"; {RETRY_HINT}, or say something else"
             self._writer.write("Trouble", f"nothing was sent{hint}")
-        elif result.ending is EndReason.FAILED:
+        elif result.end_reason is EndReason.FAILED:
             self._writer.write("Trouble", f"{result.error or result.reason}; {RETRY_HINT}")
-        elif result.ending is EndReason.INTERRUPTED:
+        elif result.end_reason is EndReason.INTERRUPTED:
             self._writer.write("Notice", INTERRUPTED_NOTICE)
         elif result.reason:
             self._writer.write("Notice", run_end_notice(result))

@@ -16,7 +16,7 @@ from steno.agent.events import (
     EndReason,
     EntryRecorded,
     Notice,
-    NoticeCode,
+    NoticeKind,
     RunEnded,
     TurnStarted,
 )
@@ -222,8 +222,8 @@ class TranscriptState:
             case CallOutput(call_id, text):
                 if (running := self._calls.get(call_id)) is not None:
                     self._append(running, text)
-            case Notice(code, text):
-                self._on_notice(code, text)
+            case Notice(kind, text):
+                self._on_notice(kind, text)
             case RunEnded():
                 self._on_run_ended(event)
             case ErrorRaised(text):
@@ -264,8 +264,8 @@ class TranscriptState:
             TranscriptItem(ItemKind.REPLY, head=reply.title, body=reply.text, form=reply.form)
         )
 
-    def _on_notice(self, code: NoticeCode, text: str) -> None:
-        if code is NoticeCode.RETRY:
+    def _on_notice(self, kind: NoticeKind, text: str) -> None:
+        if kind is NoticeKind.RETRY:
             self._drop_drafts()
         self.add_text(ItemKind.NOTICE, text)
 
@@ -278,11 +278,11 @@ class TranscriptState:
         result = ended.result
         if isinstance(result.error, Unresolved) and self._has_reported_failure:
             pass  # once is enough
-        elif result.ending is EndReason.FAILED:
+        elif result.end_reason is EndReason.FAILED:
             self.add_text(ItemKind.ERROR, f"{result.error or result.reason}; {RETRY_HINT}")
-        elif result.ending is EndReason.INTERRUPTED:
+        elif result.end_reason is EndReason.INTERRUPTED:
             self.add_text(ItemKind.NOTICE, INTERRUPTED_NOTICE)
-        elif result.ending is EndReason.DONE and result.reason:
+        elif result.end_reason is EndReason.DONE and result.reason:
             self.add_text(ItemKind.NOTICE, run_end_notice(result))
         self._has_reported_failure = False
 
