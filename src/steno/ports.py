@@ -229,7 +229,7 @@ class ToolContext(Protocol):
         ...
 
     def is_denied(self, subject: str) -> bool:
-        """Tell whether a rule forbids the tool a subject that it found, such as a file.
+        """Return whether a rule forbids the tool a subject that it found, such as a file.
 
         May be called from any thread.
         """
@@ -431,7 +431,7 @@ class Resolver(Protocol):
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext, /
     ) -> bool:
-        """Tell whether an earlier result can be used again: it is recent, the model can see it."""
+        """Return whether an earlier result can be used again: it is recent, the model can see it."""
         ...
 
     async def changes(

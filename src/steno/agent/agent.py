@@ -1,7 +1,7 @@
 """An agent: a provider, a conversation and tools, and one run after another on them.
 
-Arguments are checked when the agent is made, with one line that says what to change. Without that a
-wrong argument would come up in the middle of a run, as a missing attribute. A value that follows a
+Arguments are checked when the agent is made; the error names the change. Otherwise a wrong argument
+would fail in the middle of a run, as a missing attribute. A value that follows a
 protocol is checked for its methods, so that other programs can implement the protocol.
 """
 
@@ -55,9 +55,10 @@ class Agent:
         result = await agent.run("What does it do?")
 
     Without a `gate` it may only read; see `Gate` for rules and approvers. Pass
-    `runner=Runner(store)` to store long output with the session, and `resolver=InputResolver(workspace)` to
-    resolve references to files, images and resources. `model` is the name of the model in the
-    record (`anthropic/claude-…`), `target` holds its settings, and `actor` names the user.
+    `runner=Runner(store)` to store long output with the session, and
+    `resolver=InputResolver(workspace)` to resolve references to files, images and resources.
+    `model` is the name of the model in the record (`anthropic/claude-…`), `target` holds its
+    settings, and `actor` names the user.
     """
 
     def __init__(
@@ -129,14 +130,14 @@ class Agent:
     ) -> RunResult:
         """Send a prompt to the model, and run until the model is done.
 
-        Without a prompt the run continues where the conversation stopped, and tries again to resolve
-        references that failed before, unless `retry_references` is False. `on_event` receives the
-        events. `origin` is recorded with the prompt: the source of its text, such as a template.
-        Errors of the provider are part of the result. So are references of the prompt that cannot be
-        resolved: then nothing is sent, the branch is as it was before, and messages that were sent
-        after the prompt wait for `withdraw` or the next run. Raises LogError if the log cannot be
-        written, StenoError (`agent_busy`) while another run is in progress. If the task is
-        cancelled, the conversation is left in order.
+        Without a prompt the run continues where the conversation stopped, and tries again to
+        resolve references that failed before, unless `retry_references` is False. `on_event`
+        receives the events. `origin` is recorded with the prompt: the source of its text, such as a
+        template. Errors of the provider are part of the result. So are references of the prompt
+        that cannot be resolved: then nothing is sent, the branch is as it was before, and messages
+        that were sent after the prompt wait for `withdraw` or the next run. Raises LogError if the
+        log cannot be written, StenoError (`agent_busy`) while another run is in progress. If the
+        task is cancelled, the conversation is left in order.
         """
         message = None if prompt is None else _build_user_message(prompt)
         with (
@@ -151,9 +152,9 @@ class Agent:
     async def compact(self, *, on_event: OnEvent = ignore_event) -> Entry | None:
         """Let the model summarise the conversation; from here on it sees the summary instead.
 
-        The last messages stay as they are, and all messages stay on record. Return the entry of the
-        summary; None if there is nothing to summarise, the summary failed (`on_event` receives the
-        reason), or it was interrupted. Raises LogError if the log cannot be written, StenoError
+        The last messages stay as they are, and all messages stay in the log. Return the entry of
+        the summary; None if there is nothing to summarise, the summary failed (`on_event` receives
+        the reason), or it was interrupted. Raises LogError if the log cannot be written, StenoError
         (`agent_busy`) while a run is in progress.
         """
         with self._begin_run(on_event) as run:
@@ -200,8 +201,8 @@ class Agent:
     ) -> None:
         """Send a message during a run. Raises StenoError (`agent_idle`) if there is none.
 
-        `audit` is recorded with the message. Without `wants_answer` the message is recorded, and the
-        run does not continue because of it.
+        `audit` is recorded with the message. Without `wants_answer` the message is recorded, and
+        the run does not continue because of it.
         """
         if self._run is None:
             raise StenoError(
@@ -335,7 +336,7 @@ def _tool_problem(tool: object) -> tuple[str, str] | None:
 
 
 def _has_methods(value: object, *methods: str) -> bool:
-    """Return whether a value has all these methods; a class is not one of its objects."""
+    """Return whether a value has all these methods; a class has none."""
     is_object = not isinstance(value, type)
     return is_object and all(callable(getattr(value, name, None)) for name in methods)
 

@@ -55,8 +55,8 @@ async def compact(
 ) -> Entry | None:
     """Record a summary of the oldest messages; return its entry, None if there is none.
 
-    `budget_tokens` is how many tokens of messages fit into one request; the last `kept_groups` groups of messages
-    stay as they are.
+    `budget_tokens` is how many tokens of messages fit into one request; the last `kept_groups`
+    groups of messages stay as they are.
     """
     through = compaction_point(recorder.conversation.entries_view(), kept_groups=kept_groups)
     old = None if through is None else _build_request_through(through, config, recorder, target)

@@ -2,7 +2,7 @@
 
 Calls are taken in their order. Neighbouring calls that only read run together, all others run
 alone; results are recorded in the order of the calls. However this ends, every call that began has
-its result on record.
+its result in the log.
 
 `finish_orphaned_calls` answers the calls of an earlier run that was killed. A call without a
 decision is decided now, and a decision that was recorded meanwhile holds. A call that had been
@@ -60,7 +60,7 @@ class _ApprovedCall(NamedTuple):
     tool: Tool
     call: ToolCall
     subjects: tuple[str, ...] | None
-    """What was decided about; None where the gate did not look."""
+    """The subjects that the gate decided about; None if it did not check them."""
 
 
 _CheckedCall: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
@@ -147,16 +147,16 @@ class Dispatcher:
     async def _decide(
         self, call: AnyToolCall, recorder: RunRecorder
     ) -> _ApprovedCall | ToolResultMessage:
-        """Return the call if it may run, else the result that says why not."""
+        """Return the call if it may run, else the result with the reason."""
         assert isinstance(call, ToolCall)
         tool = self._tools[call.name]
         try:
             decision = await self._gate.decide(tool, call, recorder)
-        except ToolFailed as exc:  # the subject that it names does not exist, or may not be named
+        except ToolFailed as exc:  # the subject does not exist, or may not be named
             return build_failure_result(call, exc)
         except ToolFault as exc:
             return build_fault_result(call, exc.fault)
-        if is_cancelled():  # and the approver caught the exception
+        if is_cancelled():  # the approver swallowed the cancellation
             raise asyncio.CancelledError
         if not decision.allowed:
             return build_agent_result(call.id, decision.code, decision.reason, Outcome.DENIED)
@@ -277,9 +277,9 @@ async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -
 
 
 def _has_redacted_result(conversation: Conversation) -> bool:
-    """Return whether a result of the last turn was taken out of the record.
+    """Return whether a result of the last turn was redacted.
 
-    The record does not say which call it answered. To run any of them again could bring back the
+    The log no longer names the call of that result. To run any of them again could bring back the
     content that was taken out.
     """
     for entry in reversed(conversation.entries_view()):

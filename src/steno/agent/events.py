@@ -122,7 +122,7 @@ class Notice(RedactedRepr, frozen=True):
 
 @final
 class ContextChanged(RedactedRepr, frozen=True):
-    """The model sees something otherwise than it is on record; `steno.render` has sentences."""
+    """The model sees something other than the log has; `steno.render` has the sentences."""
 
     change: Change
 

@@ -163,7 +163,7 @@ class AgentRun:
                 raise
             return self._build_result(EndReason.LIMIT, f"{self._config.limits.seconds:g} seconds")
         finally:
-            with suppress(LogError, OutOfOrder):  # the exception that ended the run says more
+            with suppress(LogError, OutOfOrder):  # the exception that ended the run matters more
                 self._close_log()
 
     async def _run_turns(self) -> RunResult:
@@ -242,7 +242,7 @@ class AgentRun:
             return False
         finally:
             self._step = None
-        if task.cancelling() > cancel_count:  # and the step caught the exception
+        if task.cancelling() > cancel_count:  # the step swallowed the cancellation
             raise asyncio.CancelledError
         return continues
 
@@ -314,7 +314,7 @@ class AgentRun:
                 overflow = exc if isinstance(exc, ContextOverflow) else None
                 if attempt == _MAX_ATTEMPTS or not (overflow or (has_begun and exc.retryable)):
                     raise
-                if has_begun:  # the partial response is left beside the branch
+                if has_begun:  # the partial response stays in the log, off the branch
                     assert last_entry_id is not None
                     self._recorder.rewind(last_entry_id)
                 if overflow is not None:
@@ -403,7 +403,7 @@ class AgentRun:
         )
 
     def _shrink_target(self, built: BuiltRequest) -> None:
-        """Make the next attempt shorter: the provider knows better than our estimate."""
+        """Make the next attempt shorter: the provider's count is better than our estimate."""
         budget_tokens = max(int(built.tokens * _SHRINK_FACTOR), 1)
         # The room for a long response may be the reason.
         response_tokens = self._target.response_tokens and min(

@@ -1,7 +1,8 @@
 """Write the log of a run: append entries, rewind the branch, and report each entry as an event.
 
-A rewind leaves messages and results behind, and keeps the mode and the shell commands of the user
-that were recorded since. Revoked grants need nothing here: a revocation holds on every branch.
+A rewind drops messages and results from the branch, and keeps the mode and the shell commands of
+the user that were recorded since. Revoked grants need nothing here: a revocation holds on every
+branch.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _restore_mode(conversation: Conversation, mode: Mode) -> Entry:
 
 
 class UnsentPrompt(NamedTuple):
-    """A prompt that the branch was rewound behind, because its references could not be resolved."""
+    """A prompt that was rewound because its references could not be resolved."""
 
     message: UserMessage
     audit: Mapping[str, Any]
@@ -174,7 +175,7 @@ def find_unsent_prompt(conversation: Conversation) -> UnsentPrompt | None:
     entry, failed = conversation.entry(last.payload.left), set[str]()
     while entry.parent is not None and entry.parent != last.parent:
         if isinstance(entry.payload, AssistantMessage):
-            return None  # the user went back behind a response
+            return None  # the user rewound a response
         if isinstance(entry.payload, Resolution) and entry.payload.error is not None:
             failed.add(entry.payload.target)
         entry = conversation.entry(entry.parent)

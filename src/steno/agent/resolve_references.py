@@ -67,7 +67,7 @@ class TrackedReference(NamedTuple):
     """The entry of its message."""
     block: int
     reference: ReferenceBlock
-    """As it is on record: the bytes of an image may be in a blob."""
+    """As it was recorded: the bytes of an image may be in a blob."""
     resolution: Resolution | None = None
     """Its last resolution."""
     known_files: frozenset[str] = frozenset()
@@ -93,8 +93,9 @@ class ReferenceTracker:
     def _reset(self) -> None:
         self._references: dict[tuple[str, int], TrackedReference] = {}
         self._resolved_at: dict[tuple[str, int], int] = {}
+        """The entry number of the last resolution of each reference."""
         self._known_since: dict[str, int] = {}
-        """The entry number of each resolution, and that with which the model came to know a file."""
+        """The number of the entry with which the model came to know a file."""
         self._unanswered_ids: list[str] = []
         """The user messages after the last response."""
         self._read_position: tuple[int, Entry | None] = (0, None)
@@ -292,7 +293,7 @@ class ReferenceResolver:
                 resolved = await self._resolve(load(reference), context)
                 resolution = _build_resolution(reference, resolved)
             except Exception as exc:
-                # Without a record it would be tried, and fail, in every later run.
+                # Without an entry it would be tried again in every later run.
                 fault = ResolvedReference(
                     error=f"a fault came up while it was opened: {type(exc).__name__}"
                 )
@@ -425,7 +426,7 @@ def _is_shown_as_image(reference: TrackedReference) -> bool:
 
 
 def _build_resolution(reference: TrackedReference, resolved: ResolvedReference) -> Resolution:
-    """Return the payload for the record. Raises InvalidValue for content that is none."""
+    """Return the payload for the log. Raises InvalidValue for invalid content."""
     error = resolved.error
     return Resolution(
         target=reference.entry.id,
@@ -447,8 +448,8 @@ def _send_notice(recorder: RunRecorder, text: str, notice_code: str) -> None:
 def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> InputAuthorizer:
     """Return a function that asks the gate for permission to open a target.
 
-    A rule such as `read(secrets/**)` counts for a file whoever names it, so the gate sees a call of
-    the tool that opens such targets.
+    A rule such as `read(secrets/**)` counts for a file no matter who names it, so the gate sees a
+    call of the tool that opens such targets.
     """
 
     async def authorize(

@@ -1,9 +1,9 @@
 """Results of tool calls: what a tool returns or raises, and what the agent writes in its place.
 
-A result that the agent writes itself holds a stable code in its details, `{"code": "call_stopped"}`.
-Programs compare the code; the text is for the model, and its wording may change. A result of a tool
-names the tool and the time it started, a result of the agent does neither, so a tool cannot write
-one of these codes.
+A result that the agent writes itself holds a stable code in its details, `{"code":
+"call_stopped"}`. Programs compare the code; the text is for the model, and its wording may change.
+A result of a tool names the tool and the time it started, a result of the agent does neither, so a
+tool cannot write one of these codes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steno.ports import ToolOutput
 from steno.values import replace_lone_surrogates
 
 PARTIAL_OUTPUT_HEADING: Final = "Until then it said:"
-"""Begins a block of its own, after the one that says that a call was stopped."""
+"""The first line of the block that follows the notice that a call was stopped."""
 _MAX_SUMMARY_LENGTH: Final = 200
 _MAX_ERROR_LENGTH: Final = 10_000
 """Of an exception's text: long text belongs into an output, where it is cut with care."""
@@ -40,7 +40,7 @@ class ResultCode(StrEnum):
     NO_APPROVER = "no_approver"
     """The call needs approval, and the gate has no approver."""
     SUBJECTS_CHANGED = "subjects_changed"
-    """What the call is about changed between the decision and the run."""
+    """The subjects of the call changed between the decision and the run."""
     INVALID_CALL = "invalid_call"
     UNKNOWN_TOOL = "unknown_tool"
     INVALID_ARGUMENTS = "invalid_arguments"
@@ -51,7 +51,7 @@ class ResultCode(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     """The program ended while the call ran."""
     RESULT_REDACTED = "result_redacted"
-    """A result of the same turn was taken out of the record."""
+    """A result of the same turn was redacted."""
 
 
 RESULT_TEXTS: Final = {
@@ -67,7 +67,7 @@ RESULT_TEXTS: Final = {
         "A result of this turn was taken out of the record; it is not there any more."
     ),
 }
-"""What the model reads of a call that was cancelled, by code."""
+"""The text for the model of each code of a cancelled call."""
 
 
 # -- results of the agent ------------------------------------------------------------------------

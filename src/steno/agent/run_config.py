@@ -41,8 +41,8 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
     cost: Decimal | None = None
     """In the currency of the prices."""
     invalid_calls: int = 3
-    """Turns in a row in which no call can be run: unknown tools, arguments that do not fit. The model
-    gets as many error results; at the next such turn the run ends."""
+    """Turns in a row in which no call can be run: unknown tools, arguments that do not fit. The
+    model gets as many error results; at the next such turn the run ends."""
 
     def __post_init__(self) -> None:
         """Refuse limits that cannot be kept. Raises InvalidValue."""
@@ -92,7 +92,7 @@ class RunConfig(NamedTuple):
     count_tokens: CountTokens
     target: ModelTarget
     model: str
-    """The name of the model in the record."""
+    """The name of the model in the log."""
     limits: Limits
     telemetry: Telemetry
     price_of: Callable[[str], Price | None]

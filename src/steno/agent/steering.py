@@ -1,7 +1,7 @@
 """Input of the user for a run: the prompt, and messages that steer the run while it works.
 
-A prompt with references may have to be taken back. Messages that were sent after it are held until
-that is clear; else the rewind would take them back as well, unnoticed.
+A prompt with references may be rewound. Messages sent after it are held until that is decided;
+otherwise the rewind would remove them, too.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class InputRecorder:
     def record_remaining(self) -> None:
         """Record the messages that are left at the end of the run.
 
-        If the prompt was taken back, those that want an answer stay in the queue: they are withdrawn,
-        or recorded in the next run.
+        If the prompt was taken back, those that want an answer stay in the queue: they are
+        withdrawn, or recorded in the next run.
         """
         is_prompt_on_branch = self.prompt is None or self._recorder.is_on_branch(self.prompt)
         self._record_all(

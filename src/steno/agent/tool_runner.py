@@ -25,7 +25,7 @@ _MAX_END_CHARACTERS: Final = 10_000
 
 
 class CallContext(NamedTuple):
-    """Per-call context from the dispatcher; `steno.ports.ToolContext` says what it is for."""
+    """Per-call context from the dispatcher; `steno.ports.ToolContext` documents it."""
 
     report_output: Callable[[str], None]
     is_denied: Callable[[str], bool]
@@ -83,7 +83,7 @@ def is_cancelled() -> bool:
 
 @final
 class BoundedText:
-    """The output of one call so far: its beginning and its end, passed on as it arrives.
+    """The beginning and the end of an output; each piece is also passed on as it arrives.
 
     It is made in the event loop; any thread may add to it.
     """

@@ -1,6 +1,6 @@
-"""The entries of one branch, read once each: the messages that a model gets to see of them.
+"""The messages of one branch as a model sees them; each entry is read once.
 
-Only messages get through, and messages that stand for feedback and summaries. The record is never
+Only messages get through, and messages that stand for feedback and summaries. The log is never
 changed: later entries decide how earlier ones are seen. This module does not know how much a model
 can read.
 """
@@ -97,7 +97,7 @@ class BranchState:
         self._message_counts = array("q")
         """The number of messages up to and including each entry."""
         self._messages_with_references: dict[int, Message] = {}
-        """Messages with references, as they are on record."""
+        """Messages with references, as they were recorded."""
         self._resolutions: dict[int, dict[int, Resolution]] = {}
         self._extents: dict[int, dict[int, ResourceExtent]] = {}
         """How much is shown of resources; all of those that are not in it."""

@@ -1,7 +1,7 @@
 """The context builder: entries of one branch in, a request for one model and a report out.
 
 A builder keeps its results, so that a turn costs only its new entries; another branch is read from
-the start. The record is never changed.
+the start. The log is never changed.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ContextBuilder:
                     None if restore_blobs is None else _restored_payload(entry, restore_blobs),
                 )
         except BaseException:
-            self._reset(target)  # a state that was read half-way is not used again
+            self._reset(target)  # do not reuse a half-read state
             raise
         self._read_count = len(entries)
         self._ends = (entries[0], entries[-1]) if entries else None
@@ -356,7 +356,7 @@ class ContextBuilder:
 
 
 class _RequestSettings(NamedTuple):
-    """The parts of a request beside its messages, checked once."""
+    """The parts of a request other than its messages, checked once."""
 
     target: ModelTarget
     tools: tuple[ToolDefinition, ...]
@@ -375,7 +375,7 @@ class _LeadingMessages(NamedTuple):
 
 
 class _WindowContent(NamedTuple):
-    """The state of the window: messages as they are on record, or repaired ones."""
+    """The state of the window: messages as they were recorded, or repaired ones."""
 
     start: int
     """The position of the first message that may be sent."""

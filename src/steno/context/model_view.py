@@ -122,7 +122,7 @@ def build_model_view(
 
 
 def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Begin every text on a line of its own: not every API keeps blocks apart."""
+    """Begin every text on a line of its own: some APIs join blocks."""
     follows_text = bool(before) and isinstance(before[-1], Text)
     for block in blocks:
         if follows_text and isinstance(block, Text):

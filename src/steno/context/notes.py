@@ -59,7 +59,8 @@ def explain_over_budget(
 ) -> str:
     """Return the message of the error that the last message does not fit the context window.
 
-    `tokens` is about how many tokens it takes, `context_tokens` the size of the window, if that is known.
+    `tokens` is about how many tokens it takes, `context_tokens` the size of the window, if that is
+    known.
     """
     is_prompt = isinstance(last, UserMessage)
     subject = "what you say and point at takes" if is_prompt else "what tools said last takes"

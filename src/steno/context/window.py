@@ -34,18 +34,10 @@ from steno.records.entry import Compaction, Entry
 
 RECENT_GROUPS: Final = 4
 """How many of the last groups are never shortened."""
-
-
 _FILL_RATIO: Final = 0.8
 """How much of the room is used after a reduction."""
-
-
 _LONG_TEXT_CHARACTERS: Final = 1_500
-
-
 _HEAD_CHARACTERS: Final = 800
-
-
 _TAIL_CHARACTERS: Final = 400
 """A text of more characters than the first keeps so many at its beginning and its end."""
 

@@ -1,9 +1,8 @@
 """Resolve references to files, folders and patterns: to the text that the model reads.
 
-Permission is asked for the name that the workspace gives a path, and then exactly that is opened:
-a link that is swapped in between leads nowhere. A file that was shown counts as read, so the model
-may change it. The model sees all lines that a reference names, or none: half of them would be taken
-for the whole.
+Permission is asked for the name in the workspace, and exactly that name is opened: a link that is
+swapped in between fails. A file that was shown counts as read, so that the model may change it. The
+model sees all lines of a reference or none: a part would be taken for the whole.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class FileReferenceResolver:
     def is_current(
         self, reference: FileReference, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Tell whether it was resolved: a file that was shown is not shown again by itself."""
+        """Return whether it was resolved: a file that was shown is not shown again by itself."""
         return resolution.status is ResolutionStatus.RESOLVED
 
     async def changes(
@@ -255,7 +254,7 @@ class FileReferenceResolver:
         try:
             if not await asyncio.to_thread(workspace.strict.exists, recorded.path):
                 return (gone_text(recorded.path),)
-            # With room for new entries: nothing that was shown is left out because of them.
+            # With room for new entries, so that nothing that was shown is omitted because of them.
             current = await self._list_folder(
                 workspace, recorded.path, extra_entries=len(known_names)
             )
@@ -316,7 +315,7 @@ async def _require_read_permission(
 
 
 def _is_folder(workspace: Workspace, name: str) -> bool:
-    """Tell how to open something; if that changes before it is opened, opening fails."""
+    """Return whether to open it as a folder; if it changes before, opening fails."""
     try:
         return stat.S_ISDIR(os.lstat(workspace.root / name).st_mode)
     except OSError:
@@ -365,7 +364,7 @@ class NotTextFile(ToolFailed):
 
 
 class FileExtract(NamedTuple):
-    """The text of a file for the model, and its details for the record."""
+    """The text of a file for the model, and its details for the log."""
 
     text: str
     details: dict[str, Any]
@@ -463,7 +462,7 @@ def _format_range(first: int, last: int) -> str:
 
 
 def _recorded_listing(resolution: Resolution) -> FolderListing | None:
-    """Return the listing that the model was shown, if the record has it."""
+    """Return the listing that the model was shown, if the log has it."""
     left_out = (resolution.details or {}).get("left_out")
     match resolution.content:
         case (Text(text),) if isinstance(left_out, int):
@@ -473,7 +472,7 @@ def _recorded_listing(resolution: Resolution) -> FolderListing | None:
 
 
 def _entry_inside(path: str, folder: str) -> str:
-    """Return what in a folder a path leads to; nothing if it leads elsewhere."""
+    """Return the entry of a folder that a path is in; empty if it is elsewhere."""
     if folder == ".":
         return "" if path.startswith("/") else path.partition("/")[0]
     is_inside = path.startswith(f"{folder}/")
@@ -481,7 +480,7 @@ def _entry_inside(path: str, folder: str) -> str:
 
 
 def _is_same_listing(before: FolderListing, now: FolderListing, known: frozenset[str]) -> bool:
-    """Compare two listings but for what is known; of what was only counted nothing is known."""
+    """Compare two listings, except for known names; names that were only counted are not compared."""
     lines = {name: line for name, line in parse_listing(before).items() if name not in known}
     current_lines = {name: line for name, line in parse_listing(now).items() if name not in known}
     return lines.items() <= current_lines.items() if before.left_out else lines == current_lines

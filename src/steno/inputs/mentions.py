@@ -37,13 +37,13 @@ class Mentions(NamedTuple):
     blocks: tuple[ReferenceBlock, ...]
     """In the order in which they are mentioned, each once."""
     notices: tuple[str, ...]
-    """Notes for the user about words that were not taken for mentions."""
+    """Notices about words that were not taken for mentions."""
     uncertain: frozenset[ReferenceBlock] = frozenset()
     """Blocks for paths that are not there, and may not have been meant as paths."""
 
 
 def is_url(text: str) -> bool:
-    """Tell whether something is to be fetched rather than opened as a file."""
+    """Return whether something is to be fetched rather than opened as a file."""
     return _URL.match(text) is not None
 
 
@@ -56,11 +56,11 @@ def build_image_url(address: str) -> ImageUrl:
 def parse_mentions(
     text: str, *, workspace: Workspace | None, servers: Collection[str] = ()
 ) -> Mentions:
-    """Find what a prompt points at. May block, since it looks for files.
+    """Find the mentions of a prompt. May block: it checks whether files exist.
 
-    What is not there but looks like a path is pointed at all the same, and fails when it is
-    opened; any other word is left as text. Raises InvalidValue for what can never be opened:
-    paths that climb out with `..`, lines that run backwards, servers that there are not.
+    A missing path becomes a block if it looks like a path, and fails when it is opened; any other
+    word stays text. Raises InvalidValue for mentions that can never be opened: paths that leave
+    the workspace with `..`, lines that run backwards, unknown servers.
     """
     collector = _MentionCollector(workspace, servers)
     pieces: list[str] = []
@@ -91,15 +91,15 @@ def parse_mentions(
 
 # -- syntax ---------------------------------------------------------------------------------------
 
-# Behind white space, or what opens or separates something (the numbers are quotes, brackets and
-# commas of other languages), so that no mail address is a mention. Quotes and the like end a path
-# that does not stand in quotes itself: code is full of `@name("/path")`.
+# A mention follows white space, or a character that opens or separates something (the numbers are
+# quotes, brackets and commas of other languages), so that no mail address is a mention. Quotes and
+# the like end a path that is not quoted itself: code is full of `@name("/path")`.
 _SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
 _OPENING_CHARACTERS: Final = (
     rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
 )
-# What may stand close to an `@` that counts only if there is such a file: what is written without
-# blanks between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
+# Directly after these characters, an `@` counts only if there is such a file: scripts without blanks
+# between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
 _ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 _MARKUP_CHARACTERS: Final = "*_"
 _MENTION_EDGE: Final = re.compile(f"[{_OPENING_CHARACTERS}{_ADJACENT_CHARACTERS}]")
@@ -160,7 +160,7 @@ class _MentionCollector:
         self.notices: dict[str, None] = {}
 
     def add_word(self, word: str) -> None:
-        """Take what stands behind an `@`, up to the next blank: perhaps a path, or only a word."""
+        """Add the word after an `@`: a path, or only a word."""
         word = word.replace("\\ ", " ")
         bare = word if word in _CURRENT_FOLDER else _without_punctuation(word)
         if not bare:
@@ -257,7 +257,7 @@ class _MentionCollector:
 
 
 def _path_exists(workspace: Workspace, path: str) -> bool:
-    """Tell whether there is something of a name, also if it may not be opened."""
+    """Return whether there is something of a name, also if it may not be opened."""
     try:
         return workspace.exists(path)
     except ToolFailed:
@@ -274,7 +274,7 @@ def _expand_home(path: str) -> str:
 def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
     """Yield what an `@` close to something may mean: the word, or as far as markup goes.
 
-    Nothing where the markup stands behind a letter: `joe_@example.org` is a mail address.
+    Empty if the markup follows a letter: `joe_@example.org` is a mail address.
     """
     word, text, end = found["close"], found.string, found.start()
     start = end

@@ -34,7 +34,7 @@ _GLOB_CHARACTERS: Final = frozenset("*?[{")
 _MAX_COMPARED_NAMES: Final = 2_000
 """Of the names in a folder, so many are compared with one that is not there."""
 _SUGGEST_TIMEOUT_S: Final = 3.0
-"""How long a file is looked for that may have been meant."""
+"""How long to search for a file that may have been meant."""
 _ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
 """The size or kind that follows a name in a listing."""
 
@@ -75,7 +75,7 @@ def workspace_name(workspace: Workspace, path: str) -> str:
 
 
 def is_glob(path: str) -> bool:
-    """Tell whether a path may stand for several, if nothing is called just that."""
+    """Return whether a path is a pattern, unless a file has exactly this name."""
     return not _GLOB_CHARACTERS.isdisjoint(path)
 
 
@@ -92,7 +92,7 @@ async def find_matching_files(
     if first_glob and not folder:
         folder = "/"
     try:
-        # The slash says that the pattern begins in this folder, and not in any below it.
+        # A leading slash anchors the pattern in this folder.
         under = await asyncio.to_thread(workspace_name, workspace, folder or ".")
         matches = build_filter_below(under, f"/{rest}")
     except InvalidValue as exc:
@@ -176,9 +176,9 @@ def _read_folder(workspace: Workspace, folder: str) -> _FolderEntries:
 
 
 def _find_links(workspace: Workspace, folder: str) -> list[str]:
-    """Return the links in a folder, as files are named; where they lead is not looked at.
+    """Return the links in a folder; their targets are not resolved.
 
-    Raises ToolFailed if the folder itself is behind a link by now.
+    Raises ToolFailed if the folder itself is reached through a link by now.
     """
     real = workspace.root / folder
     tops = frozenset(root.parts[1:] for root in workspace.roots)

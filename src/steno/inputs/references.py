@@ -144,7 +144,7 @@ class InputResolver:
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Tell whether an earlier result can be used again."""
+        """Return whether an earlier result can be used again."""
         match reference:
             case FileReference():
                 return self._files.is_current(reference, resolution, context)

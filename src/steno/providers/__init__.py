@@ -1,4 +1,4 @@
-"""Speak with vendors of models.
+"""Send requests to vendors of models.
 
     from steno.providers import connect
 

@@ -2,8 +2,8 @@
 
 Capabilities and limits are those that the vendor documents for all of its models. Where models
 differ, and most do, the field is left out, and `HttpProvider.models` or `describe` may know it.
-Thinking is about the protocol: a row says whether the protocol, as the vendor serves it, has a place
-for it. OpenAI and xAI return thinking in responses, and not in chat completions.
+Thinking is about the protocol: a row states whether the protocol, as the vendor serves it, has a
+place for it. OpenAI and xAI return thinking in responses, and not in chat completions.
 
 A configuration is TOML or JSON that the caller has parsed. A row stands alone, or is `like` a known
 one and holds only the differences:

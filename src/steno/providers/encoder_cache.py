@@ -52,10 +52,10 @@ class _CachedEncoder(NamedTuple):
 class EncoderCache:
     """Encodes requests, each with the encoder that has encoded most of it already.
 
-    That is the one whose messages are the longest prefix of the request, for the same model; if there
-    is none, a new one starts. So conversations with the same beginning do not disturb each other. The
-    bodies of all encoders together are at most `max_bytes`: the longest unused go first, and the
-    newest stays whatever its size.
+    That is the one whose messages are the longest prefix of the request, for the same model; if
+    there is none, a new one starts. So conversations with the same beginning do not disturb each
+    other. The bodies of all encoders together are at most `max_bytes`: the longest unused go first,
+    and the newest stays whatever its size.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Endpoint(NamedTuple):
     encoder_settings: Callable[[Vendor], dict[str, Any]] | None = None
     """Returns the settings of the wire's encoder; None if it may have none."""
     show_path: str | None = None
-    """The path for one model, where the list does not say enough."""
+    """The path for one model, where the list has too few facts."""
     headers: Mapping[str, str] = MappingProxyType({})
     requires_max_tokens: bool = False
     """Whether every request needs a limit for its response."""

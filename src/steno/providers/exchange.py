@@ -1,8 +1,9 @@
 """One exchange with a server: send the request, read the response, and retry until the first event.
 
-Before the first event reaches the caller, a failed attempt costs nothing but time; after it, an error
-is the caller's to see. The wire decodes the errors of a server. Facts that only this side knows are
-added here: the address, the variable of the key, and that a response is none of the protocol.
+Before the first event reaches the caller, a failed attempt costs nothing but time; after it, an
+error is the caller's to see. The wire decodes the errors of a server. Facts that only this side
+knows are added here: the address, the variable of the key, and that a response is none of the
+protocol.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class HttpExchange:
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The metadata of the response (id, model, ...) beside the message."""
+        """The metadata of the response (id, model, ...), other than the message."""
         return {} if self._decoder is None else self._decoder.envelope
 
     @property
@@ -337,7 +338,7 @@ class ErrorSource(NamedTuple):
                 pieces.append(piece)
                 left -= len(piece)
         except Unreachable:
-            pass  # the status says more than the end of the connection
+            pass  # the status is better information than the end of the connection
         error = self.wire.decode_error(response.status, b"".join(pieces), response.headers)
         self._add_advice(error, request)
         return error

@@ -75,9 +75,9 @@ def connect(
             message = await provider.stream(request).collect()
 
     `model` is used where a request names none. Without `key` the key comes from `environ`, by
-    default that of the process. A server that keeps the connection alive without an event fails after
-    `first_event_s`. Raises InvalidValue for an unknown vendor, an invalid address or a limit that is
-    not above 0, AuthenticationFailed if a key is needed and there is none.
+    default that of the process. A server that keeps the connection alive without an event fails
+    after `first_event_s`. Raises InvalidValue for an unknown vendor, an invalid address or a limit
+    that is not above 0, AuthenticationFailed if a key is needed and there is none.
     """
     if not isinstance(vendor, (str, Vendor)):
         kind = type(vendor).__name__
@@ -138,8 +138,8 @@ class HttpProvider:
         """Take a vendor and the parts that act. A transport that is passed stays open.
 
         `first_event_s` is how long a server may send bytes without an event, such as comments that
-        keep a connection alive, before the first event; None for no limit. Raises InvalidValue if the
-        vendor has an unknown wire, or a limit is not above 0.
+        keep a connection alive, before the first event; None for no limit. Raises InvalidValue if
+        the vendor has an unknown wire, or a limit is not above 0.
         """
         _check_vendor(vendor)
         _check_model(model)
@@ -336,7 +336,7 @@ class HttpStream(SourceStream):
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The metadata of the response (id, model, ...), for the record."""
+        """The metadata of the response (id, model, ...), for the log."""
         return self._exchange.envelope
 
     @property

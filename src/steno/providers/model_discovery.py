@@ -3,8 +3,8 @@
 `discover_models` asks every server that can be asked, all at once and not for long; no error of a
 server is raised. `find_model` selects a model in this order: the one that is named, the one that is
 configured, vendors of the configuration, vendors with a key in the environment, a server on this
-machine (Ollama first), the embedded model, and the offline assistant, which is always there. So with
-nothing configured there is a model.
+machine (Ollama first), the embedded model, and the offline assistant, which is always there. So
+with nothing configured there is a model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EMBEDDED: Final = "embedded"
 OFFLINE: Final = "offline"
 _ADD_VENDOR_HINT: Final = "a row [providers.NAME] in the configuration adds one"
 _MAX_DESCRIBED: Final = 8
-"""How many models are asked about one by one, where a list does not say enough."""
+"""How many models are requested one by one, where a list has too few facts."""
 _PREFERRED_FAMILIES: Final = {
     "anthropic": (re.compile(r"claude-sonnet-[\d-]+"),),
     # Its price list names one that is always the newest, which sees images and costs least.
@@ -194,7 +194,7 @@ class VendorProbe:
         models = await provider.models()
         if find_endpoint(vendor).show_path is None:
             return models
-        # Its list says nothing about what a model can do.
+        # Its list does not name the abilities of a model.
         first = [_describe_model(provider, model) for model in models[:_MAX_DESCRIBED]]
         return (*(await asyncio.gather(*first)), *models[_MAX_DESCRIBED:])
 
@@ -233,7 +233,7 @@ def choose_default_model(maker: str, models: Sequence[Model]) -> str:
         known = [model.id for model in usable if family.fullmatch(model.id)]
         if known:
             return max(known, key=_version)
-    # A model without tools can still chat; those that say so come last.
+    # A model without tools can still chat; models declared to have none come last.
     usable.sort(key=lambda model: model.capabilities.tools is False)
     return usable[0].id if usable else ""
 

@@ -101,9 +101,8 @@ _CONTEXT_FIELDS: Final = (
 
 def _openai_model(entry: Json) -> Model:
     contexts = [entry.get(name) for name in _CONTEXT_FIELDS]
-    meta = _read_object(
-        entry, "meta"
-    )  # llama.cpp: what it was started with, what it was trained for
+    # llama.cpp: the context that it was started with, and the one that it was trained for.
+    meta = _read_object(entry, "meta")
     contexts += [meta.get("n_ctx"), meta.get("n_ctx_train")]
     top = _read_object(entry, "top_provider")  # OpenRouter
     title = entry.get("name") or entry.get("display_name")

@@ -1,9 +1,9 @@
 r"""The commands of the offline assistant: a sentence becomes steps, each a call of one tool.
 
 Sentences end at line breaks, semicolons and the word "then". Text in quotes, in backticks or in a
-fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every verb is
-a row of a table. Nothing is guessed: if one sentence fits no row, nothing of the whole request is
-done. Where the message has attachments, some sentences only ask about those, and call no tool.
+fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every verb
+is a row of a table. Nothing is guessed: if one sentence fits no row, nothing of the whole request
+is done. Where the message has attachments, some sentences only ask about those, and call no tool.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ArgumentFormat(Enum):
     JSON = auto()
     """As the tool has them."""
     WORDS = auto()
-    """By the names of the tool, as text; its definition says which are numbers."""
+    """By the names of the tool, as text; its definition shows which are numbers."""
 
 
 class OfflineStep(NamedTuple):

@@ -47,8 +47,8 @@ def has_prices() -> bool:
 def find_price(model: str, *, at: datetime | None = None) -> Price | None:
     """Return the price of a model in US dollars, at a time or now; None where it is not known.
 
-    `model` is written `vendor/model`, with a vendor of the catalog, whose price it is. Servers of the
-    user have none.
+    `model` is written `vendor/model`, with a vendor of the catalog, whose price it is. Servers of
+    the user have none.
     """
     found = _find_price_entry(model, at)
     if found is None:

@@ -47,8 +47,8 @@ class Auth(StrEnum):
 class Capabilities(RedactedRepr, frozen=True, kw_only=True):
     """The capabilities of a vendor or a model. None: it depends, or is not known.
 
-    A vendor's row counts for every model of which nothing else is known; only `thinking` is about the
-    protocol as the vendor serves it, whichever of its models think.
+    A vendor's row counts for every model of which nothing else is known; only `thinking` is about
+    the protocol as the vendor serves it, whichever of its models think.
     """
 
     tools: bool | None = None

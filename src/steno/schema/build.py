@@ -210,7 +210,7 @@ class _SchemaBuilder:
 
     def build(self, hint: Any, at: str) -> Schema:
         """Return the schema of a type; `at` is the place that an error names."""
-        # A generic class may ask for ever new instances of itself: Node[T], Node[list[T]], …
+        # A generic class may require new instances of itself without end: Node[T], Node[list[T]], …
         if self._depth > _MAX_TYPE_DEPTH:
             raise InvalidTool(
                 f"types are nested more than {_MAX_TYPE_DEPTH} deep",

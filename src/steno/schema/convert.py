@@ -72,7 +72,7 @@ def _validate_pydantic_model(type: Any, value: Any) -> Any:
 
 
 def _may_share_containers(type: Any) -> bool:
-    """Tell whether a converted value could share a part of its input: where the type is Any.
+    """Return whether a converted value could share a part of its input: where the type is Any.
 
     For every other type msgspec builds new containers, and a copy would be wasted.
     """

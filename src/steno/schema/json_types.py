@@ -23,17 +23,17 @@ JSON_TYPES: dict[type, str] = {
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Tell a JSON object, read-only or not, from everything else."""
+    """Return whether a value is a JSON object, read-only or not."""
     return isinstance(value, (dict, Mapping))
 
 
 def is_array(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Tell a JSON array, read-only or not, from everything else."""
+    """Return whether a value is a JSON array, read-only or not."""
     return isinstance(value, (list, tuple))
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell a JSON number from everything else, also from true and false."""
+    """Return whether a value is a JSON number; true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

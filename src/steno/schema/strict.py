@@ -3,7 +3,7 @@
 A record is an object that names members, or one with no keyword about them. A mapping
 (it names none, but has `additionalProperties`) stays open: closed, it could hold nothing.
 
-Several schemas may describe one and the same object: `allOf`, or `properties` beside
+Several schemas may describe one and the same object: `allOf`, or `properties` next to
 an `anyOf`. Closing one of them alone would forbid the members of the others, so each gets
 the names of the others. Alternatives that stand by themselves (`anyOf` and nothing
 else) are closed each on its own. Conditions (`not`, `if`, `contains`, …) are copied as

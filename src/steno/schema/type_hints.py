@@ -112,10 +112,10 @@ def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
 
 
 def add_keywords(schema: dict[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with more keywords beside what it already says.
+    """Return the schema with more keywords in addition to its own.
 
     A `$ref` is put into an `anyOf` of one first: drafts before 2019 ignore what stands
-    beside a reference, and OpenAI's strict mode refuses the whole tool for it.
+    next to a reference, and OpenAI's strict mode refuses the whole tool for it.
     """
     if not notes:
         return schema

@@ -5,7 +5,7 @@ operand from the schema and reports violations to the run. An operand that makes
 ignored, like an unknown keyword: it is no limit for a value.
 
 A path is a chain of steps from the inside out, so that one step further costs one tuple; it
-becomes a JSON pointer only in a report. A run is bounded: a schema may come from a stranger (an
+becomes a JSON pointer only in a report. A run is bounded: a schema may be untrusted (an
 MCP server) and a value from a model.
 """
 
@@ -144,7 +144,7 @@ _TYPE_NAMES: Final = frozenset(JSON_TYPES.values())
 
 
 def _matches_type(value: object, kind: str, expected: Any) -> bool:
-    """Tell whether a value is of a type or of one of several; unknown types are no limit."""
+    """Return whether a value is of a type or of one of several; unknown types are no limit."""
     if is_array(expected):
         return not expected or any(_matches_type(value, kind, name) for name in expected)
     if expected == "number":
@@ -389,7 +389,7 @@ def _limit_rule(
 
 
 def _matches_pattern(text: str, pattern: Any) -> bool | None:
-    """Tell whether a text has a part that a pattern matches; None if it is no pattern."""
+    """Return whether a text has a part that a pattern matches; None if it is no pattern."""
     try:
         return re.search(pattern, text) is not None
     except (re.error, TypeError, OverflowError, RecursionError):

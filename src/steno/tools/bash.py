@@ -307,7 +307,7 @@ _SECRET_NAME = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether a variable of this name may hold a secret."""
+    """Return whether a variable of this name may hold a secret."""
     return _SECRET_NAME.search(name) is not None
 
 

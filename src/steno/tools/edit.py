@@ -140,7 +140,7 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
 
 
 def _ambiguous_text_error(text: str, wanted: str) -> str:
-    """Return where a text stands that should stand in one place only."""
+    """Return the lines where a text occurs that should occur once."""
     places = [
         _line_number(text, position) for position in islice(_find_occurrences(text, wanted), 10)
     ]
@@ -178,7 +178,7 @@ def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str, co
 
 
 def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
-    """Return where a text stands in another, from left to right, none within the one before."""
+    """Yield the positions of a text, from left to right, without overlaps."""
     position = text.find(wanted)
     while position >= 0:
         yield position

@@ -28,7 +28,7 @@ class Diff(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """The new content of a file, beside its current content."""
+    """The new content of a file, and its current content."""
 
     path: str
     """As the workspace spells it."""

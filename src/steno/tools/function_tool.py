@@ -122,7 +122,7 @@ class FunctionTool(Generic[P, R]):
         return f"{call.name} {arguments}"
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Call the function. What it raises comes out as it is; ToolFailed is for the model."""
+        """Call the function. Its exceptions are passed on; ToolFailed is for the model."""
         arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, context)
         if inspect.iscoroutinefunction(self._function):
             result = await self._function(**arguments)
@@ -132,7 +132,7 @@ class FunctionTool(Generic[P, R]):
                 result = await result
         if isinstance(result, ToolOutput) or (isinstance(result, str) and is_short(result)):
             return _build_output(result, context, call.name)
-        # What has to be written as JSON, or kept, may take its time.
+        # Encoding or storing a long result may take a while.
         return await asyncio.to_thread(_build_output, result, context, call.name)
 
     def _arguments(self, call: ToolCall) -> dict[str, Any]:
@@ -168,12 +168,12 @@ def tool(
 ) -> Any:
     """Make a tool of a plain or async function: `@tool`, or `@tool(capability=Capability.READ)`.
 
-    A function that does not say what it does is taken to do anything, and so is asked about.
-    `subjects` gets the arguments by name, as far as the model gave them, and returns what rules are
-    about: paths, addresses. A parameter with the type `ToolContext` is filled in and not shown to the
-    model. Text that is returned goes to the model, and so do blocks and a `ToolOutput`; anything
-    else goes as JSON. Raises InvalidTool for a function that no model could call, and for settings
-    that do not fit it.
+    Without a capability, a function may do anything, and its calls need approval. `subjects` gets
+    the arguments by name, as far as the model gave them, and returns what rules are about: paths,
+    addresses. A parameter with the type `ToolContext` is filled in and not shown to the model. Text
+    that is returned goes to the model, and so do blocks and a `ToolOutput`; anything else goes as
+    JSON. Raises InvalidTool for a function that no model could call, and for settings that do not
+    fit it.
     """
     decorate = partial(
         FunctionTool[..., Any],
@@ -274,7 +274,7 @@ def _is_block(value: object) -> TypeGuard[ResultBlock]:
 
 
 def _encode_unknown(value: Any) -> object:
-    """Give msgspec something that it knows."""
+    """Convert values that msgspec does not know."""
     if isinstance(value, JsonObject):
         return value.to_dict()
     if isinstance(value, os.PathLike):

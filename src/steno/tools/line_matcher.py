@@ -1,9 +1,9 @@
 """A program that finds lines by a regular expression, and can be killed while it runs.
 
-Python's `re` may take for ever over a pattern that a model wrote, and nothing interrupts it within
+Python's `re` may run without end on a pattern that a model wrote, and nothing interrupts it within
 the process. So it runs here, in a process that is started by the path of this file and imports
-nothing of steno. It reads two patterns, then one text after the other, and responds to each with the
-numbers of the matching lines. Numbers are 8 bytes in the byte order of this machine.
+nothing of steno. It reads two patterns, then one text after the other, and responds to each with
+the numbers of the matching lines. Numbers are 8 bytes in the byte order of this machine.
 """
 
 import re

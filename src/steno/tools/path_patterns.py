@@ -44,7 +44,7 @@ def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
     start = 0 if under == "." else len(under) + 1
 
     def matches_below(name: str) -> bool:
-        # A file that is searched itself has no path below the folder; its name counts.
+        # A file that is itself the search path matches by its name.
         return matches(name[start:] or name.rpartition("/")[2])
 
     return matches_below
@@ -56,7 +56,7 @@ def printable_name(name: str) -> str:
 
 
 def asks_for_hidden_names(pattern: str) -> bool:
-    """Tell whether a pattern asks for names that begin with a dot."""
+    """Return whether a pattern asks for names that begin with a dot."""
     return re.search(r"(?:^|[/{,])\.(?!\.?(?:/|$))", pattern) is not None
 
 
@@ -239,7 +239,7 @@ class IgnoreRules:
         self._levels = lru_cache(maxsize=4096)(self._find_levels)
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Tell whether a search ignores a file or folder, given by its absolute path.
+        """Return whether a search ignores a file or folder, given by its absolute path.
 
         The folders above it are not checked.
         """

@@ -1,4 +1,4 @@
-"""Find and run helper programs: never one that a model could have written, always ended."""
+"""Find and run helper programs, outside of folders that a model can write to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ async def helper_process(
 ) -> AsyncGenerator[Process, None]:
     """Run a program in its own process group, and kill the group when the block ends.
 
-    The program inherits the open `files` under the same numbers. Raises OSError if it cannot be started.
+    The program inherits the open `files` under the same numbers. Raises OSError if it cannot be
+    started.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

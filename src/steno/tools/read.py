@@ -87,7 +87,7 @@ class ReadTool:
     def _run(self, arguments: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:
         if blob_match := _BLOB_PATH.fullmatch(arguments.path):
             data = _read_blob(blob_match[1], context)
-            # The offsets in the hint count lines of this text, whatever the bytes look like.
+            # Offsets in the hint count lines of this text.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
             return _build_output(data, text, arguments, name=name)
         workspace = self._workspace.strict

@@ -31,7 +31,7 @@ class PortableRegex(NamedTuple):
 
 
 def translate_regex(pattern: str, *, ignore_case: bool = False) -> PortableRegex:
-    """Read a regular expression. Raises InvalidValue, which says what to write instead."""
+    """Read a regular expression. Raises InvalidValue, which names an alternative."""
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise InvalidValue(
             f"has more than {MAX_PATTERN_CHARACTERS:,} characters",
@@ -70,11 +70,11 @@ class _CharacterClass(NamedTuple):
 
 class _OpenGroup(NamedTuple):
     ignores_case: bool
-    """What holds again when the group ends."""
+    """The setting to restore when the group ends."""
     parts: list[PortableRegex]
     """Everything before the group."""
     repeats: int
-    """How often the outer things were counted so far."""
+    """The product of the counts around the group."""
 
 
 class _RegexTranslator:
@@ -319,7 +319,7 @@ class _RegexTranslator:
         if not cased:
             self._add(rust, python)
             return
-        # The two that Python folds otherwise are decided here, whatever it thinks of them.
+        # Python folds these two differently: decide about them here.
         spans = found.ranges
         inside = [c for c in _TURKISH_I if any(a <= ord(c) <= z for a, z in spans) != is_negated]
         python = f"(?:(?![{_TURKISH_I}])(?i:{python}){''.join(f'|{c}' for c in inside)})"
@@ -338,7 +338,7 @@ class _RegexTranslator:
         self.parts, self.repeats, self.may_repeat = [], 1, False
 
     def _set_flags(self) -> bool:
-        """Read `?i:` or `?i)`; tell whether that was all of the group."""
+        """Read `?i:` or `?i)`; return whether that was all of the group."""
         flags = self._match(_FLAGS)
         if flags is None:
             self._refuse(
@@ -426,7 +426,7 @@ _PUNCTUATION: Final = ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E))
 
 
 def is_category(name: str) -> bool:
-    """Tell whether a name is that of a general category of Unicode that we can count out."""
+    """Return whether a name is that of a general category of Unicode that we can count out."""
     return _CATEGORY.fullmatch(name) is not None
 
 
@@ -470,7 +470,7 @@ SHORTHANDS: Final[Mapping[str, Callable[[], CodePointRanges]]] = {
     "s": _space_characters,
     "w": _word_characters,
 }
-r"""The sets behind `\d`, `\s` and `\w`."""
+r"""The character sets of `\d`, `\s` and `\w`."""
 POSIX_CLASSES: Final[Mapping[str, CodePointRanges]] = {
     "alnum": (_DIGITS, _UPPER, _LOWER),
     "alpha": (_UPPER, _LOWER),

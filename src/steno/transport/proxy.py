@@ -83,7 +83,7 @@ def check_proxy(address: str, variable: str | None = None) -> Proxy:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine."""
+    """Return whether a host is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -118,7 +118,7 @@ def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def _is_exempt(host: str, port: int | None, exempt: str) -> bool:
-    """Tell whether `no_proxy` lists a host: its name, a domain of it, with its port, or `*`."""
+    """Return whether `no_proxy` lists a host: its name, a domain of it, with its port, or `*`."""
     for entry in exempt.lower().split(","):
         name, _, wanted_port = entry.strip().removeprefix("*").partition(":")
         if wanted_port and wanted_port != str(port):

@@ -79,7 +79,7 @@ def decode_error(
     """Build an error from the status, body and headers of a response."""
     named = {name.lower(): value for name, value in (headers or {}).items()}
     error = _read_body(body)
-    # Inside a stream that began with 200, only type and code tell what kind of error it is.
+    # Inside a stream that began with 200, only type and code show the kind of the error.
     severity = status if status >= 400 else _infer_status(error)
     cls, retryable = _classify_error(severity, error)
     return cls(
@@ -100,7 +100,7 @@ def decode_error_member(member: msgspec.Raw) -> ProviderError:
 
 
 def is_error(member: msgspec.Raw | None) -> bool:
-    """Tell whether a member named `error` reports one: some servers send it empty."""
+    """Return whether a member named `error` reports one: some servers send it empty."""
     return member is not None and bytes(member) not in _EMPTY_ERRORS
 
 

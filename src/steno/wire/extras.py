@@ -27,7 +27,7 @@ _STREAMS_BY_DEFAULT: Final = {
     "openai_chat": False,
     "openai_responses": False,
 }
-"""Whether a response is streamed if the request does not say."""
+"""Whether a response is streamed by default."""
 
 
 def select_extras(
@@ -101,7 +101,7 @@ def pop_stream_flag(request: Request, wire: str) -> tuple[Request, bool | None]:
 
 
 def is_streamed(stream: bool | None, wire: str) -> bool | None:
-    """Tell whether a body asks for a streamed response, by its flag or by default.
+    """Return whether a body asks for a streamed response, by its flag or by default.
 
     None where the body cannot ask: in some protocols the URL does.
     """
@@ -130,7 +130,7 @@ def note_conflicting_extras(
 
 
 def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
-    """Note the members that another wire alone has a name for, unless the value says the same.
+    """Note the members that another wire alone has a name for, unless the value is the same.
 
     How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
     members from further inside.
@@ -157,5 +157,5 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at
 
 
 def is_nonempty(member: object) -> bool:
-    """Tell whether a member is more than null, `""`, `[]` or `{}`."""
+    """Return whether a member is more than null, `""`, `[]` or `{}`."""
     return member not in (None, "", [], {})

@@ -48,7 +48,7 @@ class MergedExtras:
                 parts.append(text)
 
     def is_unchanged(self, members: Mapping[str, Raw] | None) -> bool:
-        """Tell whether adding the members would change nothing."""
+        """Return whether adding the members would change nothing."""
         return all(self._is_unchanged_member(name, text) for name, text in (members or {}).items())
 
     def merged(self, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class MergedExtras:
 
 
 def is_nonempty_json(text: Raw) -> bool:
-    """Tell whether JSON is more than null or an empty value."""
+    """Return whether JSON is more than null or an empty value."""
     if len(text) > _MAX_EMPTY_LENGTH:
         return True
     return b"".join(bytes(text).split()) not in _EMPTY_JSON

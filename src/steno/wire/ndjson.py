@@ -25,9 +25,8 @@ class LineSplitter(ByteBuffer):
             return []
         if self._held:
             data = self._join(data)
-        elif (
-            line_end == len(data) - 1 < self._max_bytes
-        ):  # one line: many servers send one per chunk
+        elif line_end == len(data) - 1 < self._max_bytes:
+            # One line: many servers send one per chunk.
             return [data]
         lines = data.split(b"\n")
         if len(data) > self._max_bytes:

@@ -57,7 +57,7 @@ class StreamDecoder(ABC):
     @property
     @abstractmethod
     def envelope(self) -> dict[str, Any]:
-        """The metadata of the response (id, model, ...), for the record."""
+        """The metadata of the response (id, model, ...), for the log."""
 
     @property
     def usage(self) -> Usage | None:
@@ -184,7 +184,7 @@ class ReaderStreamDecoder(StreamDecoder):
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The metadata of the response (id, model, ...), for the record."""
+        """The metadata of the response (id, model, ...), for the log."""
         return self._reader.envelope
 
     @property

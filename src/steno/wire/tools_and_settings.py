@@ -175,7 +175,7 @@ def build_tool(
 
 
 def is_closed_schema(schema: dict[str, Any]) -> bool:
-    """Tell whether a strict tool may have a schema: closing its objects does not change it."""
+    """Return whether a strict tool may have a schema: closing its objects does not change it."""
     try:
         return close_objects(schema) == schema
     except InvalidValue:  # nested too deeply

@@ -1,8 +1,8 @@
 """Decide about one call, and record the decision before the call runs.
 
 Rules and grants decide first; an approver decides about the rest. While the approver is asked, the
-call is on record as pending, so that after a crash the question is found again. A decision is bound
-to the exact arguments: a call is immutable, and the record holds the digest of its arguments.
+call is recorded as pending, so that the request is found again after a crash. A decision is bound
+to the exact arguments: a call is immutable, and the log holds the digest of its arguments.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.values import replace_lone_surrogates
 
 NO_APPROVER_RULE: Final = "nobody can be asked"
-"""The rule on record of a call that was denied because the gate has no approver. It is stored."""
+"""The recorded rule of a call that was denied because the gate has no approver. It is stored."""
 _CODE_BY_STORED_RULE: Final[Mapping[str, ResultCode]] = {
     NO_APPROVER_RULE: ResultCode.NO_APPROVER,
     **{mode_denial_rule(mode): ResultCode.DENIED_BY_MODE for mode in Mode},
@@ -61,7 +61,7 @@ _DEFAULT_DENIAL: Final = (
 )
 _LASTING_SCOPES: Final = (GrantScope.PROJECT, GrantScope.USER)
 _DEFERRED_AUDIT: Final = {"deferred": True}
-"""Stands beside a decision that was made between runs: the call that it allows has not begun."""
+"""Audit of a decision that was made between runs: the call has not begun."""
 
 
 class GateDecision(NamedTuple):
@@ -70,9 +70,9 @@ class GateDecision(NamedTuple):
     allowed: bool
     reason: str = ""
     subjects: tuple[str, ...] | None = None
-    """The subjects that were decided about, where the gate looked at them."""
+    """The subjects that were decided about; None if the gate did not check them."""
     code: ResultCode = ResultCode.DENIED
-    """Why the call is denied; without a meaning where it is allowed."""
+    """The code of the denial; meaningless if the call is allowed."""
 
 
 class PermissionGate(Protocol):
@@ -87,7 +87,7 @@ class PermissionGate(Protocol):
         ...
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
-        """Return a decision that is on record.
+        """Return a recorded decision.
 
         Raises ToolFailed if the call cannot succeed, ToolFault if the tool has a fault.
         """
@@ -122,7 +122,7 @@ class Gate:
     """Decides by rules, grants and an approver.
 
     Without an approver, calls that need approval are denied. `grants` holds the rules that were
-    allowed for longer than a session. With `sign_text`, a grant in the record of a session counts
+    allowed for longer than a session. With `sign_text`, a grant in the log of a session counts
     only with a valid signature: pass it wherever sessions may come from other people.
     """
 

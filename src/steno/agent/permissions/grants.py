@@ -1,6 +1,6 @@
 """Grants of a session: how they are recorded, signed and revoked, and which of them hold.
 
-A grant is read from the record, so it holds after a restart. A revocation counts for the whole
+A grant is read from the log, so it holds after a restart. A revocation counts for the whole
 session: after a rewind, an edit of an earlier message or a fork from before it, the entry that
 revokes a grant is not on the branch, and the grant must not come back.
 """
@@ -68,10 +68,10 @@ def build_revocation_audit(rule: PermissionRule, actor: str) -> dict[str, str]:
 
 @final
 class GrantSigner(NamedTuple):
-    """Distinguishes decisions that were made here from those that only stand in a record.
+    """Signs decisions, and recognises those that were signed on this machine.
 
-    Records come from anywhere: another person may send a session in which every call was approved.
-    Without `sign_text` all of a record counts, for programs whose records only they can write.
+    Sessions come from anywhere: another person may send one in which every call was approved.
+    Without `sign_text` every decision counts, for programs whose logs only they can write.
     """
 
     session: str = ""
@@ -125,7 +125,7 @@ class Revocations:
         """Grants up to this time may have been revoked by an entry that cannot be read any more."""
 
     def read(self, conversation: Conversation) -> list[Entry]:
-        """Read the entries of every branch, and those that branches were rewound behind.
+        """Read the entries of every branch, and those that rewinds left in the log.
 
         Return those that are new here, in no order. Raises LogError if they cannot be read; then
         nothing changes.
@@ -174,7 +174,7 @@ class Revocations:
             if entry.parent is not None:
                 waiting.append(conversation.entry(entry.parent))
             if isinstance(entry.payload, Rewind):
-                with suppress(Missing):  # a copy may hold its branches alone
+                with suppress(Missing):  # a copy may hold only its branches
                     waiting.append(conversation.entry(entry.payload.left))
         return found
 
@@ -187,7 +187,7 @@ class SessionGrants:
     """The rules that were granted in a session, from the entries of its active branch.
 
     Grants that were rewound or are on another branch do not hold, and revoked ones hold nowhere:
-    `revocations` may know of those from other branches. `signer` tells which grants are ours.
+    `revocations` may know of those from other branches. `signer` recognises grants of this machine.
     """
 
     def __init__(

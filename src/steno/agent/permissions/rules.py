@@ -1,10 +1,11 @@
 r"""Permission rules such as `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`, and what they decide.
 
 A rule names a tool, and maybe a pattern for the subjects of a call (`Tool.subjects`). Without a
-pattern, or with `*` alone, it covers every call of the tool. The capability of the tool decides how a
-pattern is read: subjects of a tool that executes are commands, all others are paths or addresses.
+pattern, or with `*` alone, it covers every call of the tool. The capability of the tool decides how
+a pattern is read: subjects of a tool that executes are commands, all others are paths or addresses.
 Only `*` has a meaning in either; a `\` before it, before `(`, `)`, `\` or a blank takes that away.
-To allow writing files that later runs act upon, such as `.steno/` or `.git/`, a rule has to name them.
+To allow writing files that later runs act upon, such as `.steno/` or `.git/`, a rule has to name
+them.
 
 `Permissions` puts mode, role, rules and grants together: they allow or deny a call, or leave it to
 an approver. Nothing here asks, runs, records or reads the disk.
@@ -63,7 +64,7 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> PermissionRule:
-        """Parse a rule. Raises InvalidValue, which says what to write."""
+        """Parse a rule. Raises InvalidValue, which names a valid form."""
         found = _RULE_TEXT.fullmatch(text)
         if found is None:
             raise _invalid_rule(
@@ -137,7 +138,7 @@ def _protected_names(path: str) -> frozenset[str]:
 
 
 def is_unknown_subject(subject: str, capability: Capability) -> bool:
-    """Return whether a subject may be something else than its text says.
+    """Return whether a subject may be something else than its text.
 
     That is one that its tool is not sure about, and a path that is not normalised.
     """
@@ -197,7 +198,7 @@ def _command_matcher(pattern: str) -> re.Pattern[str]:
 def _path_matcher(pattern: str) -> re.Pattern[str]:
     """`*` stands for text in one name, `**` for any number of names, as does a `/` at the end.
 
-    A path is matched with a `/` behind each name, also the last.
+    A path is matched with a `/` after each name, also the last.
     """
     names = [name for name in pattern.split("/") if name != "."] or ["."]
     if len(names) > 1 and not names[-1]:
@@ -256,7 +257,7 @@ def _normalise_tool_name(tool: str) -> str:
 
 
 class AgentRole(StrEnum):
-    """What an agent is there for: to find out and plan, or also to act."""
+    """The role of an agent: it plans, or it also acts."""
 
     PLANNER = "planner"
     ACTOR = "actor"
@@ -272,7 +273,7 @@ ROLE_CAPABILITIES: Final[Mapping[AgentRole, frozenset[Capability]]] = {
     AgentRole.PLANNER: _READ_ONLY,
     AgentRole.ACTOR: _ALL_CAPABILITIES,
 }
-"""What can be allowed at all: a call has to pass both tables, and no rule reaches beyond them."""
+"""The capabilities that can be allowed at all: a call has to pass both tables, whatever the rules."""
 _DEFAULT_RULES: Final = (PermissionRule(tool="bash_kill"),)
 """A tool that only ends what an allowed call has started."""
 _CAPABILITY_NAMES: Final = {
@@ -299,7 +300,7 @@ class PolicyDecision(RedactedRepr, frozen=True, kw_only=True):
 
     kind: DecisionKind
     rule: str = ""
-    """The rule for the record: `mode plan`, `deny bash(rm *)`; empty if there is none."""
+    """The rule for the log: `mode plan`, `deny bash(rm *)`; empty if there is none."""
     reason: str = ""
     """The text for the model where it is denied."""
     subjects: tuple[str, ...] = ()
@@ -364,8 +365,8 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
     ) -> PolicyDecision:
         """Decide about a call: by mode and role, deny, allow, grants and defaults; else ask.
 
-        `session_rules` are the grants of this session, `lasting_rules` those of the project and the user.
-        Raises ToolFailed if the tool cannot read the arguments.
+        `session_rules` are the grants of this session, `lasting_rules` those of the project and the
+        user. Raises ToolFailed if the tool cannot read the arguments.
         """
         mode_denial = self.find_mode_denial(tool, mode)
         if mode_denial is not None:
@@ -441,12 +442,12 @@ def _describe_allowing_rules(
 
 
 def mode_denial_rule(mode: Mode) -> str:
-    """Return the rule on record of a call that a mode denies. It is stored."""
+    """Return the recorded rule of a call that a mode denies. It is stored."""
     return f"mode {mode}"
 
 
 def role_denial_rule(role: AgentRole) -> str:
-    """Return the rule on record of a call that a role denies. It is stored."""
+    """Return the recorded rule of a call that a role denies. It is stored."""
     return f"role {role}"
 
 
@@ -486,7 +487,7 @@ _ARGUMENT_DRIVEN: Final = """
     curl nc ncat netcat rsync scp sftp socat ssh wget
     chmod chown dd kill killall mkfs pkill rm rmdir shred systemctl tee unlink
 """
-"""Programs that run, remove or fetch what their arguments say."""
+"""Programs that run, remove or fetch what their arguments name."""
 _ARGUMENT_DRIVEN_PROGRAMS: Final = frozenset(_ARGUMENT_DRIVEN.split())
 _ARGUMENT_DRIVEN_SUBCOMMANDS: Final = frozenset({"dlx", "eval", "exec", "run", "shell", "x"})
 """Likewise: `npm exec`, `uv run`."""
@@ -500,8 +501,8 @@ _MAX_PATTERN_LENGTH: Final = 200
 def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> str:
     """Return a rule for calls like this one that a person may allow; empty if there is no safe one.
 
-    There is none for subjects that may be something else than their text says, nor for programs that
-    do what their arguments say.
+    There is none for subjects that may be something else than their text, nor for programs that
+    do what their arguments name.
     """
     if any(not subject or is_unknown_subject(subject, capability) for subject in subjects):
         return ""

@@ -3,7 +3,7 @@
     comparison = await rerun(conversation, make_agent, name="replay-small")
 
 The other model works on a branch of its own, which begins before the first response. A call that is
-on record gets its recorded result, once each; all other calls are decided about and run as usual.
+in the log gets its recorded result, once each; all other calls are decided about and run as usual.
 The branch that was active is active again in the end.
 """
 
@@ -34,7 +34,7 @@ from steno.ports import Tool
 from steno.records.entry import ApprovalStatus, Entry, Mode, ModeChange, Resolution
 
 RECORDED_RESULT_RULE: Final = "result on record"
-"""The rule on record of a call that is not run, because its result is on record."""
+"""The recorded rule of a call that is not run, because its result is in the log."""
 _RUN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 
 
@@ -142,7 +142,7 @@ class RunSummary(NamedTuple):
     """The figures of one of the two runs."""
 
     model: str
-    """Empty where the record has none."""
+    """Empty if the log has none."""
     turns: int
     calls: int
     usage: Usage
@@ -233,7 +233,7 @@ def _find_first_response(entries: Sequence[Entry]) -> int:
 async def _repeat_input(
     agent: Agent, recorded: Sequence[Entry], on_event: OnEvent
 ) -> RunResult | None:
-    """Run the agent wherever the record has a response; return a run that ended early."""
+    """Run the agent wherever the log has a response; return a run that ended early."""
     conversation = agent.conversation
     ids = {entry.id: entry.id for entry in conversation.entries_view()}
     is_unanswered = True

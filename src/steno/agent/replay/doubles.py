@@ -1,7 +1,7 @@
-"""Doubles for a replay: a journal, a provider, a gate, a runner and tools that repeat a record.
+"""Doubles for a replay: a journal, a provider, a gate, a runner and tools that repeat a log.
 
-They give the loop everything that came from outside as it is on record. Every entry that the loop
-makes of it is compared with the record before the loop continues.
+They give the loop everything that came from outside as it was recorded. Every entry that the loop
+makes of it is compared with the log before the loop continues.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ReplayEnded(LogError):
 
 
 class ReplayStopped(Exception):
-    """The run is stopped here."""
+    """The recorded run was stopped here."""
 
 
 # -- state --------------------------------------------------------------------------------------
@@ -83,19 +83,19 @@ class ReplayState:
         self.made_count: int = 0
         """How many entries the loop has made again."""
         self.attempt: Entry | None = None
-        """The entry that the loop made where the record has another one."""
+        """The entry that the loop made where the log has another one."""
         self.is_tampered: bool = False
         """Whether the digest of the next entry is that of another entry."""
         self.is_over: bool = False
         self._is_copying = False
-        """Whether the entry that is appended now is a copy of the record."""
+        """Whether the entry that is appended now is copied from the log."""
         self.stop: Callable[[], object] = lambda: None
         """Stop the current run, as a user or a limit does."""
         self.conversation: Final = Conversation(
             id="replay",
             journal=_ReplayJournal(self),
             new_id=lambda: _END_ID if recorded_run.next is None else recorded_run.next.id,
-            # None where the record has no time; no clock returns that.
+            # None where the log has no time; no clock returns that.
             now=lambda: cast(
                 "datetime", None if recorded_run.next is None else recorded_run.next.time
             ),
@@ -215,7 +215,7 @@ class RecordedProvider:
     """Returns the recorded responses (`steno.ports.Provider`)."""
 
     def __init__(self, state: ReplayState, model: str) -> None:
-        """Take the name of the model in the record."""
+        """Take the recorded name of the model."""
         self._state = state
         self._model = model
 
@@ -295,7 +295,7 @@ class RecordedStream:
         return self._message
 
     def message(self) -> AssistantMessage:
-        """Return the response as it is on record, however it ended."""
+        """Return the recorded response, however it ended."""
         return self._message
 
     def close(self) -> None:
@@ -324,7 +324,7 @@ class RecordedGate:
         self._state = state
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Offer all tools: a call of a tool that was not offered is refused on record."""
+        """Offer all tools: the log has the refusal of a call of a tool that was not offered."""
         return True
 
     def denies(self, tool: Tool, subject: str) -> bool:
@@ -334,7 +334,7 @@ class RecordedGate:
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
     ) -> GateDecision:
-        """Deny it: the resolutions are on record."""
+        """Deny it: the resolutions are in the log."""
         return GateDecision(False)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
@@ -408,7 +408,7 @@ class RecordedTool:
     """Stands for a tool that was called; it is never run (`steno.ports.Tool`)."""
 
     def __init__(self, state: ReplayState, name: str) -> None:
-        """Take the name; the definition of the tool is not on record."""
+        """Take the name; the definition of the tool is not in the log."""
         self._state = state
         self.rule_aliases: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
@@ -420,7 +420,7 @@ class RecordedTool:
 
     @property
     def capability(self) -> Capability:
-        """What the record of this turn shows: whether its calls ran together with others."""
+        """READ if calls of the tool ran together with others in this turn, else EXECUTE."""
         is_reader = self.definition.name in self._state.recorded_run.read_only_tools()
         return Capability.READ if is_reader else Capability.EXECUTE
 
@@ -433,5 +433,5 @@ class RecordedTool:
         return ""
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Refuse: results are on record."""
+        """Refuse: results are in the log."""
         raise AssertionError("a replay runs nothing")

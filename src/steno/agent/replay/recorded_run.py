@@ -1,9 +1,9 @@
 """A recorded run: the entries that led to the end of a branch, in the order they were written.
 
-They include the entries that a rewind left behind. The replay knows the next entry, and everything
-that the record says later about a call: which calls ran together, which were stopped, and where the
-program was killed. Results that the agent wrote itself are recognised by their codes; older versions
-recorded none, and their sentences are listed here as they were.
+They include the entries that a rewind left in the log. The replay knows the next entry, and
+everything that the log has later about a call: which calls ran together, which were stopped, and
+where the program was killed. Results that the agent wrote itself are recognised by their codes;
+older versions recorded none, and their sentences are listed here as they were.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _code_of_sentence(result: ToolResultMessage) -> str | None:
 
 
 def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload:
-    """Return a payload of the agent with the text of the record, if it states the same.
+    """Return a payload of the agent with the recorded text, if both state the same.
 
     The agent may phrase its own results and repairs in another way than the version that recorded
     the session, and older versions recorded no code. Everything else stays and is compared.
@@ -140,7 +140,7 @@ def _states_the_same(replayed: ToolResultMessage, recorded: ToolResultMessage) -
         return False
     if recorded.outcome is Outcome.CANCELLED:
         return code == (result_code(recorded) or _code_of_sentence(recorded))
-    # Without a code, the call and the outcome are all that the record states.
+    # Without a code, the log states only the call and the outcome.
     return result_code(recorded) in (code, None)
 
 
@@ -257,7 +257,7 @@ class RecordedRun:
         return next((call for call in calls if call.id == _call_id_of(entry)), None)
 
     def read_only_tools(self) -> frozenset[str]:
-        """Return the names of the tools that only read, as far as the record of this turn shows.
+        """Return the names of the tools that only read, as far as the log of this turn shows.
 
         Their calls are decided about together, run together, and run again after a crash.
         """

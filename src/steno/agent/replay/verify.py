@@ -3,7 +3,7 @@
     replayed = await replay(store.records(session))
     assert replayed.is_same
 
-The loop is the real one. Everything that came from outside is given to it as it is on record:
+The loop is the real one. Everything that came from outside is given to it as it was recorded:
 messages of users and models, decisions, results of tools. The entries that the loop makes are
 compared byte for byte and digest for digest; the first difference ends the replay. Text that the
 agent writes itself is compared by its code, so that its wording can change. An entry that no run
@@ -53,9 +53,9 @@ class ChangedField(NamedTuple):
     name: str
     """Such as `payload.content`."""
     recorded: int | None
-    """None where the record has none."""
+    """None if the recorded entry has no such member."""
     replayed: int | None
-    """None where the replay has none."""
+    """None if the entry of the replay has no such member."""
 
     def __str__(self) -> str:
         return f"{self.name}: {_describe_length(self.recorded)} on record, {_describe_length(self.replayed)} came out"
@@ -101,7 +101,7 @@ class ReplayResult(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether the loop made the same record, to its end."""
+        """Whether the loop made the same log, to its end."""
         return self.difference is None
 
 
@@ -140,7 +140,7 @@ class _Replayer:
         self._on_event = on_event
         self._agent: Agent | None = None
         self._identity: tuple[str, str | None] = ("", None)
-        """The name of the model in the record, and the actor."""
+        """The recorded name of the model, and the actor."""
         self._tools = [
             RecordedTool(self._state, name) for name in recorded_run.tools if is_tool_name(name)
         ]
@@ -165,7 +165,7 @@ class _Replayer:
         return not self._redacted_ids()
 
     async def _run_from(self, entry: Entry) -> None:
-        """Start a run here, and let it continue as far as it makes the record."""
+        """Start a run here, and let it continue as long as it makes the recorded entries."""
         state, payload = self._state, entry.payload
         audit = (entry.audit or {}) if isinstance(payload, UserMessage) else {}
         actor, origin = audit.get("actor"), audit.get("origin")
@@ -191,7 +191,7 @@ class _Replayer:
             raise error
 
     def _new_agent(self, model: str, actor: str | None) -> Agent:
-        """Return an agent that sees the record and nothing else."""
+        """Return an agent that sees the log and nothing else."""
         state = self._state
         return Agent(
             RecordedProvider(state, model),
@@ -206,7 +206,7 @@ class _Replayer:
         )
 
     def _next_model(self) -> str:
-        """Return the name of the model of the next response; empty if the record has none."""
+        """Return the name of the model of the next response; empty if the log has none."""
         for entry in self._recorded_run.remaining():
             if isinstance(entry.payload, AssistantMessage):
                 is_named = bool((entry.audit or {}).get("model"))
@@ -265,7 +265,7 @@ def _begins_run(entry: Entry) -> bool:
 
 
 async def _skip_wait(_: float) -> None:
-    """Do not wait before a retry: its outcome is on record."""
+    """Do not wait before a retry: its outcome is in the log."""
 
 
 # -- differences -----------------------------------------------------------------------------

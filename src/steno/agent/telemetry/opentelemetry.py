@@ -4,10 +4,10 @@
     ├── chat {model}         a turn: a request and its response
     └── execute_tool {name}  a call
 
-Only the API of OpenTelemetry is used: without an SDK in the application this does nothing. Messages,
-arguments and results stay out of the spans unless they are wanted, and so does the text of
-exceptions, which may quote them. The convention is still in development; this is its state of 2026.
-Nothing here knows an exporter.
+Only the API of OpenTelemetry is used: without an SDK in the application this does nothing.
+Messages, arguments and results stay out of the spans unless they are wanted, and so does the text
+of exceptions, which may quote them. The convention is still in development; this is its state of
+2026. Nothing here knows an exporter.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ _PROVIDER_NAMES: Final = {
     "xai": "x_ai",
     "xai-responses": "x_ai",
 }
-"""The names of vendors in the convention; the others go by their own names."""
+"""The names of vendors in the convention; others keep their names."""
 _OTHER: Final = "_OTHER"
 _FINISH_REASONS: Final[Mapping[StopReason, str]] = {
     StopReason.END_TURN: "stop",
     StopReason.TOOL_USE: "tool_call",
 }
-"""The names of stop reasons in the convention; the others go by their own names."""
+"""The names of stop reasons in the convention; others keep their names."""
 _USAGE_NAMES: Final = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",

@@ -1,1 +1,1 @@
-"""Images made fit for a model: read, checked, shrunk, or recognised as text."""
+"""Images for a model: read, checked, shrunk, or recognised as text."""

@@ -2,8 +2,8 @@
 
 A server can respond with a redirect to any other, and the owner of a host name can let it lead
 anywhere, also into the local network, whose machines may trust this one. So each hop needs
-permission, and neither a host name nor a redirect may lead to a private address. Sizes and times are
-limited. This module does not know what an image is; it returns bytes.
+permission, and neither a host name nor a redirect may lead to a private address. Sizes and times
+are limited. This module does not know what an image is; it returns bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HostLookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _REQUEST_HEADERS: Final = {
     "accept": "image/png, image/jpeg, image/webp, image/gif, image/*;q=0.5",
-    # What arrives is what is counted; images are compressed as they are.
+    # The bytes that arrive are counted; images are compressed already.
     "accept-encoding": "identity",
     "user-agent": "steno",
 }
@@ -201,8 +201,8 @@ async def _check_not_private(
 ) -> None:
     """Raise ToolFailed if a host name or a redirect leads into the local network.
 
-    The transport looks the name up again, and its owner may have changed it by then: a machine
-    behind a firewall that trusts all others there should not be reachable from here anyway.
+    The transport resolves the name again, and its owner may change it in between; a machine that
+    trusts everything inside its firewall should not be reachable from here anyway.
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
@@ -211,7 +211,7 @@ async def _check_not_private(
                 code="redirect_to_private_address",
             )
         return
-    # One among them is enough: it may be the one that is tried.
+    # One private address is enough: it may be the one that is used.
     if not all(map(_is_public, await host_lookup(address.host))):
         raise address.error(
             "its name leads to a private address; if that is meant, write the address itself"
@@ -228,7 +228,7 @@ def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _is_public(host: str) -> bool:
-    """Tell whether an address is reachable from everywhere; a name is taken to be."""
+    """Return whether an address is reachable from everywhere; a name is taken to be."""
     address = _parse_ip(host)
     if isinstance(address, IPv6Address):
         ipv4 = _embedded_ipv4(address)
@@ -239,7 +239,7 @@ def _is_public(host: str) -> bool:
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """Return the address of the older kind that a gateway would pass a request on to."""
+    """Return the IPv4 address that is embedded in an IPv6 address."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

@@ -1,7 +1,7 @@
-"""What an API takes of an image: how many bytes, how many pixels, which types.
+"""Limits of APIs for images: bytes, pixels and types.
 
-A wire is spoken by many servers, so a row holds what every one of them takes. This file knows
-numbers and where they are from, and opens nothing.
+Many servers share a wire, so a row holds the limits that all of them accept. This module holds
+numbers and their sources, and opens nothing.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ _PNG_AND_JPEG: Final = frozenset({"image/png", "image/jpeg"})
 
 
 class ImageLimits(NamedTuple):
-    """What fits into a request."""
+    """The limits for one image in a request."""
 
     max_bytes: int
-    """Of the image as a file; in base64, as it is sent, it takes a third more."""
+    """Of the file; base64 takes a third more."""
     max_edge: int
-    """In pixels. What is larger would be refused, or shrunk on arrival after it was paid for."""
+    """In pixels; larger images are refused, or shrunk after they were paid for."""
     types: frozenset[str] = _PNG_AND_JPEG
-    """MIME types; none at all where an API takes no images."""
+    """MIME types; empty if the API takes no images."""
 
 
-# llama.cpp speaks this wire and the next two. It decodes with stb_image, which knows no WebP, and
+# llama.cpp uses this wire and the next two. It decodes with stb_image, which knows no WebP, and
 # answers without the image and without an error: so PNG and JPEG alone, although OpenAI and
 # Anthropic take GIF and WebP as well. xAI takes no other two either.
 # OpenAI: 20 MB an image, 50 MB a request, and what does not fit into 2048 x 2048 is shrunk
-# (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), which is less than anybody's.
+# (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), which is less than all others.
 _OPENAI_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=2048)
 
 IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
@@ -42,14 +42,14 @@ IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
     "gemini": ImageLimits(max_bytes=5_000_000, max_edge=3072, types=_PNG_AND_JPEG | {"image/webp"}),
     # Nothing is written down; PNG and JPEG are what every version decodes (ollama#2457).
     "ollama_chat": ImageLimits(max_bytes=5_000_000, max_edge=2048),
-    # Flat messages have text and no more.
+    # Flat messages hold text only.
     "chat": ImageLimits(max_bytes=0, max_edge=0, types=frozenset()),
 }
-"""What each wire takes, by its name."""
+"""The limits of each wire, by name."""
 
 _FALLBACK_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=1568)
 
 
 def image_limits_for(wire: str) -> ImageLimits:
-    """Return what a wire takes; for one that is not listed, what every other one would."""
+    """Return the limits of a wire; for one that is not listed, limits that every wire accepts."""
     return IMAGE_LIMITS.get(wire, _FALLBACK_LIMITS)

@@ -1,7 +1,7 @@
 """Prepare an image for a model: upright, without metadata, within the limits of an API.
 
 An image that meets all of that already is passed on byte for byte. Any other is decoded and written
-anew, which leaves behind everything in its file but the pixels. Graphics become PNG, photographs
+anew, which drops everything in its file but the pixels. Graphics become PNG, photographs
 JPEG; quality comes before size. The first bytes of a file select the one decoder that sees it,
 whatever its name or type claims, and nothing is decoded before the size in the header is checked.
 All of this takes time: call it in a thread. This module knows Pillow, and no model and no path.
@@ -31,19 +31,19 @@ MAX_IMAGE_FILE_BYTES: Final = 50_000_000
 MAX_PIXELS: Final = 64_000_000
 """As many as the largest cameras make; a quarter of a gigabyte when decoded."""
 MAX_EDGE: Final = 65_535
-"""Longer images show nothing. Some decoders print a line for each bad row."""
+"""Longer images show nothing, and some decoders print a line for each bad row."""
 MAX_OCR_EDGE: Final = 4096
 """More pixels than this make text no more legible, only slower to find."""
 
 
 class BadImage(ToolFailed):
-    """Bytes that cannot be opened as an image, or not safely; the message says why, not where."""
+    """Bytes that cannot be opened as an image, or not safely; the message gives the reason, not the place."""
 
     code = "bad_image"
 
 
 class PreparedImage(NamedTuple):
-    """An image that can be sent, and the record of its changes."""
+    """An image that can be sent, and its changes for the log."""
 
     image: Image
     details: dict[str, Any]
@@ -51,12 +51,12 @@ class PreparedImage(NamedTuple):
 
 
 def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
-    """Make an image fit for an API. Raises BadImage, and ImportError without Pillow."""
+    """Prepare an image for an API. Raises BadImage, and ImportError without Pillow."""
     mime_type = check_image_type(data)
     with open_image(data, mime_type) as image:
         details = image_facts(data, mime_type, image.size)
         if _is_sendable_unchanged(data, image, mime_type, limits):
-            image.load()  # whether it is whole shows only now
+            image.load()  # shows whether the file is complete
             return _build_prepared(data, mime_type, image.size, [], details)
         is_photograph = mime_type == "image/jpeg" or (
             mime_type == "image/webp" and is_lossy_webp(data)
@@ -81,7 +81,7 @@ def prepare_for_ocr(data: bytes) -> bytes:
 
 
 def describe_image(data: bytes) -> dict[str, Any]:
-    """Return the facts about an image for the record, without decoding it.
+    """Return the facts about an image for the log, without decoding it.
 
     Raises BadImage, and ImportError if Pillow is not installed.
     """
@@ -91,7 +91,7 @@ def describe_image(data: bytes) -> dict[str, Any]:
 
 
 def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str, Any]:
-    """Return hash, size and type of an image for the record."""
+    """Return hash, size and type of an image for the log."""
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
         "bytes": len(data),
@@ -104,7 +104,7 @@ def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str,
 def _is_sendable_unchanged(
     data: bytes, image: ImageFile, mime_type: str, limits: ImageLimits
 ) -> bool:
-    """Tell whether an image can be sent as it is."""
+    """Return whether an image can be sent as it is."""
     return (
         mime_type in limits.types
         and len(data) <= limits.max_bytes
@@ -166,7 +166,7 @@ def _detect_type(data: bytes) -> str | None:
 def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
     """Open an image as far as its header; exceptions of the decoder inside become BadImage."""
     decoder = _load_decoders()[mime_type]
-    from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
+    from PIL.Image import DecompressionBombError  # noqa: PLC0415 - already loaded
 
     if mime_type == "image/jpeg" and has_too_many_scans(data):
         raise BadImage("is drawn anew too often, which would take for ever", code="too_many_scans")
@@ -236,12 +236,12 @@ _PNG_DEPTH_OFFSET: Final = 24
 _JPEG_END: Final = 0xD9
 _JPEG_SCAN: Final = 0xDA
 _JPEG_MARKER: Final = re.compile(rb"\xff([^\x00\x01\xd0-\xd8\xff])")
-"""What begins a segment, or ends the file."""
+"""The beginning of a segment, or the end of the file."""
 _MAX_SCANS: Final = 200
 """Files that appear bit by bit have about ten."""
 _JPEG_JFIF: Final = 0xE0
 _JPEG_ADOBE: Final = 0xEE
-"""Tells how colours are stored; without it they would be wrong."""
+"""States how colours are stored; without it they would be wrong."""
 _JPEG_TABLES: Final = frozenset({0xC4, 0xDB, 0xDD, _JPEG_SCAN})
 _JPEG_FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
 # Within the data of a scan 0xFF stands before a stuffed zero or a restart, and nothing else.
@@ -255,13 +255,13 @@ _WEBP_HEADER_BYTES: Final = 12
 
 
 def is_pixels_only(data: bytes, mime_type: str) -> bool:
-    """Tell whether a file of this type holds nothing but its pixels; False if that is unclear."""
+    """Return whether a file of this type holds nothing but its pixels; False if that is unclear."""
     check = _CHECKS.get(mime_type)
     return check is not None and check(data)
 
 
 def has_too_many_scans(data: bytes) -> bool:
-    """Tell whether a JPEG file draws its image again too many times.
+    """Return whether a JPEG file draws its image again too many times.
 
     A scan that changes nothing takes a hundred bytes, and as long as any other.
     """
@@ -276,7 +276,7 @@ def has_too_many_scans(data: bytes) -> bool:
 
 
 def is_lossy_webp(data: bytes) -> bool:
-    """Tell whether a WebP file is compressed the way photographs are."""
+    """Return whether a WebP file is compressed the way photographs are."""
     return b"VP8 " in _webp_chunks(data)
 
 
@@ -318,7 +318,7 @@ def _is_plain_segment(marker: int, length: int, name: bytes) -> bool:
 
 
 def _scan_end(data: bytes, offset: int) -> int:
-    """Return where the next marker stands behind the data of a scan."""
+    """Return the position of the next marker after the data of a scan."""
     while (offset := data.find(0xFF, offset)) >= 0 and offset + 1 < len(data):
         if data[offset + 1] not in _JPEG_STUFFED:
             return offset
@@ -368,7 +368,7 @@ _TRANSPOSES: Final[Mapping[int, int]] = {
 
 def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, list[str]]:
     """Return the first frame upright, with plain colours, no larger than allowed; and what changed."""
-    from PIL.Image import Transpose  # noqa: PLC0415 - it is loaded by now
+    from PIL.Image import Transpose  # noqa: PLC0415 - already loaded
 
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []
     profile = image.info.get("icc_profile")
@@ -407,7 +407,7 @@ def _scale_size(size: tuple[int, int], max_edge: int) -> tuple[int, int]:
 
 
 def _shrink(image: PIL.Image.Image, max_edge: int) -> PIL.Image.Image:
-    from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now
+    from PIL.Image import Resampling  # noqa: PLC0415 - already loaded
 
     size = _scale_size(image.size, max_edge)
     return image if size == image.size else image.resize(size, Resampling.LANCZOS)
@@ -419,7 +419,7 @@ def _convert_to_plain_mode(image: PIL.Image.Image) -> PIL.Image.Image:
     if mode.startswith("I;16"):
         return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     if mode in {"I", "F"}:
-        # There is no telling what the brightest value would be: take that which is there.
+        # The range is unknown: scale the values that occur.
         low, high = (
             float(value) for value in image.getextrema() if isinstance(value, (int, float))
         )
@@ -452,7 +452,7 @@ def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
     """Return an image as it looks on white paper."""
     if image.mode != "RGBA":
         return image
-    import PIL.Image  # noqa: PLC0415 - it is loaded by now
+    import PIL.Image  # noqa: PLC0415 - already loaded
 
     background = PIL.Image.new("RGBA", image.size, "white")
     return PIL.Image.alpha_composite(background, image).convert("RGB")

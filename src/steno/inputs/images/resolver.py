@@ -2,7 +2,7 @@
 
 The mode of the image and the abilities of the model decide which. Bytes come from the message, from
 a file of the workspace or from a URL; the last two only with permission. A model that gets the text
-reads the name of the image and the text in it, and nothing else of the record. This module decodes
+reads the name of the image and the text in it, and nothing else of the log. This module decodes
 nothing itself, and knows no engine and no provider.
 """
 
@@ -54,9 +54,9 @@ class ImageTextReader(Protocol):
 
 @final
 class ImageResolver:
-    """Makes the images of user messages fit for a model.
+    """Prepares the images of user messages for a model.
 
-    `limits` are those of the API that the model is behind; where it takes no images, or the model
+    `limits` are those of the API of the model; where it takes no images, or the model
     does not, `ocr` recognises the text in them. `transport` makes what carries requests to the
     addresses of images; without it none is fetched.
     """
@@ -258,7 +258,7 @@ class ImageResolver:
     # -- earlier results ---------------------------------------------------------------------
 
     def is_current(self, image: Image, resolution: Resolution, context: ResolveContext) -> bool:
-        """Tell whether an earlier result can be used for the current model."""
+        """Return whether an earlier result can be used for the current model."""
         details = resolution.details or {}
         sees_no_images = bool(self._no_vision_reason(context).text)
         if details.get("used") == "vision":
@@ -272,7 +272,7 @@ class ImageResolver:
         return True
 
     def _accepts(self, sent: Mapping[str, Any]) -> bool:
-        """Tell whether an image that was prepared for one API can be sent to this one."""
+        """Return whether an image that was prepared for one API can be sent to this one."""
         sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
         if not all(isinstance(size, int) for size in sizes):
             return False
@@ -313,12 +313,12 @@ class _ImageBytes(NamedTuple):
     data: bytes
     allowed_by: str | None = None
     path: str | None = None
-    """What the workspace calls it, if it lies there."""
+    """The name in the workspace, if the image is there."""
 
 
 # -- text -----------------------------------------------------------------------------------------
 
-# Reasons for text in place of an image, as the record has them.
+# Reasons for text in place of an image, as they are recorded.
 _NO_VISION: Final = "blind"
 _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
@@ -354,7 +354,7 @@ def _last_path_segment(url: str) -> str:
 
 
 def image_source(image: Image) -> str:
-    """Return the source of an image for the record, without secrets and bytes."""
+    """Return the source of an image for the log, without secrets and bytes."""
     match image.source:
         case ImageFile(path):
             return path

@@ -1,10 +1,10 @@
 """Connections to MCP servers: started by the first request, and again if the server is gone.
 
-Everything has a bound. A server has `start_timeout_s` to respond for the first time and to list what
-it offers; a call, a resource and a prompt may take `call_timeout_s`, and reported progress does not
-extend that: a server could report it for ever. `McpConnection` lasts as long as the session of
-steno, an `McpClientSession` from one start of a server until it is gone. This module knows neither
-who asks nor what a response means.
+Everything has a bound. A server has `start_timeout_s` to respond for the first time and to list
+what it offers; a call, a resource and a prompt may take `call_timeout_s`, and reported progress
+does not extend that: a server could report it without end. `McpConnection` lasts as long as the
+session of steno, an `McpClientSession` from one start of a server until it is gone. This module
+knows neither who asks nor what a response means.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ class McpServers:
 
 @final
 class McpConnection:
-    """An `McpServer` that is reached as its spec says. Constructing it starts nothing.
+    """A connection to one server (`McpServer`). Constructing it starts nothing.
 
-    `notify` gets notes for people. Any number of tasks may send requests at once.
+    `notify` receives notices. Any number of tasks may send requests at once.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class McpConnection:
 
     @property
     def read_only_tools(self) -> tuple[str, ...]:
-        """Tools of which the user says that they only read: names, or patterns with `*`."""
+        """Tools that the user declares read-only: names, or patterns with `*`."""
         return self.spec.reads
 
     @property
@@ -173,7 +173,7 @@ class McpConnection:
         client = self._session
         return client is not None and client.session is not None and not client.is_gone
 
-    # -- questions ---------------------------------------------------------------------------
+    # -- requests of the protocol ------------------------------------------------------------
 
     async def tools(self) -> tuple[ListedTool, ...]:
         """Return all tools. Raises ServerFailed."""
@@ -214,7 +214,7 @@ class McpConnection:
             except load_mcp_sdk().MCPError as exc:
                 if exc.code != types.HEADER_MISMATCH:
                     raise
-            # It wants some arguments in headers too, and only its list of tools says which.
+            # It wants some arguments in headers too, and only its list of tools names them.
             await self.tools()
             return await client.request(
                 send_request(request, types.EmptyResult, progress_callback=report)
@@ -425,8 +425,8 @@ class McpClientSession:
 
     The scopes of the SDK have to be left by the task that entered them, so one task owns them all
     and others send requests through its session. Responses are kept as received: the SDK refuses a
-    whole list over one invalid tool, and the rest of the list is still useful. With `uses_old_protocol`, the
-    handshake of the older protocol is used at once.
+    whole list over one invalid tool, and the rest of the list is still useful. With
+    `uses_old_protocol`, the handshake of the older protocol is used at once.
     """
 
     def __init__(
@@ -477,7 +477,7 @@ class McpClientSession:
         return responses[-1]
 
     async def is_session_known(self) -> bool:
-        """Tell whether the server still knows the session, if there is one.
+        """Return whether the server still knows the session, if there is one.
 
         A server that was restarted refuses every request of it, each with its own text.
         """
@@ -576,7 +576,7 @@ class McpClientSession:
         self._fail(_failure_reason(exc), code=code, was_reached=was_reached)
 
     def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
-        """Keep why the server cannot be asked: for the tasks that wait, or among its remarks."""
+        """Store the failure: for the tasks that wait, or in the tail."""
         if self._handshake_done.is_set():
             self.tail.add_note(self._spec.redact_secrets(reason))
         else:
@@ -633,7 +633,7 @@ def build_failure(
     code: str,
     tail: StderrTail | None = None,
 ) -> ServerFailed:
-    """Return an error that tells what went wrong with a server, why, and its last output."""
+    """Return an error with the problem of a server, the reason, and its last output."""
     # Redacted before it is cut: half of a secret would not be found.
     shown = escape_text(spec.redact_secrets(reason))
     parts = [problem, shown, spec.redact_secrets(str(tail or ""))]

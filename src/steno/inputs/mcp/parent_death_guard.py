@@ -5,7 +5,8 @@ It runs as a script, so it knows nothing of steno and needs nothing but Python o
     python -I -S parent_death_guard.py PARENT FAILURE_FD PROGRAM [ARGUMENT ...]
 
 If steno is killed, no program is left to end a server that does not end when its input closes: the
-system kills it then. Why the program cannot be started is written to FAILURE_FD, as the system's number.
+system kills it then. Why the program cannot be started is written to FAILURE_FD, as the system's
+number.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, failure_fd: int, argv: list[str]) -> None:
-    """Become the program; say why if that is impossible."""
+    """Become the program; report the reason if that is impossible."""
     os.set_inheritable(failure_fd, False)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was gone before that could count
+    if os.getppid() != parent:  # steno ended before prctl took effect
         return
     # Python ignores these two, and that would be inherited.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - what we are for
+        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - the purpose of this program
     except OSError as exc:
         os.write(failure_fd, str(exc.errno).encode())
 

@@ -1,8 +1,8 @@
 """Prompts of MCP servers as slash commands: `/server:prompt key=value "another value"`.
 
 A name that cannot be typed is mapped to one that can; the server gets its own name. The result of
-the server becomes one user message: nothing of it
-is dropped, and text in the role of the assistant is quoted, since the model did not write it.
+the server becomes one user message: nothing of it is dropped, and text in the role of the assistant
+is quoted, since the model did not write it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ORIGIN: Final = "mcp"
 _UNTYPEABLE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_-]+):([A-Za-z0-9_.-]+)(?:\s+(.*))?", re.DOTALL)
 _QUOTED_VALUE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-# A quote without another one goes on to the end: to look behind each again would take for ever.
+# An unclosed quote extends to the end: trying each again would take quadratic time.
 _ARGUMENT: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*(?P<end>"|\\?\Z))+', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 _NAMED_VALUE: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
@@ -49,10 +49,10 @@ class McpPrompt(NamedTuple):
     """A prompt of a server, and its command."""
 
     command: str
-    """What to type: `/server:prompt`."""
+    """The command to type: `/server:prompt`."""
     server: str
     name: str
-    """What the server calls it."""
+    """The name on the server."""
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
 
@@ -136,7 +136,7 @@ def _build_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> McpP
 
 
 def _typeable_name(name: str) -> str:
-    """Return a name of letters, digits and a few signs; one that is cut bears a mark of the whole."""
+    """Return a name that can be typed; a shortened one ends with a hash of the whole."""
     mapped = _UNTYPEABLE.sub("_", name)
     if len(mapped) <= _MAX_NAME_CHARACTERS:
         return mapped
@@ -184,7 +184,7 @@ def _unquote(token: str) -> str:
 async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) -> UserMessage:
     """Return the message that a server makes of a command.
 
-    Raises InvalidValue, which says what is missing or unknown, and ServerFailed.
+    Raises InvalidValue, which names what is missing or unknown, and ServerFailed.
     """
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
@@ -272,7 +272,7 @@ class _RemainingRoom(NamedTuple):
 
 
 def _subtract_block(remaining: _RemainingRoom, block: UserBlock) -> _RemainingRoom:
-    """Return what room a block leaves; below zero if it has none."""
+    """Return the room after a block; negative if it did not fit."""
     match block:
         case Text():
             return remaining._replace(text=remaining.text - len(block.text))

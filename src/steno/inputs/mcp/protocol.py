@@ -1,4 +1,4 @@
-"""What an MCP server offers and returns, as values, and how they are decoded from its JSON.
+"""Values of the Model Context Protocol, and their decoders.
 
 All of it comes from a foreign program: names may be anything, texts may hold anything, hints may be
 lies. Fields of the wrong type are left out. This module does not know how a server was asked.
@@ -75,7 +75,7 @@ class CallToolResult(NamedTuple):
     content: tuple[Mapping[str, Any], ...]
     """The blocks, as the protocol has them: `{"type": "text", "text": ...}`."""
     structured: Any = None
-    """Any JSON beside them; None if there is none."""
+    """Any JSON in addition to them; None if there is none."""
     is_error: bool = False
 
 
@@ -100,7 +100,7 @@ class McpServer(Protocol):
 
     @property
     def read_only_tools(self) -> tuple[str, ...]:
-        """Tools of which the user says that they only read: names, or patterns with `*`."""
+        """Tools that the user declares read-only: names, or patterns with `*`."""
         ...
 
     async def tools(self) -> tuple[ListedTool, ...]:

@@ -1,6 +1,6 @@
 """Resolve resources of MCP servers: read with permission, cached while they are fresh.
 
-A server says how long a resource stays fresh; where it does not, the user's setting for its type
+A server states how long a resource stays fresh; where it does not, the user's setting for its type
 counts, else an hour. The cache holds what the log holds, so a session that is resumed another day
 starts with the resources in its log. A URI can be spelled in many ways (`%70rivate` is `private`),
 so there is one spelling that rules are about and servers are asked for.
@@ -32,7 +32,7 @@ from steno.records.entry import Resolution, ResolutionStatus
 from steno.values import replace_lone_surrogates
 
 RESOURCE_KIND: Final = "resource"
-"""What the details of such a finding call it."""
+"""The `kind` in the details of a resolved resource."""
 _HOUR_S: Final = 3_600.0
 _MAX_TTL_S: Final = 24 * _HOUR_S
 """No server is believed for longer."""
@@ -42,7 +42,7 @@ class ResourceLimits(NamedTuple):
     """Limits for resources."""
 
     max_bytes: int = 32 * 1024 * 1024
-    """What is kept in memory, of all resources together."""
+    """Of the cache, all resources together."""
     max_text_characters: int = 64 * 1024
     """The characters of one resource that a model sees."""
     max_data_bytes: int = 1024 * 1024
@@ -123,8 +123,8 @@ class ResourceResolver:
     def is_current(
         self, resource: Resource, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Tell whether what was read is still fresh."""
-        del resource, context  # the record says it all
+        """Return whether a resource that was read is still fresh."""
+        del resource, context  # details of the resolution suffice
         return self._is_valid(resolution)
 
     async def changes(
@@ -150,13 +150,13 @@ class ResourceResolver:
     def _choose_ttl(
         self, resource: Resource, mime_type: str | None, server_ttl_s: float | None
     ) -> float:
-        if server_ttl_s is not None and server_ttl_s >= 0:  # also not if it is no number
+        if server_ttl_s is not None and server_ttl_s >= 0:  # NaN fails the comparison
             return min(server_ttl_s, _MAX_TTL_S)
         kind = (clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
         types = self._ttl_s.get(resource.server, {})
         if kind in types:
             return types[kind]
-        # The pattern that says the most counts, not the one that happens to stand first.
+        # The longest pattern wins, not the first.
         matching = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
         return types[max(matching, key=len)] if matching else self._default_ttl_s
 
@@ -233,7 +233,7 @@ def _build_resolved_reference(
 
 
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:
-    """Return when something was read; long ago if a record does not say so as we do."""
+    """Return the time of the read; the earliest time if the log has none."""
     try:
         when = datetime.fromisoformat(str(details.get("retrieved_at")))
     except ValueError:
@@ -299,7 +299,7 @@ def _block_size(part: Text | Image | Resource | Opaque) -> int:
 MAX_URI_CHARACTERS: Final = 2_000
 _MAX_SHOWN_CHARACTERS: Final = 200
 _UNRESERVED: Final = frozenset(f"{ascii_letters}{digits}-._~")
-"""What means the same whether it is written as `%xx` or not."""
+"""Characters that mean the same with and without percent-encoding (RFC 3986, 2.3)."""
 _PERCENT_ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HTTP_HOST: Final = re.compile(r"(https?://(?:[^/?#@]*@)?)([^/?#@]*)")
 _PATH_END: Final = re.compile(r"[?#]")
@@ -313,7 +313,7 @@ def redact_uri(uri: str) -> str:
 
 
 def shorten_uri(uri: str) -> str:
-    """Return a URI as it may stand in a line for people."""
+    """Return a URI for a line of output."""
     return clean_text(redact_uri(uri), _MAX_SHOWN_CHARACTERS)
 
 
@@ -379,7 +379,7 @@ def _decode_unreserved(found: re.Match[str]) -> str:
 
 MAX_TYPE_CHARACTERS: Final = 100
 _MIN_TEXT_CHARACTERS: Final = 200
-"""Less than so many characters of a part say nothing."""
+"""A shorter excerpt is useless."""
 _MAX_IMAGES: Final = 20
 _HEAD_SHARE: Final = 2 / 3
 """Of what is shown of a long text, so much is its beginning; the rest is its end."""
@@ -392,12 +392,12 @@ class ResourceBlocks(NamedTuple):
 
     content: tuple[_ResourceBlock, ...]
     sha256: str
-    """Of all that the server sent, one part behind the other."""
+    """Of everything that the server sent, part after part."""
     size: int
     shortened: int
     """How many characters of text were left out."""
     notices: tuple[str, ...]
-    """What a person should know about it."""
+    """Notices for the user."""
 
 
 def build_resource_blocks(
@@ -531,7 +531,7 @@ class _ResourceBlockBuilder:
 
 
 def _part_text(part: ResourceContents) -> str | None:
-    """Return the text of a part; some servers send text as bytes, and what they say may be a lie."""
+    """Return the text of a part; some servers send text as bytes, and their types may be wrong."""
     if part.text is not None:
         return replace_lone_surrogates(part.text)
     if part.data is None or not (clean_mime_type(part.mime_type) or "").lower().startswith("text/"):

@@ -73,16 +73,16 @@ def load_mcp_sdk() -> McpSdk:
 
 
 def is_connection_closed(error: Any) -> bool:
-    """Decide whether an `MCPError` means that the server closed the connection."""
+    """Return whether an `MCPError` means that the server closed the connection."""
     return bool(error.message == _CLOSED_MESSAGE)
 
 
 def is_session_gone(error: Any) -> bool:
-    """Decide whether an `MCPError` means that the server is gone, or has forgotten the session."""
+    """Return whether an `MCPError` means that the server is gone, or has forgotten the session."""
     return error.message in (_CLOSED_MESSAGE, _TERMINATED_MESSAGE)
 
 
 def is_stream_broken(error: Any, sdk: McpSdk) -> bool:
-    """Decide whether an `MCPError` means that one response broke off."""
+    """Return whether an `MCPError` means that one response broke off."""
     is_closed = error.code == sdk.types.CONNECTION_CLOSED
     return is_closed and bool(error.message.startswith(_BROKEN_STREAM_PREFIX))

@@ -55,24 +55,24 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     """Headers of every request to `url`."""
     reads: tuple[str, ...] = ()
-    """Tools of which the user says that they only read: names, or patterns with `*`."""
+    """Tools that the user declares read-only: names, or patterns with `*`."""
     ttl_s: Mapping[str, float] = {}
-    """How long resources hold, by type (`text/*`) or `*`, where the server does not say."""
+    """How long resources hold, by type (`text/*`) or `*`, where the server states nothing."""
     start_timeout_s: float = 30
     """How long it may take until it answers at all, and until it has listed what it has."""
     call_timeout_s: float = 600
     """How long a call or a resource may take, whatever progress is reported."""
     disabled: bool = False
     origin: str = ""
-    """Which file says so."""
+    """The file that configures it."""
     problem: str = ""
     """Why it cannot be used, and what to do; empty if it can."""
     is_trusted: bool = True
-    """Whether the project that brings it is trusted; the problem of an untrusted server says so."""
+    """Whether the project that brings it is trusted; an untrusted server has a problem that states it."""
     notice: str = ""
-    """What the user should know about how it is set up."""
+    """A notice for the user about the configuration."""
     secrets: tuple[str, ...] = ()
-    """What came from variables of the environment, wherever it was put: among `args`, say."""
+    """Values of environment variables that were expanded, anywhere in the spec."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, "mcp server")
@@ -91,7 +91,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
         return text
 
     def _secrets(self) -> Iterator[str]:
-        # No name tells for sure that there is none in it: DATABASE_URL holds a password.
+        # No name rules out a secret: DATABASE_URL holds a password.
         secrets = [*self.secrets, *self.env.values()]
         secrets += [part for value in secrets for part in _secret_parts(value)]
         secrets += [part for value in self.headers.values() for part in (value, *value.split())]
@@ -374,7 +374,7 @@ def _similar_key(key: object) -> str | None:
 
 
 def matches_wildcard(pattern: str, text: str) -> bool:
-    """Tell whether a pattern with `*` matches a whole text, in linear time."""
+    """Return whether a pattern with `*` matches a whole text, in linear time."""
     return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
 
 

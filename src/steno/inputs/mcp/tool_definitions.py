@@ -3,8 +3,8 @@
 The name of a tool is `mcp__`, the server's name and the tool's (`mcp__time__convert_time`). The
 user names the server, the server its tools. Whatever the server chooses, the name begins with that
 of the server and two underscores, and no server name holds two in a row: so no tool can pass for a
-built-in one, or for one of another server. A name follows from those two alone, never from what else
-is connected or who responds first.
+built-in one, or for one of another server. A name follows from those two alone, never from what
+else is connected or who responds first.
 
 Descriptions are cleaned. What has to be exact, such as the name of an argument, cannot be: a tool
 with hidden characters there is refused, and so is one with an invalid schema. Nothing here asks a
@@ -36,7 +36,7 @@ def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
         original_name=mcp_tool_name_for_models(server, tool.name),
         description=f"{_server_mark(server)} {describe_tool(server, tool)}".rstrip(),
         parameters=_build_parameters(tool.schema),
-        strict=False,  # it is theirs: what they do not close stays open
+        strict=False,  # the schema is foreign: leave it open
     )
 
 
@@ -64,13 +64,13 @@ _HASH_DIGITS: Final = 8
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Za-z0-9]+")
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
 _SENDABLE_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME_LENGTH}}}")
-"""What every provider takes for the name of a tool."""
+"""Tool names that every provider accepts."""
 
 
 def mcp_server_name(server: str) -> str:
     """Return what rules call a server: `mcp__`, and its name with one underscore for all else.
 
-    `web-search` and `web_search` have the same one; who uses both at once has to tell them apart.
+    `web-search` and `web_search` have the same name; a user of both has to rename one.
     """
     part = _NOT_ALPHANUMERIC.sub("_", server).strip("_")[:_MAX_SERVER_CHARACTERS].strip("_")
     return f"{MCP_TOOL_PREFIX}{part or 'server'}"
@@ -115,12 +115,12 @@ _MAX_SCHEMA_BYTES: Final = 64 * 1024
 _MAX_SCHEMA_DEPTH: Final = 40
 _MAX_TEXT_CHARACTERS: Final = 2_000
 _MAX_REFERENCES: Final = 20
-"""One that leads to the next, and so on."""
+"""The longest chain of references."""
 _TEXT_KEYWORDS: Final = frozenset({"description", "title"})
 _SCHEMA_MAP_KEYWORDS: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _VALUE_KEYWORDS: Final = frozenset({"enum", "const", "default", "examples", "example"})
 _DROPPED_KEYWORDS: Final = frozenset({"$comment", "pattern", "patternProperties"})
-"""A stranger's expression may take us for ever to match: that is left to the server."""
+"""A foreign regular expression may take exponential time; the server checks it."""
 _NESTED_ONLY_KEYWORDS: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "enum", "const", "if"})
 _ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -221,7 +221,7 @@ def _check_references(schema: Any, root: dict[str, Any]) -> None:
 def _flatten_top_level(schema: dict[str, Any]) -> None:
     """Make one plain object of a schema, in place, as providers want it at the top.
 
-    Which members go together is for the server to say then.
+    The server then checks which members belong together.
     """
     properties = schema["properties"]
     for keyword in [name for name in schema if name in _NESTED_ONLY_KEYWORDS]:

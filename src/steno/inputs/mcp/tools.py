@@ -1,10 +1,9 @@
 """Tools of MCP servers as tools of steno.
 
-A server's hints about a tool are shown and not believed: every tool may do anything, unless the user
-says that it only reads. In the place of a block that no model can be shown stands a note, followed
-by the block as the server sent it: in the record, or as a blob if it is large. Escape sequences stay
-in texts: the part that prints them has to strip them. This module knows neither how a server is
-reached nor how images are prepared.
+Hints of a server are shown, not trusted: a tool may do anything unless the user declares it
+read-only. A block that cannot be shown is replaced by a note and kept: in the log, or as a blob if
+it is large. Escape sequences stay in the text; the code that prints it strips them. This module
+knows neither how a server is reached nor how images are prepared.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ async def list_mcp_tools(
 ) -> McpTools:
     """Ask all servers at once for their tools, in the order of their names.
 
-    `prepare_image` makes images fit for a model. A server that fails has none, and a note says why; so does
-    one whose name is ambiguous.
+    `prepare_image` prepares images for a model. A server that fails has no tools, nor has one with
+    an ambiguous name; a notice gives the reason.
     """
     unambiguous, notices = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
@@ -86,7 +85,7 @@ async def list_mcp_tools(
 
 
 def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
-    """Return the servers in the order of their names, and what to say of those left out."""
+    """Return the servers in the order of their names, and a notice for each that is left out."""
     unambiguous: list[S] = []
     notices: list[str] = []
     names: dict[str, str] = {}
@@ -102,7 +101,7 @@ def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[s
 
 
 def merge_mcp_tools(found: Iterable[McpTools], notices: Iterable[str] = ()) -> McpTools:
-    """Return what several servers have brought, behind what else there is to know."""
+    """Return the tools of several servers; `notices` come before theirs."""
     listings = tuple(found)
     return McpTools(
         tuple([tool for listing in listings for tool in listing.tools]),
@@ -156,7 +155,7 @@ class McpTool:
     def __init__(
         self, server: McpServer, listed: ListedTool, *, prepare_image: PrepareImage | None = None
     ) -> None:
-        """Take a tool as its server lists it; `prepare_image` makes images fit for a model."""
+        """Take a tool as its server lists it; `prepare_image` prepares images for a model."""
         self._server = server
         self._listed = listed
         self._prepare_image = prepare_image
@@ -178,7 +177,7 @@ class McpTool:
 
     @property
     def original_name(self) -> str:
-        """What the server calls it; may be anything."""
+        """The name on the server: any text."""
         return self._listed.name
 
     @property
@@ -261,8 +260,9 @@ def build_call_output(
 ) -> ToolOutput:
     """Return the output of a call. Decodes images, and may block.
 
-    The details hold `structured`, if the server sent it; `beside`, other members of its blocks,
-    such as annotations; `kept`, the blobs of blocks that are not shown as they are. `block` is its number among those that the server sent.
+    The details may hold `structured`, `beside` (members of blocks that are not shown, such as
+    annotations) and `kept` (blobs of blocks that are not shown as they are), each with the number
+    of its `block`.
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
@@ -301,7 +301,7 @@ class _CallOutputBuilder:
         self._stored: list[dict[str, Any]] = []
 
     def details(self) -> dict[str, Any] | None:
-        """Return what is recorded beside the blocks."""
+        """Return the details that are recorded with the blocks."""
         if self._extra_members:
             self._record("beside", self._extra_members)
         kept = {"kept": self._stored} if self._stored else {}
@@ -343,7 +343,7 @@ class _CallOutputBuilder:
             self._extra_members.append({**rest, "block": number})
 
     def add_structured(self, value: Any) -> None:
-        """Take the JSON that stands beside the blocks; a text mostly says the same."""
+        """Take the JSON that comes with the blocks; a text mostly repeats it."""
         self._record("structured", value)
         if not is_repeated_in_texts(value, self._texts):
             text = encode_json(value).decode()
@@ -442,13 +442,13 @@ class _CallOutputBuilder:
 
 
 class _ImageNotShown(Exception):
-    """An image cannot be shown; the message goes on from "an image"."""
+    """An image cannot be shown; the message continues after "an image"."""
 
 
 def is_repeated_in_texts(value: Any, texts: list[str]) -> bool:
-    """Tell whether texts say what a value says, one of them or all together.
+    """Return whether texts repeat a value, one of them or all together.
 
-    What is no object often stands in one as its only member, since it once had to be an object.
+    A value that is no object is often the only member of one: the protocol once required an object.
     """
     values = [value]
     if isinstance(value, dict) and len(value) == 1:
@@ -473,7 +473,7 @@ def _block_type(block: Any) -> str:
 
 
 def _omit_members(members: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return what says something among members, but for these."""
+    """Return the members with a value, except these."""
     return {k: v for k, v in members.items() if k not in names and v not in (None, {}, [])}
 
 

@@ -35,8 +35,8 @@ async def open_stdio(
 ) -> AsyncGenerator[tuple[Any, Any], None]:
     """Run the program while the block lasts; give the streams of messages from it and to it.
 
-    Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). What it
-    says on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
+    Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). Its
+    output on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
     """
     environment = {**sdk.get_default_environment(), **spec.env}
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
@@ -128,7 +128,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
     """Return a hook that checks every response before its body is read."""
     stream: Any = sdk.httpx2.AsyncByteStream
 
-    # It is loaded late, so its type is unknown.
+    # The class is loaded at run time, so its type is unknown.
     class Bounded(stream):  # type: ignore[misc]
         """A body that ends with an error once it is too large."""
 
@@ -194,9 +194,8 @@ async def _start_program(
             async with asyncio.timeout(spec.start_timeout_s):
                 await _check_started(spec.command, failure)
         except BaseException:
-            await _end_program(
-                process, StderrTail()
-            )  # the exit of the guard says nothing about the server
+            # The exit of the guard gives no information about the server.
+            await _end_program(process, StderrTail())
             raise
     return process
 
@@ -220,7 +219,7 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 
 class _RpcResponse(msgspec.Struct):
-    """As much of an answer as is needed to say whose it is."""
+    """The members of a response that identify its request."""
 
     id: int | str
     result: msgspec.Raw = msgspec.Raw()
@@ -311,7 +310,7 @@ async def _end_program(process: Process, tail: StderrTail) -> None:
             _signal_group(process, signal.SIGTERM)
             await _wait_for_exit(process)
     finally:
-        # Also what it has started and left behind: the group is there as long as any of them is.
+        # Also processes that it started and left: the group exists as long as any of them does.
         _signal_group(process, signal.SIGKILL)
         await _wait_for_exit(process)
         _close_pipes(process)
@@ -335,7 +334,7 @@ def _signal_group(process: Process, number: signal.Signals) -> None:
 
 def _close_pipes(process: Process) -> None:
     """Close our ends, even if a process that left the group holds the other ones open."""
-    # asyncio has no other name for it, and complains about what was not closed.
+    # asyncio has no public name for it, and warns about unclosed pipes.
     transport: Any = getattr(process, "_transport", None)
     if transport is not None:
         with suppress(PermissionError):

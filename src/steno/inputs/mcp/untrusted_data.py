@@ -14,7 +14,7 @@ from steno.values import is_utf8_text, replace_lone_surrogates
 # -- text -----------------------------------------------------------------------------------------
 
 _MAX_CLEANED_CHARACTERS: Final = 20_000
-"""Of a text of any length, so much is looked at."""
+"""Only the beginning of a longer text is cleaned."""
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, and where the cursor goes
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links
@@ -36,7 +36,7 @@ def clean_text(text: str, max_characters: int) -> str:
 
 
 def is_hidden_character(character: str) -> bool:
-    """Decide whether a character is invisible and may hide text from a person."""
+    """Return whether a character is invisible and may hide text from a person."""
     return (
         category(character) in _HIDDEN_CATEGORIES
         or character in _BLANK_LETTERS
@@ -63,7 +63,7 @@ def escape_text(text: str, max_characters: int = 1000) -> str:
 
 _MAX_DEPTH: Final = 150
 _MAX_NUMBER_BITS: Final = 1024
-"""In bits; what is longer is no number to anybody."""
+"""Longer numbers are replaced."""
 
 
 def sanitise_json(value: Any, depth: int = 0) -> Any:
@@ -99,7 +99,7 @@ def decode_base64(text: str) -> bytes | None:
 
 
 def is_encodable(value: object) -> bool:
-    """Tell whether all texts in a value can be written: half a surrogate pair cannot."""
+    """Return whether all texts in a value can be written: half a surrogate pair cannot."""
     pending = [value]
     while pending:
         item = pending.pop()

@@ -1,1 +1,1 @@
-"""The text in an image, recognised here and offline. `steno.inputs` gives out what is public."""
+"""The text in an image, recognised here and offline. `steno.inputs` exports the public names."""

@@ -24,15 +24,15 @@ class RecognisedText(NamedTuple):
     text: str
     """Line by line, from the top; empty if there is none."""
     confidence: float | None
-    """How sure the engine is, from 0 to 1, each line by its length; None if it does not say."""
+    """How sure the engine is, from 0 to 1, each line by its length; None if unknown."""
 
 
 class OcrResult(NamedTuple):
-    """The text in an image, and for the record how it was found."""
+    """The text in an image, and for the log how it was found."""
 
     text: str
     confidence: float | None
-    """From 0 to 1; None if the engine does not say, or there is no text."""
+    """From 0 to 1; None if unknown, or if there is no text."""
     language: str | None
     """`en`, `de`, `zh`; None if it is unknown."""
     engine: str
@@ -41,7 +41,7 @@ class OcrResult(NamedTuple):
 
 @final
 class OcrEngineFailed(Unrecognised):
-    """An engine failed on an image; `engine` names it for the record."""
+    """An engine failed on an image; `engine` names it for the log."""
 
     def __init__(self, reason: str, engine: str, *, code: str) -> None:
         super().__init__(reason, code=code)
@@ -53,15 +53,16 @@ class OcrEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """What the record calls it, with its version: `rapidocr 3.10.0`."""
+        """The name for the log, with the version: `rapidocr 3.10.0`."""
         ...
 
     def recognise(self, data: bytes) -> RecognisedText:
         """Recognise what stands in an upright PNG or JPEG image.
 
-        Raises Unrecognised if that cannot be done, which says what to do; the first call may take
-        long, since models are loaded. An engine that works in steps calls `check_not_cancelled` in between
-        (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was cancelled.
+        Raises Unrecognised if that cannot be done, which names a remedy; the first call may take
+        long, since models are loaded. An engine that works in steps calls `check_not_cancelled` in
+        between (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was
+        cancelled.
         """
         ...
 
@@ -160,7 +161,7 @@ class _PlacedLine(NamedTuple):
 def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
     """Return in which direction most is read, as a step of length 1."""
     steps = [(c.top_right[0] - c.top_left[0], c.top_right[1] - c.top_left[1]) for c in pieces]
-    # Either most goes along the lines of the image or down its columns; the rest has no say.
+    # Either horizontal or vertical lines decide; the others are ignored.
     sideways = [step for step in steps if abs(step[1]) > abs(step[0])]
     upright = [step for step in steps if abs(step[1]) <= abs(step[0])]
     longest_group = max(upright, sideways, key=lambda group: sum([hypot(*step) for step in group]))
@@ -215,7 +216,7 @@ def background_colour(image: Image) -> tuple[int, ...]:
 
 @contextmanager
 def temporary_environment_variable(name: str, value: str) -> Generator[None]:
-    """Let a variable of the environment have a value; what we start later does not inherit it."""
+    """Set an environment variable for a while; processes started later do not inherit it."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

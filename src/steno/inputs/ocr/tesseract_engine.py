@@ -51,7 +51,7 @@ _DATA_SUFFIX: Final = ".traineddata"
 _ROTATIONS: Final = (0, 90, 180, 270, 4, -4)
 """In degrees. Text that is a few degrees off is sometimes taken for a drawing."""
 _SURE_CONFIDENCE: Final = 0.8
-"""What is read the right way round comes out above, the rest around 0.6."""
+"""Text that is read upright has more confidence than this; other text about 0.6."""
 _MAX_SLOPE: Final = 0.5
 """How many degrees a line may slope."""
 _MAX_STRAIGHTENINGS: Final = 2
@@ -113,7 +113,7 @@ class TesseractEngine:
                 break
             angle += lines.slope
             levelled = self._read(_rotate(image, angle))
-            # Lines that slope are lost rather than misread: that one is more sure tells nothing.
+            # Sloped lines are lost rather than misread, so a higher confidence proves nothing.
             if levelled.confidence < _SURE_CONFIDENCE:
                 break
             lines = levelled
@@ -145,11 +145,10 @@ class TesseractEngine:
 
     @cached_property
     def _api(self) -> Any:
-        """What does the work, loaded on first use."""
+        """The Tesseract API, loaded on first use."""
         try:
-            with temporary_environment_variable(
-                "OMP_THREAD_LIMIT", "1"
-            ):  # more threads only make it slower
+            # More threads only make it slower.
+            with temporary_environment_variable("OMP_THREAD_LIMIT", "1"):
                 tesserocr = import_module("tesserocr")
         except ModuleNotFoundError as exc:
             raise Unrecognised(
@@ -165,7 +164,7 @@ class TesseractEngine:
         api = tesserocr.PyTessBaseAPI(
             path=f"{folder}{os.sep}", lang=languages, psm=tesserocr.PSM.AUTO
         )
-        api.SetVariable("debug_file", os.devnull)  # it would speak on standard error
+        api.SetVariable("debug_file", os.devnull)  # it prints to stderr otherwise
         return api
 
 
@@ -173,7 +172,7 @@ class TesseractEngine:
 
 
 def has_language_data(languages: Sequence[str]) -> bool:
-    """Tell whether there are data for all of some languages, as Tesseract names them."""
+    """Return whether there are data for all of some languages, as Tesseract names them."""
     try:
         return bool(_choose_languages(languages, _installed_languages(_find_data_folder())))
     except Unrecognised:
@@ -181,7 +180,7 @@ def has_language_data(languages: Sequence[str]) -> bool:
 
 
 def _find_data_folder() -> Path:
-    """Return the folder with data for languages; who names one means that one."""
+    """Return the folder with language data; a configured folder is the only one tried."""
     configured = os.environ.get(_DATA_VARIABLE)
     if configured:
         folders = [Path(configured), Path(configured) / "tessdata"]

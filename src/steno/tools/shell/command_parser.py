@@ -34,7 +34,7 @@ _EVALUATING_BUILTINS: Final = frozenset(
         *("fc", "bind", "complete", "compgen"),
     }
 )
-"""What runs its arguments as commands, or changes what later names mean."""
+"""Builtins that run their arguments as commands, or change the meaning of later names."""
 _SUBSCRIPT_BUILTINS: Final = frozenset(
     {
         *("printf", "test", "[", "read", "unset", "let", "declare", "typeset", "local", "export"),
@@ -61,7 +61,7 @@ _COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
 def split_commands(text: str) -> tuple[str, ...]:
     """Return the simple commands and the redirections of a command line, each in one spelling.
 
-    If reading cannot tell what would be run, the first subject is the whole line behind a line
+    If parsing cannot find what would be run, the first subject is the whole line after a line
     feed. Guesses at its parts follow, for rules that deny: a rule that allows must cover all.
     """
     try:
@@ -78,13 +78,13 @@ class _ShellWord(NamedTuple):
     raw: str
     """As it was written, but for line continuations."""
     value: str
-    """What it stands for; without meaning where it expands."""
+    """The value after quotes are removed; meaningless where it expands."""
     is_bare: bool
-    """Nothing in it is quoted."""
+    """Whether nothing in it is quoted."""
     is_plain: bool
-    """What is quoted in it need not be."""
+    """Whether its quotes could be left out."""
     is_open: bool
-    """Variables or patterns decide what it becomes."""
+    """Whether variables or patterns decide its value."""
     has_parameter: bool
     has_tilde: bool
 
@@ -132,7 +132,7 @@ class _CommandLexer:
         return found
 
     def is_at(self, pattern: re.Pattern[str]) -> bool:
-        """Tell whether something stands here that matches."""
+        """Return whether the text at this position matches."""
         return pattern.match(self._text, self._at) is not None
 
     def peek(self) -> str:
@@ -179,7 +179,7 @@ class _CommandLexer:
         )
 
     def _read_quotation(self, mark: str) -> tuple[str, bool]:
-        """Read what a quote or a backslash protects; tell whether something in it expands."""
+        """Read what a quote or a backslash protects; return whether any of it expands."""
         self._at += 1
         if mark == "\\":
             char = self.peek()
@@ -275,7 +275,7 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _CannotParse if the first word does not say what is run, or its arguments run something."""
+    """Raise _CannotParse if the first word does not name what is run, or arguments run something."""
     if (
         name.is_open
         or not name.value

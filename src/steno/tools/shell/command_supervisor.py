@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _TICK_S: Final = 0.1
 _LINGER_S: Final = 0.3
-"""How long processes may go on that the command has left behind: the end of a pipe, say."""
+"""How long processes may continue that the command has left, such as the end of a pipe."""
 _KILL_TIMEOUT_S: Final = 5.0
 """How long we try: what belongs to another user, after `sudo`, cannot be ended by us."""
 _HAS_PROC: Final = Path("/proc/self/stat").exists()
@@ -61,9 +61,9 @@ class CommandStatus(TypedDict):
     leftover: int
     """Processes that were still there when the command had ended, and had to be ended."""
     has_too_many_processes: bool
-    """It was ended since it had too many processes."""
+    """Whether it was ended because it had too many processes."""
     failure: str | None
-    """Why it could not be started."""
+    """The reason why it could not be started."""
 
 
 def main(status_fd: int, specification: CommandSpecification) -> None:
@@ -131,7 +131,7 @@ class _CommandWatcher:
         return os.read(0, 1) or TERMINATE
 
     def _reap(self) -> bool:
-        """Collect every child that has ended, ours and adopted ones; tell whether any are left.
+        """Collect every child that has ended, ours and adopted ones; return whether any are left.
 
         Where there is no child there is no descendant either, since we adopt all orphans.
         """
@@ -187,7 +187,7 @@ class _CommandWatcher:
 
 
 def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoReturn:
-    """Turn this process into the command; say why if that is impossible."""
+    """Turn this process into the command; report the reason if that is impossible."""
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -198,7 +198,7 @@ def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoRet
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         argv = specification["argv"]
-        os.execvp(argv[0], argv)  # noqa: S606 - what we are for
+        os.execvp(argv[0], argv)  # noqa: S606 - the purpose of this program
     except (OSError, ValueError) as exc:
         os.write(failure_fd, str(exc).encode())
     finally:
@@ -262,7 +262,7 @@ def _read_children(pid: int) -> list[int]:
 
 
 def _build_children_lookup() -> Callable[[int], list[int]]:
-    """Look at all processes, for kernels that do not list the children of one."""
+    """Read all processes, for kernels that do not list the children of one."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)

@@ -4,9 +4,9 @@ This is a small program as well, which needs nothing but Python and becomes the 
 
     python -I -S landlock.py POLICY COMMAND...   (JSON: see `LandlockPolicy`)
 
-Rights can only be granted from a folder downwards, never taken away below it. So where
-something shall not be read, all that lies beside the way to it is granted instead of what holds
-it. Names of files can be listed everywhere. https://docs.kernel.org/userspace-api/landlock.html
+Rights can only be granted from a folder downwards. To hide a path, everything next to the path to
+it is granted instead of the folder that holds it. Names can be listed everywhere.
+https://docs.kernel.org/userspace-api/landlock.html
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SCOPES: Final = 0b11
 """Abstract sockets and signals: none to processes outside."""
 
 WRITABLE_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-"""What a command may write to in /dev: nothing that is a disk."""
+"""Devices that a command may write to; no disk is among them."""
 
 ROOT_CAPABILITIES: Final = {
     "CAP_CHOWN": 0,
@@ -63,7 +63,7 @@ ROOT_CAPABILITIES: Final = {
 
 
 class LandlockPolicy(TypedDict):
-    """What a command may do."""
+    """The rights of a command."""
 
     writable: list[str]
     hidden: list[str]
@@ -156,4 +156,4 @@ if __name__ == "__main__":
     # Python ignores these two, and that would be inherited.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - what we are for
+    os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - the purpose of this program

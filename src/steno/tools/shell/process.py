@@ -76,7 +76,7 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     signal: str | None
     """The name of the signal that ended it."""
     leftover_processes: int
-    """How many processes it left behind, which were ended."""
+    """How many processes still ran when it ended, and were ended, too."""
     duration_s: float
 
 
@@ -112,7 +112,7 @@ class CommandProcess:
         is_wrapped: bool,
         on_output: Callable[[bytes], None] | None = None,
     ) -> CommandProcess:
-        """Start a command. `is_wrapped` tells that its first process is a sandbox that stays.
+        """Start a command. `is_wrapped`: its first process is a sandbox that stays.
 
         `on_output` gets the output as it arrives. Raises ToolFailed if it cannot be started.
         """
@@ -183,7 +183,7 @@ class CommandProcess:
         self._child.send_signal(signal.SIGCONT)
 
     def _release(self) -> None:
-        """Collect the supervisor. Blocks only if it still has work to do, and then in haste."""
+        """Collect the supervisor; blocks only if it has to be killed."""
         if self.is_running:
             self._send_order(command_supervisor.KILL)
         try:
@@ -235,7 +235,7 @@ class OutputCapture:
         remaining_bytes = self._max_head_bytes - len(self._head)
         self._head += data[:remaining_bytes]
         self._tail += data[remaining_bytes:]
-        # Cut rarely, so that each byte is moved but once on average.
+        # Trim rarely: each byte is moved about once.
         if len(self._tail) > 2 * self._max_tail_bytes:
             del self._tail[: len(self._tail) - self._max_tail_bytes]
 
@@ -362,7 +362,7 @@ def _spawn_supervisor(
     output, output_write = os.pipe()
     status, status_write = os.pipe()
     try:
-        supervisor = subprocess.Popen(  # noqa: S603 - what we are for
+        supervisor = subprocess.Popen(  # noqa: S603 - the purpose of this module
             [
                 *isolated_python_command(command_supervisor.__file__),
                 str(status_write),

@@ -46,7 +46,7 @@ BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
     word for name in ROOT_CAPABILITIES for word in ("--cap-add", name)
 )
-"""Root of the machine keeps what it needs for files of others; a new user namespace has no others."""
+"""Root keeps the rights to other users' files; a new user namespace has no other users."""
 
 
 class SandboxSetting(StrEnum):
@@ -101,7 +101,7 @@ class BubblewrapSandbox(Struct, frozen=True):
     rights: tuple[str, ...] = BWRAP_USER_OPTIONS
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
-        """Return the command behind `bwrap` and its options."""
+        """Return the command prefixed by `bwrap` and its options."""
         prefix = build_bwrap_prefix(
             self.bwrap,
             self.rights,
@@ -132,7 +132,7 @@ class LandlockSandbox(Struct, frozen=True):
     why_not_better: str = ""
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
-        """Return the command behind a program that gives up rights."""
+        """Return the command prefixed by the program that gives up rights."""
         policy: landlock.LandlockPolicy = {
             "writable": [*map(str, (*scope.roots, scope.scratch, *scope.temporary))],
             "hidden": [*map(str, scope.hidden)],
@@ -259,7 +259,7 @@ _BWRAP_OPTIONS: Final = (
     *("--cap-drop", "ALL"),
 )
 _PROC_SETTINGS: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
-"""What root could change of the whole machine in /proc, without any rights but its name."""
+"""Files in /proc with which root could change the whole machine."""
 _VISIBLE_IN_RUN: Final = (
     "/run/current-system",
     "/run/systemd/resolve",
@@ -281,7 +281,8 @@ def build_bwrap_prefix(
 ) -> tuple[str, ...]:
     """Return the beginning of a command line that confines the rest of it.
 
-    `user_options` is BWRAP_USER_OPTIONS or BWRAP_ROOT_OPTIONS; `hidden` are real paths; `scratch` is shown as /tmp.
+    `user_options` is BWRAP_USER_OPTIONS or BWRAP_ROOT_OPTIONS; `hidden` are real paths; `scratch`
+    is shown as /tmp.
     """
     mounts = [
         *[(Path(path), option) for path, option in _system_mounts(scratch)],

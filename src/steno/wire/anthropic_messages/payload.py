@@ -31,13 +31,13 @@ UNSIGNED: Final = "unsigned"
 VERBATIM: Final = "as_it_was"
 """The note that keeps text which the provider refuses: blanks."""
 JOINS_PREVIOUS: Final = "joins"
-"""The note that tells whether a value was part of the message before it."""
+"""The note that records whether a value was part of the message before it."""
 IN_MESSAGES: Final = "in_messages"
 """The note on a system message that was among the others."""
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether text is empty or blank; Anthropic refuses such blocks."""
+    """Return whether text is empty or blank; Anthropic refuses such blocks."""
     return not text or text.isspace()
 
 

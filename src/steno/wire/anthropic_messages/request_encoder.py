@@ -305,9 +305,8 @@ class AnthropicMessageWriter(MessageWriter):
         if parts or form.get("content") == CONTENT_AS_LIST:
             members["content"] = _collapse_content(parts, form)
         elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
-            members["content"] = str(
-                message.outcome
-            )  # the provider refuses an error without content
+            # The provider refuses an error without content.
+            members["content"] = str(message.outcome)
         joins = form.get(JOINS_PREVIOUS, self._follows_result)
         part = merge_extras(members, extras, self.losses)
         self._write("user", [part], pop_object(form, "message"), joins=joins)

@@ -345,7 +345,7 @@ class _AnthropicResponseReader(RepeatingReader):
                 block.is_call = True
                 id, name = _take_member(members, "id", str), _take_member(members, "name", str)
                 if id and self._indexes_by_call_id.setdefault(id, index) != index:
-                    id = None  # two calls share an id: their results could not be told apart
+                    id = None  # two calls share an id: their results could not be distinguished
                 events.append(ToolCallBegin(index, id, name))
                 block.input = _read_input_text(members.pop("input", None))
             case _:
@@ -439,7 +439,7 @@ def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
 
 
 def _has_member(members: RawMembers, name: str) -> bool:
-    """Tell whether a member is present and not null."""
+    """Return whether a member is present and not null."""
     return members.get(name, NULL) != NULL
 
 

@@ -40,7 +40,7 @@ class UnknownBlockBuilder:
         self._deltas.append(delta)
 
     def build(self) -> Opaque:
-        """Return the block; one that cannot be sent back is kept for the record only."""
+        """Return the block; one that cannot be sent back is kept for the log only."""
         if not self._deltas:
             return Opaque(kind=self._kind, raw=raw_text(self._start), origin=NAME)
         members = self._merge_deltas()
@@ -49,7 +49,7 @@ class UnknownBlockBuilder:
         return Opaque(kind=self._kind, raw=encode_json(members).decode(), origin=NAME)
 
     def build_unfinished(self) -> Opaque:
-        """Return start and deltas for the record; such a block is never sent."""
+        """Return start and deltas for the log; such a block is never sent."""
         raw = encode_json({"content_block": self._start, "deltas": self._deltas}).decode()
         return Opaque(kind=f"{STREAM_EVENT_PREFIX}{self._kind}", raw=raw, origin=NAME)
 
@@ -83,7 +83,7 @@ class UnknownBlockBuilder:
 
 
 def is_unfinished(block: Opaque) -> bool:
-    """Tell whether a block holds only start and deltas, because it could not be assembled."""
+    """Return whether a block holds only start and deltas, because it could not be assembled."""
     return block.kind.startswith(STREAM_EVENT_PREFIX) and block.raw.startswith(_UNFINISHED_PREFIX)
 
 

@@ -16,7 +16,7 @@ bare list of messages is accepted as well. A tool has name, description and para
 `"strict": false` if it is not. A response is one assistant message, which may have `stop_reason`
 and `usage` under our names.
 
-No server speaks this protocol. A stream of it is one JSON object a line, each with more of
+No server uses this protocol. A stream of it is one JSON object a line, each with more of
 the message (`{"content": "All"}`), or a fragment of a call
 (`{"index": 0, "id": "c1", "name": "run_tests", "arguments_delta": "{"}`); the line with a
 `stop_reason` is the last one.

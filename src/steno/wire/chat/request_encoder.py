@@ -1,4 +1,4 @@
-"""Encode requests as the flat JSON of steno: text, with calls and results beside it."""
+"""Encode requests as the flat JSON of steno: text, with calls and results in members of their own."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class _ChatMessageWriter(MessageListWriter):
                     if is_sendable(block, NAME, self.losses, at=at):
                         parts.append(Raw(block.raw.encode()))
                 case ToolCall() | InvalidToolCall():
-                    pass  # these stand beside the content
+                    pass  # these are members of their own
                 case _:
                     assert_never(block)
         return parts

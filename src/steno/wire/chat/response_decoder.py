@@ -75,7 +75,7 @@ class _ChatResponseReader(ResponseReader):
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The members beside the message."""
+        """The members other than the message."""
         return self._envelope
 
     def read(self, payload: bytes, events: list[Event]) -> None:

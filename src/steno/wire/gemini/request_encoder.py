@@ -212,7 +212,7 @@ class ContentsWriter(MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self.system: dict[str, Any] | None = None
-        """The system instruction, which stands beside the contents."""
+        """The system instruction, which is not part of the contents."""
         self.count: int = 0
         """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
@@ -357,7 +357,7 @@ class ContentsWriter(MessageWriter):
         self._write("user", [part], content, form, joins=self._ends_in_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
-        """Return the texts that go into the response, and the parts beside it."""
+        """Return the texts that go into the response, and the parts outside of it."""
         texts: list[str] = []
         media: list[PartJson] = []
         for number, block in enumerate(message.content):

@@ -271,7 +271,7 @@ class _GeminiResponseReader(ResponseReader):
             self._block_reason = read_block_reason(feedback) or self._block_reason
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
-        """Return the first candidate, if this chunk holds it; keep the others for the record."""
+        """Return the first candidate, if this chunk holds it; keep the others for the log."""
         chosen = next((n for n, found in enumerate(candidates) if found.index == 0), None)
         raws = msgspec.json.decode(payload, type=_AllCandidates).candidates
         self._other_candidates += [raw for n, raw in enumerate(raws) if n != chosen]

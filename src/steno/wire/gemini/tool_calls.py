@@ -157,7 +157,7 @@ class _PartialCall:
         """Whether all fragments were read without an error."""
 
     def is_different_call(self, function: FunctionCall) -> bool:
-        """Tell whether a call is another one: a fragment has no name, or repeats the id, too."""
+        """Return whether a call is another one: a fragment has no name, or repeats the id, too."""
         is_same = function.id and function.id == self.id
         return bool(function.name and self.name and not is_same)
 

@@ -72,7 +72,7 @@ def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
 
 
 def _has_only_declarations(template: list[dict[str, Any]]) -> bool:
-    """Tell whether a template holds only our tools, so that it is no loss to other wires."""
+    """Return whether a template holds only our tools, so that it is no loss to other wires."""
     return all(
         name in _DECLARATIONS_NAMES
         and isinstance(value, list)

@@ -1,9 +1,9 @@
 """Encode requests for the chat API of Ollama.
 
-A message is one text, with thinking, images and calls beside it. Their order cannot be written: the
-server puts images before the text and calls after it, and another order is reported. The server
-also reads a schema into fields of its own and drops keywords that it has no field for. They are
-sent all the same, since newer servers know more of them, and reported.
+A message is one text, with thinking, images and calls in members of their own. Their order cannot
+be written: the server puts images before the text and calls after it, and another order is
+reported. The server also reads a schema into fields of its own and drops keywords that it has no
+field for. They are sent all the same, since newer servers know more of them, and reported.
 """
 
 from __future__ import annotations
@@ -355,6 +355,6 @@ class MessageParts:
             self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:
-        """Note whether a part stands after one that the server puts behind it."""
+        """Note whether a part follows one that the server puts after it."""
         self._is_reordered = self._is_reordered or place < self._latest_position
         self._latest_position = max(place, self._latest_position)

@@ -98,7 +98,7 @@ class ChatCompletion(TolerantStruct):
     service_tier: str | None = None
     usage: CompletionUsage | None = None
     provider: str | None = None
-    """The provider behind OpenRouter."""
+    """The provider that OpenRouter forwards to."""
     obfuscation: str | None = None
     p: str | None = None
     """Padding of Mistral."""

@@ -289,7 +289,7 @@ class CompletionReader(RepeatingReader):
             self._first_chunk = replace(first, **added)
 
     def _choose(self, choice: Choice) -> ChoiceMessage | None:
-        """Return the message of the first choice; keep the others for the record."""
+        """Return the message of the first choice; keep the others for the log."""
         if choice.index != 0:
             self._other_choices.append(choice)
             return None
@@ -522,7 +522,7 @@ class _ToolCallReader:
     def _assign_index(self, call: Call) -> None:
         """Number a call of a whole response; the second of two calls with one id loses it.
 
-        Their results could not be told apart.
+        Their results could not be distinguished.
         """
         call.index = self._count
         self._count += 1
@@ -592,7 +592,7 @@ def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None
 
 
 def _begins_new_detail(last: dict[str, Any], fragment: dict[str, Any]) -> bool:
-    """Tell whether a fragment begins a detail; only the first of a detail may have an id."""
+    """Return whether a fragment begins a detail; only the first of a detail may have an id."""
     if any(last.get(key) != fragment.get(key) for key in ("type", "index")):
         return True
     return None not in (last.get("id"), fragment.get("id")) and last["id"] != fragment["id"]

@@ -185,15 +185,15 @@ class OutputItem:
         return None if block is None else self.texts.get((block, kind))
 
     def may_have(self, kind: str) -> bool:
-        """Tell whether it may have content of a kind."""
+        """Return whether it may have content of a kind."""
         return kind in self.latest or not (self.latest or self.is_done)
 
     def is_elsewhere(self, index: int | None) -> bool:
-        """Tell whether it has another index."""
+        """Return whether it has another index."""
         return None not in (index, self.index) and index != self.index
 
     def is_another(self, head: ItemHead, index: int | None) -> bool:
-        """Tell whether it is not the item of this head, even if they share an id."""
+        """Return whether it is not the item of this head, even if they share an id."""
         if _are_different(self.head.type, head.type):
             return True
         is_over = self.is_done or self.is_elsewhere(index)
@@ -300,7 +300,7 @@ class BlockText:
         return text[at:]
 
     def _may_repeat(self) -> bool:
-        """Tell whether the held text equals the sent text so far; no character is read twice."""
+        """Return whether the held text equals the sent text so far; no character is read twice."""
         (sent, sent_from), (held, held_from) = self._sent_at, self._held_at
         while sent < len(self.sent) and held < len(self._held):
             one, other = self.sent[sent], self._held[held]
@@ -320,7 +320,7 @@ class BlockText:
 
 
 def is_same_item(before: list[ItemPiece], after: list[ItemPiece]) -> bool:
-    """Tell whether pieces may be a later version of an item: servers mix up ids and indexes."""
+    """Return whether pieces may be a later version of an item: servers mix up ids and indexes."""
     return len(after) >= len(before) and all(map(_is_same_piece, before, after))
 
 
@@ -370,7 +370,7 @@ def merge_repeated(before: Raw, after: Raw, name: str = "") -> Raw:
 
 
 def _replaces(before: Raw, after: Raw, name: str) -> bool:
-    """Tell whether a later text replaces the earlier one."""
+    """Return whether a later text replaces the earlier one."""
     earlier, later = read_as(before, str), read_as(after, str)
     if earlier is None or later is None:
         return False
@@ -380,7 +380,7 @@ def _replaces(before: Raw, after: Raw, name: str) -> bool:
 
 
 def _are_different(before: str | None, after: str | None) -> bool:
-    """Tell whether two names differ; an absent name differs from none."""
+    """Return whether two names differ; an absent name differs from none."""
     return bool(before and after) and before != after
 
 

@@ -216,5 +216,5 @@ def find_custom_call_ids(blocks: Iterable[AssistantBlock]) -> set[str]:
 
 
 def is_custom_call(call: AnyToolCall) -> bool:
-    """Tell whether a call is of a custom tool."""
+    """Return whether a call is of a custom tool."""
     return get_extras(call, NAME).get("type") == CUSTOM_TOOL_CALL

@@ -145,7 +145,7 @@ STOP_REASONS: Final = {
     "queued": StopReason.PAUSE,
     "in_progress": StopReason.PAUSE,
 }
-"""By the status of a response; it does not tell that there are calls."""
+"""By the status of a response; it does not show whether there are calls."""
 INCOMPLETE_REASONS: Final = {
     "max_output_tokens": StopReason.LENGTH,
     "max_tokens": StopReason.LENGTH,

@@ -396,7 +396,7 @@ class TurnItemWriter:
         items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
 
     def _write_head(self, members: ItemJson | None, form: ItemJson) -> ItemJson:
-        """Return the members of a message item beside its content."""
+        """Return the members of a message item other than its content."""
         if members is None:
             return {"type": "message"}
         return drop_none(type=form.get(ITEM_TYPE_NOTE)) | self._write_members(members)

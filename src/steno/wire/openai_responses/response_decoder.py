@@ -546,7 +546,7 @@ class _OutputEventBuilder:
             events.append(ToolCallEnd(block, piece.id or None))
 
     def _claim_id(self, id: str, block: int) -> str | None:
-        """Return the id of a call; None if another has it: their results could not be told apart."""
+        """Return the id of a call; None if another has it, which would mix up their results."""
         is_taken = self._blocks_by_call_id.setdefault(id, block) != block
         return None if self.is_whole and is_taken else id
 
