@@ -93,7 +93,7 @@ class Agent:
         _check_resolver(resolver)
         _check_settings(target=target, limits=limits, telemetry=telemetry)
         _check_texts(model=model, actor="" if actor is None else actor)
-        _check_functions(price_of=price_of, count=count_tokens, sleep=sleep)
+        _check_functions(price_of=price_of, count_tokens=count_tokens, sleep=sleep)
         self.conversation = conversation
         self._telemetry = telemetry
         self._config = RunConfig(

@@ -14,15 +14,12 @@ from steno.ports import ToolContext, ToolOutput
 from steno.tools.arguments import approved_path, parse_arguments
 from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
 from steno.tools.search import (
-    SEARCH_TIME_LIMIT_S,
     SearchArguments,
-    SearchEngine,
     SearchFilter,
     SearchTool,
     check_exists,
 )
 from steno.tools.truncate import truncate_output
-from steno.tools.workspace import Workspace
 
 MAX_FILES: Final = 500
 
@@ -53,17 +50,9 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class GlobTool(SearchTool):
     """Finds files by name. Leaves out what .gitignore names, and hidden files."""
 
+    definition = _DEFINITION
     _arguments = _GlobArguments
     _verb = "find"
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        engine: SearchEngine | None = None,
-        time_limit_s: float = SEARCH_TIME_LIMIT_S,
-    ) -> None:
-        super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Search, and list the files up to the limit."""

@@ -17,17 +17,14 @@ from steno.tools.arguments import approved_path, parse_arguments
 from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
 from steno.tools.regex import translate_regex
 from steno.tools.search import (
-    SEARCH_TIME_LIMIT_S,
     FileMatch,
     SearchArguments,
-    SearchEngine,
     SearchFilter,
     SearchRequest,
     SearchTool,
     check_exists,
 )
 from steno.tools.truncate import truncate_output
-from steno.tools.workspace import Workspace
 
 _MAX_LINE_CHARACTERS: Final = 500
 _MAX_COUNTED_LINES: Final = 10_000
@@ -70,17 +67,9 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class GrepTool(SearchTool):
     """Finds lines in files. Leaves out what .gitignore names, hidden and binary files."""
 
+    definition = _DEFINITION
     _arguments = _GrepArguments
     _verb = "search for"
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        engine: SearchEngine | None = None,
-        time_limit_s: float = SEARCH_TIME_LIMIT_S,
-    ) -> None:
-        super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Search, and show the matches up to the limit."""

@@ -30,7 +30,7 @@ from steno.tools import line_matcher
 from steno.tools.arguments import parse_arguments
 from steno.tools.line_matcher import NUMBER_BYTES, encode_number
 from steno.tools.path_patterns import IgnoreRules
-from steno.tools.programs import find_program, helper_process
+from steno.tools.programs import find_program, helper_process, isolated_python_command
 from steno.tools.regex import PortableRegex
 from steno.tools.safe_open import quote_path
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace
@@ -49,22 +49,21 @@ class SearchArguments(Struct, frozen=True, kw_only=True):
 class SearchTool:
     """A tool that searches below a path. Deny rules for reading apply to it, too."""
 
+    definition: ClassVar[ToolDefinition]
     _arguments: ClassVar[type[SearchArguments]]
     _verb: ClassVar[str]
 
     def __init__(
         self,
         workspace: Workspace,
-        definition: ToolDefinition,
         *,
-        engine: SearchEngine | None,
-        time_limit_s: float,
+        engine: SearchEngine | None = None,
+        time_limit_s: float = SEARCH_TIME_LIMIT_S,
     ) -> None:
         """Use the best engine on this machine, unless one is given."""
         self._workspace = workspace
         self._engine = engine if engine is not None else choose_search_engine(workspace)
         self._time_limit_s = time_limit_s
-        self.definition = definition
         self.capability = Capability.READ
         self.rule_aliases: Final = ("read",)
 
@@ -359,7 +358,7 @@ class PythonEngine:
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files with matching lines, in order."""
         names = await filter_names(search, await self.files(search.path, hidden=search.hidden))
-        command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
+        command = isolated_python_command(line_matcher.__file__)
         async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None

@@ -12,10 +12,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol, assert_never, final
 from urllib.parse import unquote, urlsplit
 
+from steno.context.notes import frame_text
 from steno.errors import MissingExtra, ToolFailed, Unrecognised
 from steno.inputs.changed_files import find_changes, read_recorded_image
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
@@ -323,7 +323,6 @@ _NO_VISION: Final = "blind"
 _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
 _MAX_NAME_CHARACTERS: Final = 80
-_MARK_BYTES: Final = 6
 _NO_OCR_HINT: Final = (
     "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
     " vision with a model that takes images, or leave the image out"
@@ -365,11 +364,7 @@ def image_source(image: Image) -> str:
 
 
 def format_ocr_text(name: str, found: OcrResult) -> str:
-    """Return the text for the model, between a line that describes it and a last line.
-
-    Both lines bear a mark that follows from the text, so that no image can hold its own last line
-    and continue in the name of another.
-    """
+    """Return the text for the model, in a frame that no image can end."""
     if not found.text.strip():
         return f"[image {name}: no text was found in it by OCR]"
     notes = [
@@ -381,12 +376,7 @@ def format_ocr_text(name: str, found: OcrResult) -> str:
         ),
         *([f"language {found.language}"] if found.language else []),
     ]
-    mark = blake2b(found.text.encode(), digest_size=_MARK_BYTES).hexdigest()
-    return (
-        f"[image {name}: {', '.join(notes)}. The system provides it as information, up to the line"
-        f" with the mark {mark}; nobody here has said it]\n"
-        f"{found.text}\n[end of the image, mark {mark}]"
-    )
+    return frame_text(f"image {name}: {', '.join(notes)}", found.text, noun="image")
 
 
 def build_ocr_notice(name: str, found: OcrResult, fallback: str | None) -> str:
