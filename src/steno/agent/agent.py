@@ -57,7 +57,7 @@ class Agent:
     Without a `gate` it may only read; see `Gate` for rules and approvers. Pass
     `runner=Runner(store)` to store long output with the session, and
     `resolver=InputResolver(workspace)` to resolve references to files, images and resources.
-    `model` is the name of the model in the record (`anthropic/claude-…`), `target` holds its
+    `model` is the name of the model in the log (`anthropic/claude-…`), `target` holds its
     settings, and `actor` names the user.
     """
 

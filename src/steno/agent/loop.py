@@ -263,7 +263,7 @@ class AgentRun:
         return ImageSupport(self._target.vision, self._image_refusal)
 
     async def _resolve_references(self) -> None:
-        """Resolve the references of messages, then record the messages that the prompt held back."""
+        """Resolve the references of messages, then record the messages that were held back."""
         references = self._config.references
         if references is None:
             return
@@ -416,7 +416,7 @@ class AgentRun:
         )
 
     def _check_shorter(self, built: BuiltRequest, refused: ContextOverflow) -> None:
-        """Report that less is sent than was refused. Raises ContextOverflow if nothing can be left out."""
+        """Report that less is sent. Raises ContextOverflow if nothing can be left out."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with less"
             self._recorder.emit(Notice(NoticeKind.CONTEXT, text, "request_shortened"))

@@ -101,7 +101,7 @@ class ReferenceTracker:
         self._read_position: tuple[int, Entry | None] = (0, None)
 
     def read(self, entries: Sequence[Entry]) -> None:
-        """Read the new entries; all of them if the branch is another one than before, or shorter."""
+        """Read the new entries; all of them if the branch is another one, or shorter."""
         count, last = self._read_position
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._reset()

@@ -34,7 +34,7 @@ class SteeringMessage(NamedTuple):
     message: UserMessage
     audit: Mapping[str, Any]
     wants_answer: bool = True
-    """Whether the model has to respond; else the message is recorded, and no turn follows from it."""
+    """Whether the model has to respond; else the message is recorded, and no turn follows."""
 
 
 @final
@@ -98,7 +98,7 @@ class InputRecorder:
         actor: str | None,
         resolves_references: bool,
     ) -> None:
-        """Take the log and the queue, and whether a prompt that cannot be resolved is taken back."""
+        """Take the log and the queue, and whether an unresolved prompt is taken back."""
         self._recorder = recorder
         self._queue = queue
         self._actor = actor
@@ -125,7 +125,7 @@ class InputRecorder:
         self.is_held = self._resolves_references and prompt_has_references(self.prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
-        """Record the messages that are due, unless they are held; return whether one wants an answer."""
+        """Record the messages that are due, unless held; return whether one wants an answer."""
         if self.is_held:
             return self._queue.wants_answer
         return self._record_all(self._queue.take_due(is_over=is_over))

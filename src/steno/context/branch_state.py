@@ -89,7 +89,7 @@ class BranchState:
         self._last_violation = -1
         """The position of the last message that breaks the order."""
         self._last_misplaced = -1
-        """The position of the last message that a repair would move, even if providers accept it."""
+        """The position of the last message that a repair would move, even if it is accepted."""
         self._pending_feedback: list[tuple[str, UserMessage]] = []
         """Feedback that waits until all calls have results."""
         self._numbers: dict[str, int] = {}
@@ -167,7 +167,7 @@ class BranchState:
     # -- reading -----------------------------------------------------------------------------
 
     def read(self, entry: Entry, restored: Payload | None = None) -> None:
-        """Read the next entry; `restored` is its payload with the content of blobs, if it has any."""
+        """Read the next entry; `restored` is its payload with the content of its blobs."""
         number = len(self._message_counts)
         self._numbers[entry.id] = number
         payload = entry.payload if restored is None else restored

@@ -213,7 +213,7 @@ class ContextBuilder:
         )
 
     def _leading_messages(self) -> _LeadingMessages:
-        """Return the leading messages of the request; the same value as before unless it changed."""
+        """Return the leading messages of the request; the same value unless they changed."""
         branch = self._branch
         systems = tuple(branch.messages[: branch.system_count])
         key = (systems, branch.mode, branch.mode_id, branch.summary)
@@ -245,7 +245,7 @@ class ContextBuilder:
         return leading
 
     def _fit(self, start: int, budget_tokens: int) -> bool:
-        """Make the messages of the window fit into `budget_tokens` tokens; return whether they do."""
+        """Make the messages of the window fit into `budget_tokens`; return whether they do."""
         fit = partial(
             self._window.fit, start, budget_tokens, save=partial(self._reduce_resources, start)
         )
@@ -272,7 +272,7 @@ class ContextBuilder:
     def _reduce_resources(
         self, start: int, excess: int, spare: int, *, in_last_message: bool = False
     ) -> bool:
-        """Show less of resources, before or in the last user message; return whether that saved any."""
+        """Show less of resources, before or in the last user message; return whether any shrank."""
         branch, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
         reductions = branch.resources.choose_reductions(
             range(max(first, last), last + 1) if in_last_message else range(first, last),
@@ -289,7 +289,7 @@ class ContextBuilder:
         return bool(reductions)
 
     def _first_sent(self, start: int) -> int:
-        """Return the position in the branch of the first message that is sent, apart from results."""
+        """Return the position in the branch of the first message that is sent, except results."""
         branch, window = self._branch, self._window
         first = window.first_sent(start)
         if first == start:
@@ -299,7 +299,7 @@ class ContextBuilder:
         return len(branch.messages) if position is None else position
 
     def _lay_out_messages(self, leading: _LeadingMessages, first: int) -> _SentMessages:
-        """Return the messages to send, which begin with as many of the last request as still hold."""
+        """Return the messages to send; the first are those of the last request that still hold."""
         window, last = self._window, self._last_sent
         omitted, unchanged = window.omitted, first
         if (

@@ -181,7 +181,7 @@ def _frame_part(part: Block) -> Block:
 
 
 def _is_name_only(block: ReferenceBlock) -> bool:
-    """Return whether a block holds only a name: no content, and no address that a provider reads."""
+    """Return whether a block holds only a name: no content, and no address for a provider."""
     match block:
         case FileReference():
             return True

@@ -72,7 +72,7 @@ def explain_over_budget(
 
 
 def feedback_message(target: Message | None, *, entry_id: str, feedback: str) -> UserMessage:
-    """Return feedback on an earlier message as a message of its own, with a quotation of that one."""
+    """Return feedback on an earlier message as a message of its own, with a quotation."""
     quote = "" if target is None else collapse_whitespace(target.text or "", _MAX_QUOTE_CHARACTERS)
     if target is None or not quote:
         what = f"the message of entry {collapse_whitespace(entry_id, _MAX_QUOTE_CHARACTERS)}"

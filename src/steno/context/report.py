@@ -24,7 +24,7 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     """The longest response of the model: `max_tokens` is lowered to it."""
     resource_tokens: int | None = None
-    """How much of the window the resources of MCP servers may take together; None: all that is free."""
+    """How much of the window all MCP resources together may take; None: all that is free."""
     vision: bool | None = None
     """False: it takes no images."""
     tools: bool | None = None

@@ -127,7 +127,7 @@ class MessageWindow:
         return [left_out, *found]
 
     def fit(self, start: int, budget_tokens: int, *, save: Callable[[int, int], object]) -> bool:
-        """Make the messages from a position on fit into `budget_tokens` tokens; return whether they do.
+        """Make the messages from a position on fit into `budget_tokens`; return whether they do.
 
         `save(excess, spare)` is called to save tokens before messages are left out. It may replace
         messages, but not change their number.

@@ -336,7 +336,7 @@ def _text_digest(text: str) -> str:
 
 
 def _pattern_error(reference: FileReference, name: str, problem: str, *, code: str) -> ToolFailed:
-    """Return an error about one of the files that a pattern names; the user did not name the file."""
+    """Return an error about one file of a pattern; the user did not name the file."""
     return ToolFailed(
         f"fits {printable_name(name)}, which {problem}; narrow the pattern",
         code=code,
@@ -480,7 +480,7 @@ def _entry_inside(path: str, folder: str) -> str:
 
 
 def _is_same_listing(before: FolderListing, now: FolderListing, known: frozenset[str]) -> bool:
-    """Compare two listings, except for known names; names that were only counted are not compared."""
+    """Compare two listings, except for known names; names that were only counted are ignored."""
     lines = {name: line for name, line in parse_listing(before).items() if name not in known}
     current_lines = {name: line for name, line in parse_listing(now).items() if name not in known}
     return lines.items() <= current_lines.items() if before.left_out else lines == current_lines

@@ -98,7 +98,7 @@ _SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
 _OPENING_CHARACTERS: Final = (
     rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
 )
-# Directly after these characters, an `@` counts only if there is such a file: scripts without blanks
+# Right after these characters, an `@` counts only if there is such a file: scripts without blanks
 # between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
 _ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 _MARKUP_CHARACTERS: Final = "*_"
@@ -289,7 +289,7 @@ def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 
 def _path_candidates(word: str, bare: str) -> Iterator[tuple[str, str]]:
-    """Yield what a word can mean: punctuation belongs to the sentence, unless such a file exists."""
+    """Yield the paths that a word can mean; punctuation counts only if such a file exists."""
     for end in range(min(len(word), len(bare) + _MAX_PUNCTUATION), len(bare) - 1, -1):
         yield from _split_line_suffix(word[:end])
 

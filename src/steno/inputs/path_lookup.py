@@ -119,7 +119,7 @@ class FolderListing(NamedTuple):
 async def list_folder(
     workspace: Workspace, name: str, *, max_entries: int, timeout_s: float
 ) -> FolderListing:
-    """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed, PathLookupTimeout."""
+    """List the direct entries of a folder. Raises ToolFailed, PathLookupTimeout."""
     listing = asyncio.to_thread(_build_listing, workspace, name, max_entries)
     return await _with_timeout(timeout_s, name, listing)
 

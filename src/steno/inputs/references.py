@@ -103,7 +103,7 @@ class InputResolver:
         """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
 
         Text in `appended` holds no references: it may come from anywhere. `images` are paths, URLs
-        or bytes, and `mode` is for all images without their own. May block, since it looks for
+        or bytes, and `mode` is for all images without their own. May block, since it searches for
         files. Raises InvalidValue.
         """
         mode = _parse_mode(mode)

@@ -255,7 +255,7 @@ def _find_tool_losses(request: Request) -> tuple[Change, ...]:
 
 @final
 class LlamaServer:
-    """The process of llama.cpp's server for one model file. It ends with the object, or with Python.
+    """The process of llama.cpp's server for one model file. It ends with the object or Python.
 
     All methods block; they are made for threads.
     """
@@ -320,7 +320,7 @@ class LlamaServer:
         )
 
     def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        """Send the settings, and return the reply when the model is loaded; empty if the program ended."""
+        """Send the settings; return the reply when the model is loaded, empty if it failed."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -364,7 +364,7 @@ class ModelFile(NamedTuple):
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read the metadata. Raises InvalidValue if it is no GGUF file, OSError if it cannot be read."""
+    """Read the metadata. Raises InvalidValue if it is no GGUF file, OSError if unreadable."""
     status = path.stat()
     return _read_cached(path, status.st_mtime_ns, status.st_size)
 

@@ -80,7 +80,7 @@ class EncoderCache:
         self._cached.clear()
 
     def _take_longest(self, request: Request) -> ConversationEncoder | None:
-        """Take the encoder with the longest prefix out of the cache: one that fails is not cached."""
+        """Take the encoder with the longest prefix out of the cache: one that fails stays out."""
         longest_first = sorted(self._cached, key=lambda cached: -len(cached.encoder.messages))
         found = next((cached for cached in longest_first if cached.is_prefix_of(request)), None)
         if found is None:

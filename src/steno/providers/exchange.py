@@ -71,10 +71,10 @@ class RequestPolicy(NamedTuple):
     jitter: Callable[[], float]
     """A number from 0 to 1, a new one each time."""
     first_event_s: float | None = None
-    """The time from the first byte of the body to the first event; the transport limits all others."""
+    """The time from the first byte of the body to the first event; the transport has the others."""
 
     async def retry(self, attempt: Callable[[], Awaitable[T]], vendor: str) -> T:
-        """Repeat an attempt until it succeeds or a repetition has no use. Raises its last StenoError.
+        """Repeat an attempt until it succeeds or a repetition has no use. Raises its StenoError.
 
         After more than one attempt the error names the vendor and their number.
         """
@@ -101,7 +101,7 @@ class ReadOptions(NamedTuple):
     """The origin of its seals."""
     model: str | None
     whole_event: bytes | None
-    """The event for a response that is no stream (see `Endpoint`); None if the stream decoder takes it."""
+    """The event for a response that is no stream (see `Endpoint`); None for the stream decoder."""
     stream_marker: re.Pattern[bytes] | None
     """A pattern that every stream of the wire matches, if there is one."""
 
@@ -291,7 +291,7 @@ class HttpExchange:
 
 
 async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: ErrorSource) -> Any:
-    """Send a request once and return the JSON of the response. Raises ProviderError, ProtocolError."""
+    """Send a request once; return the JSON of the response. Raises ProviderError, ProtocolError."""
     response = await policy.open(request)
     try:
         if not 200 <= response.status < 300:

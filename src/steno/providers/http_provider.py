@@ -166,7 +166,7 @@ class HttpProvider:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, except those of a transport that was passed; no request can follow."""
+        """Close the connections, except those of a passed transport; no request can follow."""
         self._is_closed = True
         self._encoders.clear()
         if self._owns_transport:

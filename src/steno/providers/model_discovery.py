@@ -124,7 +124,7 @@ def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
 
 
 def _first_protocol_of_each(rows: Iterable[Vendor]) -> Iterator[Vendor]:
-    """Yield those that need a key before those on this machine; a server only in its first protocol."""
+    """Yield those that need a key, then those on this machine; a server only in one protocol."""
     seen: set[tuple[str, str]] = set()
     for vendor in sorted(rows, key=lambda row: not row.needs_key):
         server = (vendor.provider_name, urlsplit(vendor.base_url).netloc)
@@ -314,7 +314,7 @@ class ModelSelection(NamedTuple):
 
 
 def format_model_name(vendor: str, model: str) -> str:
-    """Return the text that `parse_model_name` reads; the embedded model has a path instead of a name."""
+    """Return the text that `parse_model_name` reads; the embedded model has a path as its name."""
     if vendor != EMBEDDED:
         return f"{vendor}/{model}"
     return f"{EMBEDDED}:{model}" if Path(model).is_absolute() else EMBEDDED

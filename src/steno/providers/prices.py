@@ -73,7 +73,7 @@ def find_context_tokens(model: str) -> int | None:
 
 
 def _find_price_entry(name: str, at: datetime | None) -> Any:
-    """Return the price of an empty request, which holds the model and its prices; None if not known."""
+    """Return the price of an empty request, which holds the model's prices; None if unknown."""
     vendor, _, model = name.partition("/")
     package = _load_package() if vendor in GENAI_PRICES_VENDORS and model else None
     if package is None:

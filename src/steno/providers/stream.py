@@ -95,7 +95,7 @@ class SourceStream:
         return self.message()
 
     def message(self) -> AssistantMessage:
-        """Return the message so far. Raises StenoError (`stream_unread`) if nothing was read yet."""
+        """Return the message so far. Raises StenoError (`stream_unread`) before the first event."""
         if not self._has_begun:
             raise StenoError("nothing has been read yet", place="stream", code="stream_unread")
         return self._assembler.message(self._stop_reason, usage=self._usage_so_far)

@@ -79,7 +79,7 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     base_url: str
     """The address before all paths of the wire; empty where each customer has another one."""
     path: str = ""
-    """The path of requests, after `base_url`; by default the usual one, if the wire is one of ours."""
+    """The path of requests, after `base_url`; by default that of the wire, if it is one of ours."""
     title: str = ""
     provider: str = ""
     """The origin of seals; the same name under every protocol."""

@@ -443,7 +443,7 @@ def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_
 
 
 def _distance(violations: list[_Violation], path: _Path) -> tuple[int, int, int]:
-    """Return how far an alternative is from fitting: type, then number, then depth of violations."""
+    """Return how far an alternative is from fitting: type, number and depth of violations."""
     reason = _excluding_violation(violations, path)
     miss = 0 if reason is None else 2 if reason.path == path else 1
     return miss, len(violations), -max(len(_steps(each.path)) for each in violations)

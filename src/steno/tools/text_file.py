@@ -124,7 +124,7 @@ def _decode(data: bytes, encoding: str, mark: bytes = b"") -> TextFile | None:
 
 
 def _guess_utf_16(data: bytes) -> str | None:
-    """Return the byte order of UTF-16 without a mark, by its zeros: every other byte of Latin text."""
+    """Return the byte order of UTF-16 without a mark: every other byte of Latin text is zero."""
     sample = data[:4096]
     first, second = sample[0::2], sample[1::2]
     if second.count(0) * 2 > len(second) and 0 not in first:

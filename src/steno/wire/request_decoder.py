@@ -138,7 +138,7 @@ def _build_invalid_json(exc: Exception, data: bytes | str | Raw, place: str) -> 
 
 
 def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProblem:
-    """Explain why recorded JSON could not be read; msgspec reports a lone surrogate in many ways."""
+    """Explain why recorded JSON could not be read: msgspec words a lone surrogate in many ways."""
     if isinstance(data, str):
         if isinstance(exc, UnicodeError):
             return _LONE_SURROGATE
@@ -177,7 +177,7 @@ def build_opaque_message(raw: str, wire: str) -> UserMessage:
 
 @final
 class CallIdGenerator:
-    """Generates ids for calls without one: the same for the same request, and none that it holds."""
+    """Generates ids for calls without one: stable for a request, and none that it holds."""
 
     def __init__(self, request: bytes | str, prefix: str) -> None:
         """Take the text of the request, and the prefix of the ids."""
@@ -229,7 +229,7 @@ def read_base64(text: str) -> bytes | None:
 
 
 def take_arguments(function: ObjectMembers) -> tuple[str, str | None]:
-    """Take arguments that should be an object, and the form they were written in if they are none."""
+    """Take arguments that should be an object, and the form they were written in otherwise."""
     text = function.peek("arguments", str)
     raw = function.peek("arguments", Raw)
     if raw is None or raw_text(raw) == "null" or (text is not None and not text.strip()):

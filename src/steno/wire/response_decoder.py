@@ -61,7 +61,7 @@ class StreamDecoder(ABC):
 
     @property
     def usage(self) -> Usage | None:
-        """The counts so far, if the provider sends them early: all there is of a broken response."""
+        """The counts so far, if the provider sends them early: all of a broken response."""
         return None
 
     def feed(self, data: bytes) -> Iterator[Event]:

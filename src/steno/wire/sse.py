@@ -16,7 +16,7 @@ import msgspec
 from steno.wire.byte_buffer import MAX_BUFFERED_BYTES, ByteBuffer
 
 _find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
-"""Finds the data of nearly all events: one line, with or without a name before it; else an empty one."""
+"""Finds the data of nearly all events: one line, maybe after a name; else an empty one."""
 _LF: Final = b"\n"
 _EVENT_END: Final = b"\n\n"
 _CR: Final = ord("\r")

@@ -188,7 +188,7 @@ class Gate:
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
     ) -> GateDecision:
-        """Decide about a reference of the user: by rules, or by asking. A person reads the reason."""
+        """Decide about a reference of the user by rules, or ask. The user reads the reason."""
         conversation = recorder.conversation
         policy = self._permissions.decide(
             tool,

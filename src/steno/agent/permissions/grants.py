@@ -40,7 +40,7 @@ SignText: TypeAlias = Callable[[str], str]
 def find_granted_rule(
     decision: ApprovalDecision, request: ApprovalRequest
 ) -> PermissionRule | None:
-    """Return the rule that a decision allows beyond the one call. Raises InvalidValue if it is none."""
+    """Return the rule that a decision allows beyond the call. Raises InvalidValue if it is none."""
     if not decision.allowed or decision.scope is GrantScope.ONCE:
         return None
     text = request.rule if decision.rule is None else decision.rule
@@ -53,7 +53,7 @@ def build_grant_audit(rule: PermissionRule, scope: GrantScope) -> dict[str, str]
 
 
 def build_revocation(rule: PermissionRule, granted_in: str) -> Repair:
-    """Return the payload that revokes a grant of the session, which is in the entry `granted_in`."""
+    """Return the payload that revokes a grant of the session; its entry is `granted_in`."""
     explanation = f"{rule} is no longer allowed for this session"
     return Repair(code=GRANT_REVOKED, explanation=explanation, target=granted_in)
 

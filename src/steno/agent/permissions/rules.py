@@ -1,4 +1,4 @@
-r"""Permission rules such as `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`, and what they decide.
+r"""Permission rules such as `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`, and decisions.
 
 A rule names a tool, and maybe a pattern for the subjects of a call (`Tool.subjects`). Without a
 pattern, or with `*` alone, it covers every call of the tool. The capability of the tool decides how
@@ -41,7 +41,7 @@ _PROTECTED_PATH: Final = re.compile(
     r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
     re.IGNORECASE,
 )
-"""Settings, hooks, instructions and programs, maybe this one: a file in them decides what later runs do."""
+"""Settings, hooks, instructions and programs: a file in them decides what later runs do."""
 
 
 @final
@@ -273,7 +273,7 @@ ROLE_CAPABILITIES: Final[Mapping[AgentRole, frozenset[Capability]]] = {
     AgentRole.PLANNER: _READ_ONLY,
     AgentRole.ACTOR: _ALL_CAPABILITIES,
 }
-"""The capabilities that can be allowed at all: a call has to pass both tables, whatever the rules."""
+"""The capabilities that can be allowed at all: a call must pass both tables, whatever the rules."""
 _DEFAULT_RULES: Final = (PermissionRule(tool="bash_kill"),)
 """A tool that only ends what an allowed call has started."""
 _CAPABILITY_NAMES: Final = {
@@ -546,7 +546,7 @@ def _address_pattern(address: str) -> str:
 
 
 def _path_pattern(paths: Sequence[str]) -> str:
-    """Return a pattern for the folder of the paths; at the top or if hidden, for the path itself."""
+    """Return a pattern for the folder of the paths; at the top or if hidden, for the path."""
     folder, *other_folders = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))
     if folder and not other_folders and not is_hidden and not any(map(_protected_names, paths)):

@@ -146,7 +146,7 @@ class ReplayState:
         return True
 
     def copy_given(self) -> None:
-        """Copy the entries that no run makes: settings, labels, feedback, entries of other programs."""
+        """Copy the entries that no run makes: settings, labels, feedback, foreign entries."""
         while (
             not self.is_over
             and self.recorded_run.next is not None

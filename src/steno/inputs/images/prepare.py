@@ -37,7 +37,7 @@ MAX_OCR_EDGE: Final = 4096
 
 
 class BadImage(ToolFailed):
-    """Bytes that cannot be opened as an image, or not safely; the message gives the reason, not the place."""
+    """Bytes that cannot be opened safely as an image; the message gives the reason alone."""
 
     code = "bad_image"
 
@@ -367,7 +367,7 @@ _TRANSPOSES: Final[Mapping[int, int]] = {
 
 
 def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, list[str]]:
-    """Return the first frame upright, with plain colours, no larger than allowed; and what changed."""
+    """Return the first frame upright, with plain colours, within the limits; and the changes."""
     from PIL.Image import Transpose  # noqa: PLC0415 - already loaded
 
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []

@@ -29,7 +29,7 @@ def main(parent: int, failure_fd: int, argv: list[str]) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - the purpose of this program
+        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - its purpose
     except OSError as exc:
         os.write(failure_fd, str(exc.errno).encode())
 

@@ -151,7 +151,7 @@ def _name_hash(name: str) -> str:
 
 
 def parse_prompt_command(text: str) -> PromptCommand | None:
-    """Return the command that a text is; None if it is none. Raises InvalidValue for a lone quote."""
+    """Parse a command; None if the text is none. Raises InvalidValue for a lone quote."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
         return None

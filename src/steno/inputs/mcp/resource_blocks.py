@@ -1,7 +1,7 @@
 """The content of a resource as blocks for a model, within limits, with notices for the user.
 
-The parts of a server are text, images or other bytes. Parts that do not fit are left out, and a note
-in their place names the server that has the whole.
+The parts of a server are text, images or other bytes. Parts that do not fit are left out, and a
+note in their place names the server that has the whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """URIs of MCP resources: checked, spelled in one way, and redacted.
 
-A URI can be spelled in many ways (`%70rivate` is `private`), so there is one spelling that rules are
-about and servers are asked for.
+A URI can be spelled in many ways (`%70rivate` is `private`), so there is one spelling that rules
+are about and servers are asked for.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     problem: str = ""
     """Why it cannot be used, and what to do; empty if it can."""
     is_trusted: bool = True
-    """Whether the project that brings it is trusted; an untrusted server has a problem that states it."""
+    """Whether its project is trusted; the `problem` of an untrusted server states it."""
     notice: str = ""
     """A notice for the user about the configuration."""
     secrets: tuple[str, ...] = ()

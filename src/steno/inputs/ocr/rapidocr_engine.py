@@ -81,7 +81,7 @@ class RapidOcrEngine:
     def _pipeline(self) -> Any:
         """The RapidOCR pipeline, loaded on first use."""
         try:
-            # It would report each model that is run to Microsoft, and leave an id in the home folder.
+            # It would report each model to Microsoft, and leave an id in the home folder.
             with temporary_environment_variable("ORT_DISABLE_TELEMETRY", "1"):
                 import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
             rapidocr = import_module("rapidocr")

@@ -275,7 +275,7 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _CannotParse if the first word does not name what is run, or arguments run something."""
+    """Raise _CannotParse unless the first word names what is run, and arguments run nothing."""
     if (
         name.is_open
         or not name.value

@@ -104,7 +104,7 @@ class Encoder(BaseEncoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
-        """Take the provider that seals are for, and whether it enforces the schema of a strict tool."""
+        """Take the provider that seals are for, and whether it enforces strict schemas."""
         super().__init__()
         self._provider = provider
         self._has_strict_tools = strict_tools
@@ -338,7 +338,7 @@ class AnthropicMessageWriter(MessageWriter):
     def _trim_trailing_blanks(
         self, message: dict[str, Any] | bytes | None
     ) -> dict[str, Any] | bytes | None:
-        """Cut blanks off the end of a turn that the model shall continue: the provider refuses them."""
+        """Cut blanks off the end of a turn to be continued: the provider refuses them."""
         if self._trim_loss is not None:
             self.losses.found.remove(self._trim_loss)  # the turn is no longer the last one
             self._trim_loss = None

@@ -1,4 +1,4 @@
-"""Encode requests as the flat JSON of steno: text, with calls and results in members of their own."""
+"""Encode requests as the flat JSON of steno: text, and calls and results in own members."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def decode_response(
 
 @final
 class StreamDecoder(ReaderStreamDecoder):
-    """Decodes a response that is streamed as lines of JSON, the last of them with a `stop_reason`."""
+    """Decodes a response that is streamed as lines of JSON; the last has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new response. Every wire has `provider` and `model`."""

@@ -113,7 +113,7 @@ class JsonObjectSplitter(ByteBuffer):
         return _find_text_between(self._join(b""))
 
     def _skip_string(self, data: bytes, at: int) -> int:
-        """Return the end of a string that continues at `at`: after its quote, or the end of the data."""
+        """Return the end of a string from `at` on: after its quote, or the end of the data."""
         match = _match_string_rest(data, at + self._is_escaped)
         assert match is not None  # the pattern also matches nothing
         end = match.end()

@@ -30,7 +30,7 @@ class EitherCaseMembers:
     def __init__(
         self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
     ) -> None:
-        """Read an object. Raises InvalidRequest, with the place, if it is none or cannot be kept."""
+        """Read an object. Raises InvalidRequest if it is none or cannot be kept."""
         self._members = ObjectMembers(raw, place)
         if FORM_KEY in self._members:
             raise InvalidRequest(f"{FORM_KEY} is a name of ours", code="reserved_name", place=place)

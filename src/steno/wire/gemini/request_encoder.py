@@ -207,7 +207,7 @@ def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[
 
 @final
 class ContentsWriter(MessageWriter):
-    """Writes contents; results of one turn share one, leading system messages are the instruction."""
+    """Writes contents; results of a turn share one, leading system messages are the instruction."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)

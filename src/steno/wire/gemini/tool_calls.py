@@ -231,7 +231,7 @@ def _append_text(before: Any, more: str, *, is_open: bool) -> str | _GrowingText
 
 
 def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None]:
-    """Return whether a fragment has a value, and which. Raises ProtocolError for an unknown type."""
+    """Return whether a fragment has a value, and which. Raises ProtocolError for other types."""
     for value in (fragment.string_value, fragment.bool_value, fragment.number_value):
         if value is not None:
             # Numbers arrive as doubles; an integer is written as one.
@@ -250,7 +250,7 @@ def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None
 
 
 def _read_path(text: str) -> _ArgumentPath:
-    """Read a path of RFC 9535 to a single value. Raises ProtocolError for any other, or a deep one."""
+    """Read a path of RFC 9535 to a single value. Raises ProtocolError for other or deep ones."""
     found: list[str | int] = []
     at = 1 if text.startswith("$") else len(text)
     while len(found) < MAX_DEPTH and (match := _PATH_STEP.match(text, at)) is not None:

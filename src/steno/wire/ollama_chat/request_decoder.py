@@ -201,7 +201,7 @@ class _OllamaMessageReader:
         )
 
     def _find_call_id(self, id: str | None, name: str | None) -> str:
-        """Return the id of the call with that id, else of the next one of that name, else of the next."""
+        """Return the id of the call with that id, else the next of that name, else the next."""
         for position, (open_id, open_name) in enumerate(self._pending):
             if open_id == id or (id is None and (not name or open_name == name)):
                 del self._pending[position]

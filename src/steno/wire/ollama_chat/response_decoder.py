@@ -219,7 +219,7 @@ class _OllamaResponseReader(ResponseReader):
             events.append(ExtrasAdded(None, {NAME: extras}))
 
     def _read_call(self, call: Call, events: list[Event]) -> None:
-        """Add the events of a call, which is always whole; the server's own index has no meaning."""
+        """Add the events of a call, which is always whole; the server's index has no meaning."""
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None

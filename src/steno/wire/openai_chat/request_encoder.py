@@ -367,7 +367,7 @@ class CompletionMessageWriter(MessageWriter):
     def _write_call_reference(
         self, message: ToolResultMessage, form: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the members that name the call of a result: by id, or by name for a legacy call."""
+        """Return the members that name the call of a result: by id; a legacy call by name."""
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
             name = form.get(LEGACY_CALL, self._legacy_names.get(id))

@@ -495,7 +495,7 @@ class _ToolCallReader:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def read_legacy(self, call: Function, events: list[Event]) -> None:
-        """Read the legacy call of a turn, or more of it; it has no id, and is sent back without one."""
+        """Read the legacy call of a turn, or more of it; it has no id, and none is sent back."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
             events.append(ToolCallDelta(_FIRST_CALL_INDEX, None, call.name, arguments))
@@ -515,7 +515,7 @@ class _ToolCallReader:
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
 
     def _note_input(self, index: int, more: str) -> None:
-        """Note the input of a custom tool while it is blank: it is sent back as text, not as `{}`."""
+        """Note the input of a custom tool while it is blank: it is sent as text, not as `{}`."""
         before = self._blank_inputs.get(index, "")
         self._blank_inputs[index] = None if before is None or more.strip() else before + more
 

@@ -342,7 +342,7 @@ class TurnItemWriter:
         return self._drop_trailing_reasoning(items)
 
     def _drop_trailing_reasoning(self, items: list[ItemJson | Raw]) -> list[ItemJson | Raw]:
-        """Leave out the reasoning at the end of a response that was cut off: the provider refuses it."""
+        """Leave out reasoning at the end of a truncated response: the provider refuses it."""
         while items and self._message.stop_reason in _CUT_OFF_REASONS and _is_reasoning(items[-1]):
             self._losses.note(ChangeCode.ORDER, "trailing_thinking")
             items.pop()
