@@ -150,10 +150,10 @@ class Agent:
         return result
 
     async def compact(self, *, on_event: OnEvent = ignore_event) -> Entry | None:
-        """Let the model summarise the conversation; from here on it sees the summary instead.
+        """Let the model summarize the conversation; from here on it sees the summary instead.
 
         The last messages stay as they are, and all messages stay in the log. Return the entry of
-        the summary; None if there is nothing to summarise, the summary failed (`on_event` receives
+        the summary; None if there is nothing to summarize, the summary failed (`on_event` receives
         the reason), or it was interrupted. Raises LogError if the log cannot be written, StenoError
         (`agent_busy`) while a run is in progress.
         """

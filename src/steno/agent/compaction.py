@@ -1,6 +1,6 @@
 """Replace the oldest messages of a conversation by a summary of the model, so that it can continue.
 
-A conversation that does not fit into one request is summarised piece by piece: each piece with the
+A conversation that does not fit into one request is summarized piece by piece: each piece with the
 summary of those before it. A call stays with its results.
 """
 
@@ -64,7 +64,7 @@ async def compact(
         return None
     try:
         with config.telemetry.turn(old, config.model) as span:
-            summary, usage = await summarise(
+            summary, usage = await summarize(
                 config.provider, old, budget_tokens=budget_tokens, count_tokens=config.count_tokens
             )
             span.record_result(ChatMessage.assistant(summary, usage=usage))
@@ -125,7 +125,7 @@ def _build_request_through(
 # -- the summary --------------------------------------------------------------------------------
 
 
-async def summarise(
+async def summarize(
     provider: Provider, request: Request, *, budget_tokens: int | None, count_tokens: CountTokens
 ) -> tuple[str, Usage]:
     """Request a summary of the messages of a request; return it and its usage.

@@ -197,7 +197,7 @@ class AgentRun:
     async def compact(self) -> Entry | None:
         """Record a summary of the conversation, and do nothing else.
 
-        Return its entry; None if there is nothing to summarise, it failed, or it was interrupted.
+        Return its entry; None if there is nothing to summarize, it failed, or it was interrupted.
         """
         summaries: list[Entry | None] = []
 

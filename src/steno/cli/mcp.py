@@ -42,7 +42,7 @@ from steno.inputs.mcp.resource_blocks import part_bytes
 from steno.inputs.mcp.resource_uri import check_uri
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tools import McpTool, McpTools, is_repeated_in_texts, list_mcp_tools
-from steno.inputs.mcp.untrusted_data import sanitise_json
+from steno.inputs.mcp.untrusted_data import sanitize_json
 from steno.json_object import as_json_object, raw_members
 from steno.messages.call import ToolCall
 from steno.render.output import (
@@ -574,7 +574,7 @@ def _print_resource(resource: ReadResourceResult) -> None:
 
 
 def _resource_as_json(resource: ReadResourceResult) -> Any:
-    return sanitise_json(
+    return sanitize_json(
         {
             "contents": [
                 {
@@ -613,7 +613,7 @@ async def call_tool(context: McpCommandContext) -> int:
     with context.show_wait(f"calling {tool.definition.name}"):
         result = await server.call(tool.original_name, arguments, progress=context.print_progress)
     if options.json:
-        print_json(msgspec.json.encode(sanitise_json(result._asdict())))
+        print_json(msgspec.json.encode(sanitize_json(result._asdict())))
     else:
         _print_result(result)
     return ExitStatus.FAILED if result.is_error else ExitStatus.OK
@@ -674,7 +674,7 @@ def _print_result(result: CallToolResult) -> None:
             printer.line(terminal_text(texts[-1]))
         else:
             print_notice(f"not shown: {_describe_content_block(block)}; --json has all of it")
-    structured = sanitise_json(result.structured)
+    structured = sanitize_json(result.structured)
     if structured is not None and not is_repeated_in_texts(structured, texts):
         print_json(msgspec.json.encode(structured))
 

@@ -459,7 +459,7 @@ def build_report(
 ) -> str:
     """Return the report about steps, of which at least one was done."""
     lines = [
-        f"- {steps[step.number].description}: {_summarise_result(step.result)}" for step in done
+        f"- {steps[step.number].description}: {_summarize_result(step.result)}" for step in done
     ]
     parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
     last = done[-1]
@@ -470,7 +470,7 @@ def build_report(
     return "\n\n".join(parts)
 
 
-def _summarise_result(result: ToolResultMessage) -> str:
+def _summarize_result(result: ToolResultMessage) -> str:
     """Return a short summary of a result."""
     if result.outcome is not Outcome.OK:
         return _FAILURE_TEXTS.get(result.outcome, "it failed")

@@ -114,8 +114,8 @@ class EditTool:
 
 def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> str:
     """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
-    text, wanted = _normalise_line_ends(file.text), _normalise_line_ends(old)
-    if wanted == _normalise_line_ends(new):
+    text, wanted = _normalize_line_ends(file.text), _normalize_line_ends(old)
+    if wanted == _normalize_line_ends(new):
         raise ToolFailed(
             "is the same as old; there is nothing to change", code="nothing_to_change", place="new"
         )
@@ -161,7 +161,7 @@ def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str, co
     pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]
     if not pairs:
         return text.replace(wanted, new, count)
-    with_pairs = _normalise_line_ends(new).replace("\n", "\r\n")
+    with_pairs = _normalize_line_ends(new).replace("\n", "\r\n")
     default_replacement = with_pairs if file.line_end == "\r\n" else new
     parts: list[str] = []
     copied = 0
@@ -185,12 +185,12 @@ def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
         position = text.find(wanted, position + len(wanted))
 
 
-def _normalise_line_ends(text: str) -> str:
+def _normalize_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _line_number(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
+def _line_number(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 # -- hints -----------------------------------------------------------------------------------
@@ -206,32 +206,33 @@ _READ_AGAIN_HINT: Final = "; read it again, and copy the text from there"
 
 def _nearest_text_hint(text: str, old: str) -> str:
     """Return a hint about the text in the file that is most like `old`."""
-    lines, wanted = text.split("\n"), _normalise_line_ends(old).strip("\n").split("\n")
+    lines, wanted = text.split("\n"), _normalize_line_ends(old).strip("\n").split("\n")
     if all(map(_LINE_NUMBER_PREFIX.match, wanted)):
         return "; leave out the line numbers and tabs that read shows before each line"
     size = len(wanted)
     if max(len(text), len(old), len(lines) * size) > _MAX_COMPARED_CHARACTERS:
         return _READ_AGAIN_HINT
     normalized_lines, wanted_lines = (
-        [_normalise_line(line) for line in lines],
-        [_normalise_line(line) for line in wanted],
+        [_normalize_line(line) for line in lines],
+        [_normalize_line(line) for line in wanted],
     )
-    for at in range(len(normalized_lines) - size + 1):
-        if normalized_lines[at : at + size] == wanted_lines:
+    for position in range(len(normalized_lines) - size + 1):
+        if normalized_lines[position : position + size] == wanted_lines:
             shown = "\n".join(
-                line.removesuffix("\r") for line in lines[at : at + size][:_MAX_SHOWN_LINES]
+                line.removesuffix("\r")
+                for line in lines[position : position + size][:_MAX_SHOWN_LINES]
             )
-            return f", but differs in white space, quotes or dashes from what line {at + 1} has:\n{shown}"
+            return f", but differs in white space, quotes or dashes from what line {position + 1} has:\n{shown}"
     longest = max(wanted_lines, key=len)[:200]
     near = get_close_matches(
         longest, [line[:200] for line in normalized_lines[:_MAX_COMPARED_LINES] if line], n=1
     )
     if not near:
         return _READ_AGAIN_HINT
-    at = next(i for i, line in enumerate(normalized_lines) if line[:200] == near[0])
-    return f"; line {at + 1} comes nearest:\n{lines[at].removesuffix(chr(13))[:500]}"
+    position = next(i for i, line in enumerate(normalized_lines) if line[:200] == near[0])
+    return f"; line {position + 1} comes nearest:\n{lines[position].removesuffix(chr(13))[:500]}"
 
 
-def _normalise_line(line: str) -> str:
-    """Return a line with white space, quotes and dashes normalised."""
+def _normalize_line(line: str) -> str:
+    """Return a line with white space, quotes and dashes normalized."""
     return " ".join(normalize("NFKC", line).translate(_LOOKALIKES).split())

@@ -51,13 +51,13 @@ class TextFile(NamedTuple):
 
     text: str
     encoding: str
-    mark: bytes = b""
+    byte_order_mark: bytes = b""
     """The byte order mark that it begins with, if it does."""
 
     @property
     def label(self) -> str:
         """The encoding by a name that Python knows, and that shows whether UTF-8 has a mark."""
-        return "utf-8-sig" if self.mark and self.encoding == "utf-8" else self.encoding
+        return "utf-8-sig" if self.byte_order_mark and self.encoding == "utf-8" else self.encoding
 
     @property
     def lines(self) -> list[str]:
@@ -74,7 +74,7 @@ class TextFile(NamedTuple):
 
     def encode(self, text: str) -> bytes:
         """Return another text as bytes, in the same way. Raises UnicodeEncodeError."""
-        return self.mark + text.encode(self.encoding)
+        return self.byte_order_mark + text.encode(self.encoding)
 
 
 def format_numbered_line(number: int, line: str) -> str:
@@ -115,12 +115,12 @@ def describe_binary(data: bytes) -> str:
     )
 
 
-def _decode(data: bytes, encoding: str, mark: bytes = b"") -> TextFile | None:
+def _decode(data: bytes, encoding: str, byte_order_mark: bytes = b"") -> TextFile | None:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else TextFile(text, encoding, mark)
+    return None if "\0" in text else TextFile(text, encoding, byte_order_mark)
 
 
 def _guess_utf_16(data: bytes) -> str | None:

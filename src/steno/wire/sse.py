@@ -64,7 +64,7 @@ class SseSplitter(ByteBuffer):
         Raises ProtocolError for an event that has no end.
         """
         if self._after_cr or _CR in data:
-            data = self._normalise(data)
+            data = self._normalize(data)
         if not self._held and data.endswith(_EVENT_END) and len(data) <= self._max_bytes:
             return data
         end = data.rfind(_EVENT_END) + 2
@@ -121,7 +121,7 @@ class SseSplitter(ByteBuffer):
                 others.append(line)
         return found
 
-    def _normalise(self, data: bytes) -> bytes:
+    def _normalize(self, data: bytes) -> bytes:
         """Turn every line end into a line feed; a CRLF may have been cut in two."""
         if self._after_cr:
             if not data:

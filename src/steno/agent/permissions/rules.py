@@ -36,7 +36,7 @@ _SPECIAL: Final = re.compile(r"[\\()*]")
 _MUST_BE_ESCAPED: Final = frozenset({"(", ")", "\\"})
 _ESCAPES: Final = frozenset({"\\*", "\\(", "\\)", "\\\\", "\\ "})
 _DOT_NAMES: Final = frozenset({".", ".."})
-"""Names that a normalised path does not hold."""
+"""Names that a normalized path does not hold."""
 _PROTECTED_PATH: Final = re.compile(
     r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
     re.IGNORECASE,
@@ -70,7 +70,7 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
             raise _invalid_rule(
                 "rule_brackets", "write the pattern in one pair of brackets, at the end"
             )
-        return cls(tool=_normalise_tool_name(found[1]), pattern=found[2])
+        return cls(tool=_normalize_tool_name(found[1]), pattern=found[2])
 
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
@@ -140,7 +140,7 @@ def _protected_names(path: str) -> frozenset[str]:
 def is_unknown_subject(subject: str, capability: Capability) -> bool:
     """Return whether a subject may be something else than its text.
 
-    That is one that its tool is not sure about, and a path that is not normalised.
+    That is one that its tool is not sure about, and a path that is not normalized.
     """
     if subject.startswith(UNKNOWN_SUBJECT_PREFIX):
         return True
@@ -241,7 +241,7 @@ def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
     return first + "".join([f"(?>{filler}*?{piece})" for piece in middle]) + f"{filler}*{last}"
 
 
-def _normalise_tool_name(tool: str) -> str:
+def _normalize_tool_name(tool: str) -> str:
     """Return the name that an MCP tool has here, for the name that its server uses."""
     if not tool.startswith(MCP_TOOL_PREFIX):
         return tool

@@ -208,8 +208,8 @@ async def rerun(
         conversation.switch(active)
     return ModelComparison(
         branch=name,
-        recorded=_summarise_run(entries, price_of),
-        new=_summarise_run(new, price_of),
+        recorded=_summarize_run(entries, price_of),
+        new=_summarize_run(new, price_of),
         divergence=_find_divergence(_assistant_messages(entries), _assistant_messages(new)),
         reused_results=results.count,
         stopped=stopped,
@@ -257,7 +257,7 @@ def _assistant_messages(entries: Iterable[Entry]) -> list[AssistantMessage]:
     return [entry.payload for entry in entries if isinstance(entry.payload, AssistantMessage)]
 
 
-def _summarise_run(entries: Sequence[Entry], price_of: Callable[[str], Price | None]) -> RunSummary:
+def _summarize_run(entries: Sequence[Entry], price_of: Callable[[str], Price | None]) -> RunSummary:
     responses = _assistant_messages(entries)
     costs = [spent.cost for spent in cost_by_model(entries, price_of).values()]
     known = [cost for cost in costs if cost is not None]

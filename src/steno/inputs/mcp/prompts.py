@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from steno.errors import InvalidValue, ServerFailed
 from steno.inputs.mcp.protocol import ListedPrompt, McpServer, PromptArgument, PromptMessage
 from steno.inputs.mcp.tools import MAX_IMAGE_BYTES, MAX_IMAGES
-from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitise_json
+from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitize_json
 from steno.json_object import encode_json
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
 from steno.messages.message import ChatMessage, UserBlock, UserMessage
@@ -293,7 +293,7 @@ def _subtract_block(remaining: _RemainingRoom, block: UserBlock) -> _RemainingRo
 
 def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
     """Return a message as blocks of the user; text in other roles is quoted."""
-    blocks = _convert_block(sanitise_json(message.content), server)
+    blocks = _convert_block(sanitize_json(message.content), server)
     if message.role == "user":
         return blocks
     role = clean_text(message.role, _MAX_WORD_CHARACTERS) or "somebody"

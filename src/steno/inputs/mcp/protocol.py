@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from steno.errors import InvalidValue
-from steno.inputs.mcp.untrusted_data import decode_base64, sanitise_json
+from steno.inputs.mcp.untrusted_data import decode_base64, sanitize_json
 from steno.values import replace_lone_surrogates
 
 
@@ -149,7 +149,7 @@ def decode_tools(response: ResultJson) -> Iterator[ListedTool]:
             yield ListedTool(
                 name=name,
                 # Any value is kept: `define_tool` refuses an invalid schema.
-                schema=cast("Mapping[str, Any]", sanitise_json(tool.get("inputSchema"))),
+                schema=cast("Mapping[str, Any]", sanitize_json(tool.get("inputSchema"))),
                 description=_text_or_empty(tool.get("description")),
                 title=_text_or_empty(tool.get("title")) or _text_or_empty(hints.get("title")),
                 hints=hints,
@@ -203,7 +203,7 @@ def decode_call_result(response: ResultJson) -> CallToolResult:
     """Return the result of a call."""
     return CallToolResult(
         content=tuple(_objects_in(response.get("content"))),
-        structured=sanitise_json(response.get("structuredContent")),
+        structured=sanitize_json(response.get("structuredContent")),
         is_error=response.get("isError") is True,
     )
 
@@ -270,7 +270,7 @@ def _text_or_empty(value: object) -> str:
 
 
 def _object_or_empty(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", sanitise_json(value)) if isinstance(value, dict) else {}
+    return cast("dict[str, Any]", sanitize_json(value)) if isinstance(value, dict) else {}
 
 
 def _objects_in(values: object) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ class _ResourceBlockBuilder:
         self.content: list[_ResourceBlock] = []
         self.notices: list[str] = []
         self.shortened = 0
-        self._about = reference
+        self._reference = reference
         self._prepare_image = prepare_image
         self._retrieved_at = retrieved_at
         self._text = limits.max_text_characters
@@ -125,14 +125,14 @@ class _ResourceBlockBuilder:
 
     @property
     def _whole_hint(self) -> str:
-        return f"the MCP server {self._about.server} has the whole"
+        return f"the MCP server {self._reference.server} has the whole"
 
     def _resource(
         self, part: ResourceContents, *, text: str | None = None, data: bytes | None = None
     ) -> Resource:
         return Resource(
-            server=self._about.server,
-            uri=redact_uri(part.uri) or redact_uri(self._about.uri) or "?",
+            server=self._reference.server,
+            uri=redact_uri(part.uri) or redact_uri(self._reference.uri) or "?",
             mime_type=clean_mime_type(part.mime_type),
             text=text,
             data=data,

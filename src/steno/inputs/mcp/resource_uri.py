@@ -60,7 +60,7 @@ def check_uri(uri: str) -> None:
         )
 
 
-def normalise_uri(uri: str) -> str:
+def normalize_uri(uri: str) -> str:
     """Return the one spelling of a URI that rules are about, as RFC 3986 has it (6.2.2).
 
     The names of hosts keep their case unless the web is meant: elsewhere they may be anything.

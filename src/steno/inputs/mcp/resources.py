@@ -20,7 +20,7 @@ from steno.errors import InvalidValue, ServerFailed, ToolFailed
 from steno.ids import utc_now
 from steno.inputs.mcp.protocol import McpServer, ResourceContents
 from steno.inputs.mcp.resource_blocks import ResourceLimits, build_resource_blocks, clean_mime_type
-from steno.inputs.mcp.resource_uri import normalise_uri, redact_uri, shorten_uri
+from steno.inputs.mcp.resource_uri import normalize_uri, redact_uri, shorten_uri
 from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.tool_definitions import mcp_server_name
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
@@ -82,7 +82,7 @@ class ResourceResolver:
                 await self._build_cached(resource, contents, None, retrieved_at)
             )
         try:
-            return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), context)
+            return await self._resolve(replace(resource, uri=normalize_uri(resource.uri)), context)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code)
 
@@ -121,7 +121,7 @@ class ResourceResolver:
     def add_to_cache(self, resource: Resource, resolution: Resolution) -> None:
         """Add a resource from the log to the cache, while it is fresh."""
         try:
-            key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
+            key = _cache_key(replace(resource, uri=normalize_uri(resource.uri)))
         except InvalidValue:  # it cannot be requested again
             return
         details, cached = resolution.details or {}, self._cache.get(key)

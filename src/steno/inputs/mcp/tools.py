@@ -24,7 +24,7 @@ from steno.inputs.mcp.tool_definitions import (
     mcp_server_name,
     refusal_notice,
 )
-from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitise_json
+from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitize_json
 from steno.json_object import encode_json
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.call import ToolCall
@@ -266,12 +266,12 @@ def build_call_output(
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
-        reader.add(number, sanitise_json(block))
+        reader.add(number, sanitize_json(block))
     if rest := called.content[MAX_BLOCKS:]:
         text = f"{len(rest):,} more blocks, which are too many to be shown"
-        reader.add_placeholder(MAX_BLOCKS, {"type": "more", "content": sanitise_json(rest)}, text)
+        reader.add_placeholder(MAX_BLOCKS, {"type": "more", "content": sanitize_json(rest)}, text)
     if called.structured is not None:
-        reader.add_structured(sanitise_json(called.structured))
+        reader.add_structured(sanitize_json(called.structured))
     if not reader.content:
         text = "The server reports an error and does not say which." if called.is_error else "done"
         reader.content.append(Text(text))

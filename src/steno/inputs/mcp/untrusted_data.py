@@ -66,7 +66,7 @@ _MAX_NUMBER_BITS: Final = 1024
 """Longer numbers are replaced."""
 
 
-def sanitise_json(value: Any, depth: int = 0) -> Any:
+def sanitize_json(value: Any, depth: int = 0) -> Any:
     """Return foreign JSON as a value that can be recorded and sent: any text, any number."""
     match value:
         case None | bool():
@@ -81,11 +81,11 @@ def sanitise_json(value: Any, depth: int = 0) -> Any:
             return "[nested too deeply]"
         case Mapping():
             return {
-                replace_lone_surrogates(str(name)): sanitise_json(member, depth + 1)
+                replace_lone_surrogates(str(name)): sanitize_json(member, depth + 1)
                 for name, member in value.items()
             }
         case list() | tuple():
-            return [sanitise_json(member, depth + 1) for member in value]
+            return [sanitize_json(member, depth + 1) for member in value]
         case _:
             return f"[{type(value).__name__}]"
 

@@ -326,7 +326,7 @@ class _ReadPipe(asyncio.Protocol):
     def __init__(self, file: int, on_data: Callable[[bytes], None]) -> None:
         self.closed = asyncio.Event()
         self._file = os.fdopen(file, "rb", buffering=0)
-        self._take = on_data
+        self._on_data = on_data
         self._transport: asyncio.BaseTransport | None = None
 
     async def connect(self) -> None:
@@ -340,7 +340,7 @@ class _ReadPipe(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand on what came."""
-        self._take(data)
+        self._on_data(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remember that nothing more will come."""

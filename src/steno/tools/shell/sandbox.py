@@ -44,7 +44,7 @@ HIDDEN_HOME_PATHS: Final = (
 """Paths below the home folder that commands cannot read."""
 BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
-    word for name in ROOT_CAPABILITIES for word in ("--cap-add", name)
+    argument for name in ROOT_CAPABILITIES for argument in ("--cap-add", name)
 )
 """Root keeps the rights to other users' files; a new user namespace has no other users."""
 
@@ -98,13 +98,13 @@ class BubblewrapSandbox(Struct, frozen=True):
     is_wrapper: ClassVar[bool] = True
 
     bwrap: str
-    rights: tuple[str, ...] = BWRAP_USER_OPTIONS
+    user_options: tuple[str, ...] = BWRAP_USER_OPTIONS
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command prefixed by `bwrap` and its options."""
         prefix = build_bwrap_prefix(
             self.bwrap,
-            self.rights,
+            self.user_options,
             roots=scope.roots,
             hidden=scope.hidden,
             scratch=scope.scratch,
