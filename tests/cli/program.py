@@ -77,6 +77,8 @@ def run_steno(*arguments: str | Path, data: bytes = b"") -> CommandOutput:
         case OSError():
             output.code = errno.errorcode.get(error.errno or 0, "")
             output.place = str(error.filename or "")
+        case _:
+            pass
     return output
 
 
