@@ -116,8 +116,8 @@ class Notice(RedactedRepr, frozen=True):
 
     kind: NoticeKind
     text: str
-    code: str = ""
-    """The stable code of the notice, in snake_case; empty if it has none."""
+    code: str
+    """The stable code of the notice, in snake_case."""
 
 
 @final

@@ -332,7 +332,7 @@ class ReferenceResolver:
             authorize=build_input_authorizer(self._gate, recorder),
             vision=support.vision,
             image_refusal=support.image_refusal,
-            report_progress=partial(_send_notice, recorder, notice_code="progress"),
+            report_progress=partial(_send_notice, recorder, code="progress"),
         )
 
     async def _resolve(
@@ -438,8 +438,8 @@ def _build_resolution(reference: TrackedReference, resolved: ResolvedReference) 
     )
 
 
-def _send_notice(recorder: RunRecorder, text: str, notice_code: str) -> None:
-    recorder.emit(Notice(NoticeKind.INPUT, text, notice_code))
+def _send_notice(recorder: RunRecorder, text: str, code: str) -> None:
+    recorder.emit(Notice(NoticeKind.INPUT, text, code))
 
 
 # -- permission ------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class ActiveRun:
                 self._prompt = prompt
                 await self._start(prepared.message, prepared.origin)
             for text in prepared.notices:
-                state.emit(Notice(NoticeKind.INPUT, text))
+                state.emit(Notice(NoticeKind.INPUT, text, "input"))
 
     def _steer(self, steered: _SteeredPrompt) -> None:
         steering = self._state.environment.settings.steering

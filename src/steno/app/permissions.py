@@ -90,6 +90,7 @@ def build_rule_hint(
     return Notice(
         NoticeKind.CONTEXT,
         f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}",
+        "allowed_in_part",
     )
 
 

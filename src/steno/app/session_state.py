@@ -156,12 +156,12 @@ class SessionState:
             if change is not None and self._notice_filter.count(change):
                 return
             if summary := self._notice_filter.summary():
-                self.emit(Notice(NoticeKind.CONTEXT, summary))
+                self.emit(Notice(NoticeKind.CONTEXT, summary, "fields_ignored"))
             text = None if change is None else notice_text(change)
         if change is not None:
             if text is None:
                 return
-            event = Notice(NoticeKind.CONTEXT, text)
+            event = Notice(NoticeKind.CONTEXT, text, change.code)
         if self._listener is None:
             if isinstance(event, (Notice, ErrorRaised)):
                 self._held_events.append(event)
@@ -186,7 +186,7 @@ class SessionState:
         for text in texts:
             if text not in self._sent_notices:
                 self._sent_notices.add(text)
-                self.emit(Notice(NoticeKind.CONTEXT, text))
+                self.emit(Notice(NoticeKind.CONTEXT, text, "setup"))
 
     # -- status ---------------------------------------------------------------------------
 
@@ -383,7 +383,7 @@ class SessionState:
         return self.environment.input_setup.resolver.prepare_image(data)
 
     def _emit_input_notice(self, text: str) -> None:
-        self.emit(Notice(NoticeKind.INPUT, text))
+        self.emit(Notice(NoticeKind.INPUT, text, "input"))
 
     def _update_tools(self) -> None:
         """Use the MCP tools that are available now, from the next run on."""
@@ -411,11 +411,8 @@ class SessionState:
             if model.name != self.environment.model_selection.name:
                 await self.use_model(model)
         except StenoError as exc:
-            self.emit(
-                Notice(
-                    NoticeKind.CONTEXT, f"{exc}; {self.environment.model_selection.name} answers"
-                )
-            )
+            text = f"{exc}; {self.environment.model_selection.name} answers"
+            self.emit(Notice(NoticeKind.CONTEXT, text, "recorded_model_unavailable"))
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""

@@ -123,7 +123,7 @@ class ShellCommandRunner:
                 notice = (
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
                 )
-                state.emit(Notice(NoticeKind.INPUT, notice))
+                state.emit(Notice(NoticeKind.INPUT, notice, "cd_ignored"))
             self.task = asyncio.create_task(self._run(command))
             await asyncio.sleep(0)  # the task has started, and can be cancelled
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
@@ -263,20 +263,26 @@ def content_types(entry: Entry) -> tuple[ContentType, ...]:
     if isinstance(payload, ToolResultMessage):
         return (ContentType.TOOL_RESULT,)
     if isinstance(payload, Message):
-        return tuple(dict.fromkeys([_BLOCK_TYPES[type(block)] for block in payload.content]))
+        return tuple(dict.fromkeys([_content_type(block) for block in payload.content]))
     return ()
 
 
-_BLOCK_TYPES: Mapping[type, ContentType] = {
-    Text: ContentType.TEXT,
-    Thinking: ContentType.TEXT,
-    Image: ContentType.IMAGE,
-    FileReference: ContentType.FILE_REFERENCE,
-    Resource: ContentType.MCP_RESOURCE,
-    ToolCall: ContentType.TOOL_REQUEST,
-    InvalidToolCall: ContentType.TOOL_REQUEST,
-    Opaque: ContentType.UNKNOWN,
-}
+def _content_type(block: Block) -> ContentType:
+    match block:
+        case Text() | Thinking():
+            return ContentType.TEXT
+        case Image():
+            return ContentType.IMAGE
+        case FileReference():
+            return ContentType.FILE_REFERENCE
+        case Resource():
+            return ContentType.MCP_RESOURCE
+        case ToolCall() | InvalidToolCall():
+            return ContentType.TOOL_REQUEST
+        case Opaque():
+            return ContentType.UNKNOWN
+        case _:
+            assert_never(block)
 
 
 # -- search ----------------------------------------------------------------------------------

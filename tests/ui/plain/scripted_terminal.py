@@ -35,7 +35,7 @@ class RespondingSession(FakeSession):
         if self.is_running:
             return
         if prompt.text == "read":
-            self.happen(Notice(NoticeKind.INPUT, "reading"))
+            self.happen(Notice(NoticeKind.INPUT, "reading", "progress"))
             await self.interrupted.wait()
             raise StenoError("interrupted before it began")
         self.is_running = True

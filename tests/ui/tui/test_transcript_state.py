@@ -167,7 +167,7 @@ def test_words_are_there_as_they_come() -> None:
 def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
     state, recorder = make_transcript_state()
     state.apply(TextDelta(0, "Hel"))
-    state.apply(Notice(NoticeKind.RETRY, "overloaded; trying again"))
+    state.apply(Notice(NoticeKind.RETRY, "overloaded; trying again", "turn_retried"))
     assert [item.kind for item in recorder.blocks] == [ItemKind.NOTICE]
     state.apply(TextDelta(0, "Hello"))
     assert [item.join_chunks() for item in recorder.of(ItemKind.ANSWER)] == ["Hello"]

@@ -435,8 +435,8 @@ async def _ask_approver(
         raise
 
 
-def _permission_notice(text: str, notice_code: str) -> Notice:
-    return Notice(NoticeKind.PERMISSION, text, notice_code)
+def _permission_notice(text: str, code: str) -> Notice:
+    return Notice(NoticeKind.PERMISSION, text, code)
 
 
 # -- recorded decisions ----------------------------------------------------------------------------
