@@ -332,6 +332,8 @@ def test_progress_is_printed_and_a_signal_cancels_the_call(everything: None) -> 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # A shell starts its background jobs with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
     try:
@@ -340,7 +342,8 @@ def test_progress_is_printed_and_a_signal_cancels_the_call(everything: None) -> 
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
-        process.kill()
+        with process:
+            process.kill()
     assert process.returncode == 130
     assert out == b""
     assert b"Traceback" not in err
