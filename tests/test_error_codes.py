@@ -73,6 +73,21 @@ def codes_in(source: str) -> Iterator[str]:
                 | ast.AnnAssign(target=ast.Name(id="code"), value=ast.expr() as value)
             ):
                 yield from literals(value)
+            case ast.ClassDef(name=name, body=body) if name.endswith("Code"):
+                for each in body:
+                    if isinstance(each, ast.Assign):
+                        yield from literals(each.value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Dict(values=values)) if (
+                name.endswith("_CODES")
+            ):
+                for value in values:
+                    yield from literals(value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Tuple(elts=rows)) if (
+                name.endswith("_CODES")
+            ):
+                for row in rows:
+                    if isinstance(row, ast.Tuple):
+                        yield from literals(row.elts[0])
             case _:
                 pass
 
@@ -107,6 +122,10 @@ class Annotated(Exception):
 class Problem(NamedTuple):
     place: str
     code: str
+class ResultCode(StrEnum):
+    DENIED = "in_enum"
+_TEXT_CODES: Final = {"a": "in_table"}
+_ROW_CODES: Final = (("in_row", 1),)
 class Reader:
     def fail(self, code: str, rule: str) -> None:
         raise Failed(rule, code=code)
@@ -118,7 +137,7 @@ def damage() -> Problem:
     return Problem("no_code", "in_tuple")
 """
     assert sorted(codes_in(source)) == [
-        *("by_keyword", "by_position", "in_tuple", "in_variable"),
+        *("by_keyword", "by_position", "in_enum", "in_row", "in_table", "in_tuple", "in_variable"),
         *("of_annotated_class", "of_class", "otherwise"),
     ]
 

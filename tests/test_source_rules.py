@@ -153,7 +153,7 @@ def test_what_lies_below_the_vocabulary_knows_nothing_of_messages_and_tools() ->
         for name in imported(node)
         if name.startswith("steno.") and not name.startswith("steno.schema")
     }
-    assert ours <= {"steno.errors", "steno.values", "steno.json_object", "steno.suggest"}
+    assert ours <= {"steno.errors", "steno.values", "steno.json_object"}
 
 
 # -- rules ---------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from steno.messages.call import BUILTIN_TOOL_NAMES
 from steno.tools import Toolbox, Workspace
-from steno.tools.toolbox import BUILTIN_TOOL_NAMES
 
 
 def test_permission_rules_know_the_name_of_every_built_in_tool(tmp_path: Path) -> None:

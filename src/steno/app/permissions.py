@@ -21,11 +21,10 @@ from steno.agent.results import ResultCode
 from steno.app.folders import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
 from steno.log.queries import result_code
-from steno.messages.call import MCP_TOOL_PREFIX, ToolCall
+from steno.messages.call import BUILTIN_TOOL_NAMES, MCP_TOOL_PREFIX, ToolCall
 from steno.ports import GrantScope, Tool
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
 from steno.suggest import suggest_name
-from steno.tools.toolbox import BUILTIN_TOOL_NAMES
 from steno.values import is_utf8_text
 
 GRANTS_FILE_NAME: Final = "grants.toml"

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from enum import EnumType
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, final, get_type_hints
 
@@ -35,9 +36,9 @@ from steno.app.settings import (
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 from steno.providers import read_vendors
+from steno.providers.row_errors import build_row_error
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line
-from steno.schema.msgspec_errors import explain_validation_problem, read_validation_error
 from steno.store.locate import read_address
 from steno.suggest import suggest_name
 from steno.tools.workspace import Workspace
@@ -379,13 +380,11 @@ def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True)
     try:
         return msgspec.convert(value, kind, strict=is_strict)
     except msgspec.ValidationError as exc:
-        problem = read_validation_error(exc)
-        text = (
-            f"must be {' or '.join(kind)}"
-            if problem.code == "not_a_choice"
-            else explain_validation_problem(problem, getattr(kind, "__struct_fields__", ()))
-        )
-        raise InvalidValue(text, code=problem.code, place=f"{place}{problem.path}") from None
+        fields = getattr(kind, "__struct_fields__", ())
+        choices = " or ".join(kind) if isinstance(kind, EnumType) else ""
+        error = build_row_error(exc, place, fields=fields, choices=choices)
+        code = "invalid_setting" if error.code == "invalid_value" else error.code
+        raise InvalidValue(terminal_line(error.message), code=code, place=error.place) from None
 
 
 @contextmanager
@@ -404,4 +403,4 @@ def _inside_place(place: str) -> Generator[None]:
         yield
     except InvalidValue as exc:
         inner_place = f"{place}.{exc.place}" if exc.place else place
-        raise InvalidValue(exc.message, code=exc.code, place=inner_place) from None
+        raise InvalidValue(terminal_line(exc.message), code=exc.code, place=inner_place) from None

@@ -41,6 +41,11 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 MAX_TOOL_NAME_LENGTH = 64
+BUILTIN_TOOL_NAMES: Final = (
+    *("read", "write", "edit", "glob", "grep"),
+    *("bash", "bash_output", "bash_kill"),
+)
+"""The names of the built-in tools, which permission rules know."""
 MCP_TOOL_PREFIX: Final = "mcp__"
 """The beginning of the names of tools that MCP servers bring."""
 NO_ARGUMENTS: Final = "{}"

@@ -26,8 +26,8 @@ from msgspec.structs import asdict, replace
 
 from steno.errors import InvalidValue
 from steno.providers.endpoint import find_endpoint
+from steno.providers.row_errors import build_row_error
 from steno.providers.vendor import Auth, Capabilities, Vendor
-from steno.schema.msgspec_errors import explain_validation_problem, read_validation_error
 from steno.wire.openai_chat import DIALECTS, Dialect
 
 T = TypeVar("T")
@@ -344,9 +344,7 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
     try:
         return msgspec.convert(value, kind, dec_hook=_compile_pattern)
     except msgspec.ValidationError as exc:
-        problem = read_validation_error(exc)
-        text = explain_validation_problem(problem, _FIELD_NAMES)
-        raise InvalidValue(text, code=problem.code, place=f"{place}{problem.path}") from None
+        raise build_row_error(exc, place, fields=_FIELD_NAMES) from None
 
 
 def _compile_pattern(kind: type, value: object) -> object:

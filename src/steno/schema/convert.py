@@ -110,7 +110,7 @@ def _rule_from_msgspec(problem: ValidationProblem) -> str:
         return "not one of the allowed values"
     if problem.code in _UNSAFE_CODES:
         return "refused by the type it was read as"
-    return problem.message
+    return f"{problem.message} (a key)" if problem.is_key else problem.message
 
 
 def _rule_from_pydantic(error: Any) -> str:

@@ -7,18 +7,15 @@ that reads such sentences; the rest of steno sees a `ValidationProblem`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 
-from steno.suggest import suggest_name
-
-_PATH: Final = re.compile(r" - at (?:`key` in )?`\$(?P<path>.*)`\Z", re.DOTALL)
-_MESSAGES: Final = (
+_PATH: Final = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>.*)`\Z", re.DOTALL)
+_MESSAGE_CODES: Final = (
     ("wrong_type", re.compile(r"Expected `([^`]+)`, got `([^`]+)`")),
     ("empty", re.compile(r"Expected `str` of length >= 1")),
-    ("name_malformed", re.compile(r"Expected `str` matching regex .*", re.DOTALL)),
+    ("pattern_mismatch", re.compile(r"Expected `str` matching regex .*", re.DOTALL)),
     ("out_of_range", re.compile(r"Expected `[^`]+` (>=|<=|>|<) ([\d.]+)")),
     ("not_as_expected", re.compile(r"Expected .*", re.DOTALL)),
     ("field_missing", re.compile(r"Object missing required field `([^`]*)`")),
@@ -27,20 +24,6 @@ _MESSAGES: Final = (
     ("malformed", re.compile(r"Invalid .*", re.DOTALL)),
 )
 """Codes, and the messages that each is for; the first that matches counts."""
-_TYPE_NAMES: Final = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "null": "nothing",
-    "datetime": "a time",
-    "date": "a date",
-    "time": "a time",
-}
-_OR_NULL: Final = " | null"
-_BOUNDS: Final = {">=": "{} or more", "<=": "{} or less", ">": "above {}", "<": "below {}"}
 
 
 class ValidationProblem(NamedTuple):
@@ -49,9 +32,13 @@ class ValidationProblem(NamedTuple):
     code: str
     """A code of the table above, or "invalid_value": a message that is not msgspec's own."""
     message: str
-    """The message without the path. It may quote the value if the code is "invalid_value"."""
+    """The message without the path. It may quote the value if the code is "invalid_value" or
+    "field_unknown".
+    """
     path: str = ""
     """The place below the value, such as `.servers[0].name`."""
+    is_key: bool = False
+    """Whether a key of the object at the path breaks the rule, and not a value."""
     details: tuple[str, ...] = ()
     """The types of "wrong_type", the bound of "out_of_range", the name of a field."""
 
@@ -61,34 +48,9 @@ def read_validation_error(exc: msgspec.ValidationError) -> ValidationProblem:
     text = str(exc)
     found = _PATH.search(text)
     message, path = (text, "") if found is None else (text[: found.start()], found["path"])
-    for code, pattern in _MESSAGES:
+    is_key = found is not None and found["key"] is not None
+    for code, pattern in _MESSAGE_CODES:
         match = pattern.fullmatch(message)
         if match is not None:
-            return ValidationProblem(code, message, path, match.groups())
-    return ValidationProblem("invalid_value", message, path)
-
-
-def explain_validation_problem(problem: ValidationProblem, fields: Iterable[str] = ()) -> str:
-    """Return what a value in a settings file must be; `fields` are those that a table may have."""
-    match problem.code:
-        case "wrong_type":
-            wanted, found = problem.details
-            return f"must be {_type_name(wanted)}, not {_type_name(found)}"
-        case "empty":
-            return "must not be empty"
-        case "name_malformed":
-            return "must be letters, digits and _, and begin with no digit"
-        case "out_of_range":
-            sign, bound = problem.details
-            return f"must be {_BOUNDS[sign].format(bound.removesuffix('.0'))}"
-        case "field_unknown":
-            [name] = problem.details
-            return f"there is no field {name}; {suggest_name(name, fields)}"
-        case _:
-            return problem.message
-
-
-def _type_name(name: str) -> str:
-    """Return the name of a type in plain words; that it may be null does not matter."""
-    names = name.removesuffix(_OR_NULL).split(" | ")
-    return " or ".join([_TYPE_NAMES.get(one, one) for one in names])
+            return ValidationProblem(code, message, path, is_key, match.groups())
+    return ValidationProblem("invalid_value", message, path, is_key)

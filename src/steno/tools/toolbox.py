@@ -17,12 +17,6 @@ from steno.tools.shell.sandbox import Sandbox, SandboxSetting
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
 
-BUILTIN_TOOL_NAMES: Final = (
-    *("read", "write", "edit", "glob", "grep"),
-    *("bash", "bash_output", "bash_kill"),
-)
-"""The names of the built-in tools, in their order."""
-
 
 @final
 class Toolbox:
