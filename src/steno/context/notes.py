@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ _MAX_QUOTE_CHARACTERS: Final = 80
 _MAX_REASON_CHARACTERS: Final = 200
 _MAX_TYPE_CHARACTERS: Final = 80
 _MARK_BYTES: Final = 6
+_FRAME_NOTE: Final = ". The system provides it as information, up to the line with the mark "
 
 
 def append_system_note(system: SystemMessage | None, note: str) -> SystemMessage:
@@ -109,6 +110,13 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
     return Text(frame_text(label, text, noun="resource"))
 
 
+class FramedText(NamedTuple):
+    """A text between two lines that mark it as information of the system."""
+
+    label: str
+    text: str
+
+
 def frame_text(label: str, text: str, *, noun: str) -> str:
     """Return a text as information of the system, between a line that describes it and a last line.
 
@@ -117,9 +125,20 @@ def frame_text(label: str, text: str, *, noun: str) -> str:
     """
     mark = blake2b(text.encode(), digest_size=_MARK_BYTES).hexdigest()
     return (
-        f"[{label}. The system provides it as information, up to the line with the mark {mark};"
-        f" nobody here has said it]\n{text}\n[end of the {noun}, mark {mark}]"
+        f"[{label}{_FRAME_NOTE}{mark}; nobody here has said it]\n"
+        f"{text}\n[end of the {noun}, mark {mark}]"
     )
+
+
+def read_frame(framed: str) -> FramedText | None:
+    """Return the label and the text of `frame_text`; None for any other text."""
+    first, _, rest = framed.partition("\n")
+    label, note, mark_and_more = first.removeprefix("[").partition(_FRAME_NOTE)
+    text, _, last = rest.rpartition("\n")
+    mark = mark_and_more[: 2 * _MARK_BYTES]
+    if not note or not last.endswith(f", mark {mark}]"):
+        return None
+    return FramedText(label, text)
 
 
 def binary_resource_note(resource: Resource, size: int) -> Text:

@@ -20,6 +20,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, Self, final
 
 from steno.codec import encode_message
+from steno.context.notes import read_frame
 from steno.errors import InvalidRequest
 from steno.json_object import JsonObject
 from steno.messages.call import ToolCall
@@ -66,14 +67,10 @@ _ARGUMENT_NAMES: Final = {
     "replace_all": ("replace_all", "all"),
 }
 """The names of arguments by role; the first name that the definition has counts."""
-_FRAME_ENDS: Final = ("[end of the resource, mark ", "[end of the image, mark ")
-"""The lines below an attachment."""
 _ATTACHMENT_START: Final = re.compile(
     r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
 )
 """The beginnings of attachments: a message may have no text of the user."""
-_FRAME_NOTE: Final = re.compile(r"\. The system provides .*", re.DOTALL)
-"""The note for the model in the first line of a frame."""
 _MAX_TITLE_LENGTH: Final = 200
 _MAX_EXCERPT_LINES: Final = 20
 _MAX_LINE_LENGTH: Final = 200
@@ -400,11 +397,12 @@ def read_prompt(message: UserMessage) -> OfflinePrompt:
 
 
 def _read_attachment(text: str) -> AttachmentExcerpt:
+    frame = read_frame(text.strip("\n"))
+    if frame is not None:
+        return AttachmentExcerpt(frame.label[:_MAX_TITLE_LENGTH], tuple(frame.text.splitlines()))
     title, *lines = text.strip("\n").splitlines() or [""]
-    if title.startswith("["):
-        title = _FRAME_NOTE.sub("", title[1:].removesuffix("]"))
-        if lines and lines[-1].startswith(_FRAME_ENDS):
-            lines.pop()
+    if title.startswith("["):  # a note in place of an attachment
+        title = title[1:].removesuffix("]")
     return AttachmentExcerpt(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
 
 
