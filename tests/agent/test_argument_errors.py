@@ -44,12 +44,25 @@ class Half:
 
 
 class Undefined:
-    """Has every member of a tool, and a text as its capability."""
+    """Has every member of a tool, and a text as its definition."""
 
     definition = "undefined"
     capability = Capability.READ
     rule_aliases = ()
     subjects = preview = run = bare
+
+
+class WithoutRuleAliases(Half):
+    """Has every member of a tool but one."""
+
+    capability = Capability.READ
+    subjects = preview = run = bare
+
+
+class OneRuleAlias(WithoutRuleAliases):
+    """Has a text as its rule aliases."""
+
+    rule_aliases = "read"
 
 
 # -- provider and conversation ---------------------------------------------------------------------
@@ -146,6 +159,8 @@ def test_a_setting_that_is_something_else_is_refused(name: str, value: Any, code
             "tool_capability_type",
         ),
         ([Undefined()], "tools[0]", "tool_definition_type"),
+        ([WithoutRuleAliases()], "tools[0]", "tool_without_rule_aliases"),
+        ([OneRuleAlias()], "tools[0]", "tool_rule_aliases_type"),
     ],
 )
 def test_what_is_no_tool_is_refused_with_its_place(tools: Any, place: str, code: str) -> None:

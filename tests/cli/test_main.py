@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from steno.agent import EndReason
+from steno.cli.arguments import exit_status_for
 from tests.cli.program import run_steno
 
 
@@ -98,3 +100,8 @@ def test_a_value_that_the_settings_refuse_is_a_mistake_on_the_command_line(
 def test_rules_about_tools_that_servers_bring_or_wildcards_stand_for_are_free() -> None:
     rules = ("--allow", "mcp__files__*", "--allow", "mcp__x", "--deny", "*", "--deny", "web*")
     assert run_steno("-p", "x", "--model", "offline", "--no-session", *rules).status == 0
+
+
+def test_each_end_of_a_run_has_an_exit_status() -> None:
+    statuses = {reason: exit_status_for(reason) for reason in EndReason}
+    assert statuses == {"done": 0, "failed": 1, "limit": 4, "interrupted": 130}

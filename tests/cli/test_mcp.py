@@ -164,6 +164,8 @@ def test_check_starts_the_servers_and_reports_errors(home: Path, project: Path) 
     output = run_steno("mcp", "list", "--check", "--json")
     by_name = {line["name"]: line for line in lines(output)}
     assert output.status == 1
+    for line in by_name.values():
+        assert {"state", "tools", "protocol", "error"} <= line.keys()
     assert (by_name["time"]["tools"], by_name["time"]["error"]) == (2, None)
     states = {name: line["state"] for name, line in by_name.items()}
     assert states == dict.fromkeys(("time", "everything"), "answers") | dict.fromkeys(
@@ -264,6 +266,7 @@ def test_a_call_takes_pairs_or_json_and_either_name(time: None) -> None:
     arguments = json.dumps(dict(pair.split("=") for pair in pairs))
     output = run_steno("mcp", "call", "time", "mcp__time__convert_time", arguments, "--json")
     [result] = lines(output)
+    assert result.keys() == {"content", "structured", "is_error"}
     assert (output.status, result["is_error"]) == (0, False)
     assert json.loads(result["content"][0]["text"])["time_difference"] == "+9.0h"
 
@@ -376,9 +379,10 @@ def test_resources_are_listed_with_templates(everything: None) -> None:
     [template] = [line for line in output.out.splitlines() if "dynamic/text" in line]
     assert template.endswith("(fill in what is in braces)")
     listed = lines(run_steno("mcp", "resources", "everything", "--json"))
-    assert {"server": "everything", "uri": FEATURES}.items() <= {
-        key: value for line in listed if line["uri"] == FEATURES for key, value in line.items()
-    }.items()
+    for line in listed:
+        names = {"server", "uri", "name", "description", "mime_type", "size", "is_template"}
+        assert line.keys() == names
+    assert ("everything", FEATURES) in [(line["server"], line["uri"]) for line in listed]
 
 
 def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path) -> None:
@@ -454,7 +458,10 @@ def test_prompts_are_listed_as_they_are_called(everything: None) -> None:
     assert output.status == 0
     assert "/everything:args-prompt city=… [state=…]" in output.out
     by_name = {line["name"]: line for line in lines(run_steno("mcp", "prompts", "--json"))}
-    assert [one["name"] for one in by_name["args-prompt"]["arguments"]] == ["city", "state"]
+    arguments = by_name["args-prompt"]["arguments"]
+    assert [one["name"] for one in arguments] == ["city", "state"]
+    for argument in arguments:
+        assert argument.keys() == {"name", "description", "is_required"}
 
 
 # -- help and files --------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from steno.codec import decode_entry
 from steno.errors import InvalidValue
 from steno.log.conversation import Conversation
 from steno.log.queries import (
+    SHELL_AUDIT_KEY,
     ContentType,
     EntryKind,
     EntryQuery,
@@ -40,6 +41,7 @@ from steno.log.queries import (
     resolutions_of,
     searchable_text,
     select_entries,
+    shell_command_of,
     total_usage,
 )
 from steno.messages.call import InvalidToolCall
@@ -372,3 +374,24 @@ def test_a_query_for_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(InvalidValue) as caught:
         select_entries((), EntryQuery(since=datetime(2026, 1, 1)))  # noqa: DTZ001 - that is the mistake
     assert (caught.value.place, caught.value.code) == ("query", "no_time_zone")
+
+
+@pytest.mark.parametrize(
+    ("message", "audit", "command"),
+    [
+        (ChatMessage.user("$ ls\n"), {SHELL_AUDIT_KEY: "ls"}, "ls"),
+        (ChatMessage.user("$ \n"), {SHELL_AUDIT_KEY: ""}, ""),
+        (ChatMessage.user("Hello?"), {SHELL_AUDIT_KEY: 7}, None),
+        (ChatMessage.user("Hello?"), {"actor": "a"}, None),
+        (ChatMessage.user("Hello?"), None, None),
+        (ChatMessage.assistant("Fine."), {SHELL_AUDIT_KEY: "ls"}, None),
+    ],
+)
+def test_a_shell_command_is_a_text_beside_a_user_message(
+    message: Any, audit: dict[str, Any] | None, command: str | None
+) -> None:
+    conversation = Conversation([ChatMessage.user("Hello?"), ChatMessage.assistant("Hello.")])
+    if isinstance(message, AssistantMessage):
+        conversation.append(ChatMessage.user("Well?"))
+    conversation.append(message, audit=audit)
+    assert shell_command_of(conversation.entries()[-1]) == command

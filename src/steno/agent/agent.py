@@ -35,7 +35,7 @@ from steno.records.entry import Entry
 _MISSING_ATTRIBUTE_CODES: Final = {
     "definition": "tool_without_definition",
     "capability": "tool_without_capability",
-    "rule_aliases": "tool_without_ruled_as",
+    "rule_aliases": "tool_without_rule_aliases",
     "subjects": "tool_without_subjects",
     "preview": "tool_without_preview",
     "run": "tool_without_run",
@@ -331,12 +331,12 @@ def _tool_problem(tool: object) -> tuple[str, str] | None:
         advice = "its capability must be a Capability, such as Capability.READ"
         return "tool_capability_type", advice
     if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
-        return "tool_ruled_as_type", "its rule_aliases must be a tuple of names, such as ()"
+        return "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
     return None
 
 
 def _has_methods(value: object, *methods: str) -> bool:
-    """Return whether a value has all these methods; a class has none."""
+    """Return whether a value has all these methods; a class does not count, only its objects."""
     is_object = not isinstance(value, type)
     return is_object and all(callable(getattr(value, name, None)) for name in methods)
 

@@ -16,7 +16,7 @@ from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.results import ResultCode, build_cancelled_result
 from steno.errors import LogError, Unavailable
 from steno.log.conversation import Conversation
-from steno.log.queries import is_shell_output, last_message
+from steno.log.queries import last_message, shell_command_of
 from steno.messages.message import AssistantMessage, ChatMessage, UserMessage
 from steno.records.entry import ApprovalStatus, Entry, Mode, Payload, Resolution, Rewind
 
@@ -135,7 +135,7 @@ def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
     """
     mode = conversation.mode
     rewound = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
-    preserved = [entry for entry in rewound if is_shell_output(entry)]
+    preserved = [entry for entry in rewound if shell_command_of(entry) is not None]
     entries = [conversation.rewind(to)]
     if conversation.mode is not mode:
         entries.append(_restore_mode(conversation, mode))
@@ -198,7 +198,7 @@ def _last_main_entry(conversation: Conversation) -> Entry | None:
 
 def _is_side_entry(entry: Entry) -> bool:
     """Return whether an entry is neither a message of the user to the model nor of the model."""
-    return entry.message is None or is_shell_output(entry)
+    return entry.message is None or shell_command_of(entry) is not None
 
 
 def is_unanswered(conversation: Conversation) -> bool:

@@ -13,7 +13,7 @@ from steno.app.session import BranchTreeRow, PromptInput
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing
-from steno.log.queries import SHELL_AUDIT_KEY, check_label_text
+from steno.log.queries import check_label_text, shell_command_of
 from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
@@ -62,8 +62,12 @@ class LocalBranchTree:
                 code="not_user_message",
                 place="fork",
             )
-        prompt = prompt_from_message(
-            _require_images(conversation.restore_blobs(found.payload)), found.audit or {}
+        message = _require_images(conversation.restore_blobs(found.payload))
+        command = shell_command_of(found)
+        prompt = (
+            prompt_from_message(message, found.audit or {})
+            if command is None
+            else PromptInput(f"!{command}")
         )
         with explain_conflicts(self._state):
             if found.parent is not None:
@@ -159,9 +163,7 @@ def _require_images(message: UserMessage) -> UserMessage:
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:
     """Return the prompt of a message as it was typed; `audit` is the audit of its entry."""
-    command, origin = audit.get(SHELL_AUDIT_KEY), audit.get("origin")
-    if isinstance(command, str):
-        return PromptInput(f"!{command}")
+    origin = audit.get("origin")
     # A server expanded the prompt; attachments follow its text.
     if isinstance(origin, str):
         attached = list(

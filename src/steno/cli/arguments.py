@@ -8,9 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol, final
 
+from steno.errors import InvalidValue
 from steno.ids import utc_now
+from steno.render.output import is_shared_target
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.suggest import closest_name, suggest_name
 
@@ -39,6 +42,20 @@ class ExitStatus(IntEnum):
     """The run stopped at a limit."""
     INTERRUPTED = 130
     """Ctrl-C: 128 + SIGINT."""
+
+
+_RUN_EXIT_STATUSES: Final = {
+    "done": ExitStatus.OK,
+    "failed": ExitStatus.FAILED,
+    "limit": ExitStatus.LIMIT,
+    "interrupted": ExitStatus.INTERRUPTED,
+}
+"""By the values of `EndReason`: every command loads this module, and only some need the agent."""
+
+
+def exit_status_for(end_reason: str) -> ExitStatus:
+    """Return the exit status of a run that ended for a reason, an `EndReason`."""
+    return _RUN_EXIT_STATUSES[end_reason]
 
 
 class Subparsers(Protocol):
@@ -148,6 +165,20 @@ def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that are settings as well."""
     flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
     return flags | {"store": getattr(options, "store", None)}
+
+
+def check_target(target: str | Path, *, may_replace: bool) -> None:
+    """Refuse to replace a file that exists without `--force`. Raises InvalidValue.
+
+    A shared target is appended to, so that nothing is lost.
+    """
+    path = Path(target)
+    if path.exists() and not may_replace and not is_shared_target(path):
+        raise InvalidValue(
+            "it is there already; choose another name, or add --force",
+            code="file_exists",
+            place=str(target),
+        )
 
 
 # -- values ----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import PreparedPrompt, RawPrompt, prepare_prompt, prepare_retry
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import ExitStatus, settings_from_options
+from steno.cli.arguments import exit_status_for, settings_from_options
 from steno.cli.signals import StopSignals
 from steno.cli.store_options import session_start_from_options
 from steno.errors import Conflict, InvalidValue, StenoError, Unresolved
@@ -51,12 +51,6 @@ from steno.render.text_output import RunDescription, RunReporter, TextReporter
 from steno.ui.plain.console_approver import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.values import is_utf8_text, replace_lone_surrogates
 
-_EXIT_STATUSES: Final = {
-    EndReason.DONE: ExitStatus.OK,
-    EndReason.FAILED: ExitStatus.FAILED,
-    EndReason.LIMIT: ExitStatus.LIMIT,
-    EndReason.INTERRUPTED: ExitStatus.INTERRUPTED,
-}
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024
 _STDIN_WARNING_S: Final = 3.0
 """The time that stdin may stay open before a notice explains the wait."""
@@ -70,11 +64,6 @@ class _HeadlessRun(NamedTuple):
     start: SessionStart
     prompt: RawPrompt
     reporter: RunReporter
-
-
-def exit_status_for(ending: EndReason) -> ExitStatus:
-    """Return the exit status of a run that ended."""
-    return _EXIT_STATUSES[ending]
 
 
 def run_headless(options: argparse.Namespace) -> int:

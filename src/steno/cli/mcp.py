@@ -32,12 +32,12 @@ from steno.app.mcp_servers import (
     tool_row,
 )
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import ExitStatus, Subparsers, parse_number
+from steno.cli.arguments import ExitStatus, Subparsers, check_target, parse_number
 from steno.cli.signals import StopSignals
 from steno.errors import InvalidArguments, InvalidValue, Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
-from steno.inputs.mcp.protocol import CallToolResult, ReadResourceResult
+from steno.inputs.mcp.protocol import CallToolResult, ListedResource, ReadResourceResult
 from steno.inputs.mcp.resource_blocks import part_bytes
 from steno.inputs.mcp.resource_uri import check_uri
 from steno.inputs.mcp.server_spec import McpServerSpec
@@ -48,7 +48,6 @@ from steno.messages.call import ToolCall
 from steno.render.output import (
     STDOUT,
     append_to_shared,
-    check_target,
     is_shared_target,
     print_json,
     report_write_errors,
@@ -371,7 +370,12 @@ async def _check_server(server: McpConnection) -> ServerCheck:
 def _server_state_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str, Any]:
     if check is None:
         return {"state": server_status(spec).text}
-    return {"state": "fails" if check.error else "answers", **check._asdict()}
+    return {
+        "state": "fails" if check.error else "answers",
+        "tools": check.tools,
+        "protocol": check.protocol,
+        "error": check.error,
+    }
 
 
 def _server_row(spec: McpServerSpec, check: ServerCheck | None) -> list[str]:
@@ -450,13 +454,25 @@ async def list_resources(context: McpCommandContext) -> int:
     listed = [(name, resource) for name, resources in answers for resource in resources]
     if context.options.json:
         for name, resource in listed:
-            print_json(msgspec.json.encode({"server": name, **resource._asdict()}))
+            print_json(msgspec.json.encode(_listed_resource_as_json(name, resource)))
     elif listed:
         rows = [resource_row(name, resource) for name, resource in listed]
         StdoutPrinter().table(_RESOURCE_COLUMNS, rows)
     elif status is ExitStatus.OK and answers:
         print_notice("no resources are offered")
     return status
+
+
+def _listed_resource_as_json(server: str, resource: ListedResource) -> dict[str, Any]:
+    return {
+        "server": server,
+        "uri": resource.uri,
+        "name": resource.name,
+        "description": resource.description,
+        "mime_type": resource.mime_type,
+        "size": resource.size,
+        "is_template": resource.is_template,
+    }
 
 
 async def _ask_each_server(
@@ -510,7 +526,14 @@ def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
         "server": prompt.server,
         "name": prompt.name,
         "description": prompt.description,
-        "arguments": [argument._asdict() for argument in prompt.arguments],
+        "arguments": [
+            {
+                "name": argument.name,
+                "description": argument.description,
+                "is_required": argument.is_required,
+            }
+            for argument in prompt.arguments
+        ],
     }
 
 
@@ -613,10 +636,20 @@ async def call_tool(context: McpCommandContext) -> int:
     with context.show_wait(f"calling {tool.definition.name}"):
         result = await server.call(tool.original_name, arguments, progress=context.print_progress)
     if options.json:
-        print_json(msgspec.json.encode(sanitize_json(result._asdict())))
+        print_json(msgspec.json.encode(_call_result_as_json(result)))
     else:
         _print_result(result)
     return ExitStatus.FAILED if result.is_error else ExitStatus.OK
+
+
+def _call_result_as_json(result: CallToolResult) -> Any:
+    return sanitize_json(
+        {
+            "content": result.content,
+            "structured": result.structured,
+            "is_error": result.is_error,
+        }
+    )
 
 
 class ToolArguments(NamedTuple):

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import asdict
 
 from steno.app.errors import UsageError
 from steno.app.models import apply_settings_to_models
@@ -160,7 +159,12 @@ def _provider_as_json(result: DiscoveryResult) -> dict[str, Any]:
                 "title": model.title,
                 "context_tokens": model.context_tokens,
                 "max_output_tokens": model.max_output_tokens,
-                "capabilities": asdict(model.capabilities),
+                "capabilities": {
+                    "tools": model.capabilities.tools,
+                    "vision": model.capabilities.vision,
+                    "thinking": model.capabilities.thinking,
+                    "strict": model.capabilities.strict,
+                },
             }
             for model in result.models
         ],

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -114,13 +114,26 @@ async def _read_all(files: list[str], ocr: OcrReader, piped: bytes, *, as_json: 
         finally:
             waiting.stop()
         if as_json:
-            print_json(msgspec.json.encode({"file": name, **outcome._asdict()}))
+            print_json(msgspec.json.encode(_outcome_as_json(name, outcome)))
         elif isinstance(outcome, OcrResult):
             _print_text(name, outcome, is_one_of_many=len(files) > 1)
         if isinstance(outcome, _ReadFailure):
             status = ExitStatus.FAILED
             print_notice(f"{name}: {terminal_text(outcome.error)}")
     return status
+
+
+def _outcome_as_json(name: str, outcome: OcrResult | _ReadFailure) -> dict[str, Any]:
+    if isinstance(outcome, _ReadFailure):
+        return {"file": name, "error": outcome.error}
+    return {
+        "file": name,
+        "text": outcome.text,
+        "confidence": outcome.confidence,
+        "language": outcome.language,
+        "engine": outcome.engine,
+        "duration_s": outcome.duration_s,
+    }
 
 
 async def _read_image(file: str, ocr: OcrReader, piped: bytes) -> OcrResult | _ReadFailure:

@@ -190,7 +190,7 @@ def suggest_other_wire(data: bytes, request: Request, wire: str) -> str | None:
 
 
 def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
-    """Return advice on bodies, one a line, and are not events of one stream."""
+    """Return advice on bodies, one a line, that are not events of one stream."""
     lines = [line for line in data.split(b"\n", 3) if line.strip()][:2]
     if len(lines) < 2 or not all(read_as(line, dict[str, Any]) for line in lines):
         return None

@@ -26,8 +26,7 @@ from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_lookup import explain_damage, find_session
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
-from steno.cli.headless import exit_status_for
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, exit_status_for
 from steno.cli.store_options import open_existing_store
 from steno.errors import Missing
 from steno.messages.message import AssistantMessage

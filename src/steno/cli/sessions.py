@@ -47,7 +47,13 @@ from steno.app.session_lookup import (
     shortest_unique_length,
 )
 from steno.cli import session_edit
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, positive_int
+from steno.cli.arguments import (
+    ExitStatus,
+    Subparsers,
+    add_store_option,
+    check_target,
+    positive_int,
+)
 from steno.cli.store_options import open_existing_store, report_unreadable, store_address
 from steno.codec import encode_entry
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
@@ -63,7 +69,6 @@ from steno.render.describe import describe_decider, describe_origin, entry_type
 from steno.render.message_text import ROLE_STYLES, StyledParagraph, message_paragraphs
 from steno.render.output import (
     STDOUT,
-    check_target,
     is_shared_target,
     print_json,
     report_write_errors,

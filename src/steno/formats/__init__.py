@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from steno.formats import audit, chat, rows, session_file
+from steno.formats import audit, chat, rows, session_document
 from steno.formats.format import (
     ExportedFile,
     Format,
@@ -28,7 +28,7 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
         format.name: format
         for format in (
             Format("audit", ".audit.json", audit.encode, audit.decode),
-            Format("session", ".session.json", session_file.encode, session_file.decode),
+            Format("session", ".session.json", session_document.encode, session_document.decode),
             Format("rows", ".rows.json", rows.encode, rows.decode),
             Format("chat", ".chat.json", chat.encode, chat.decode),
         )

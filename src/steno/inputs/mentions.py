@@ -236,8 +236,8 @@ class _MentionCollector:
 
     def _add_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
-            matches = closest_name(server, self._servers)
-            advice = f"do you mean {quote_path(matches)}? Or" if matches else "configure it, or"
+            closest = closest_name(server, self._servers)
+            advice = f"do you mean {quote_path(closest)}? Or" if closest else "configure it, or"
             raise InvalidValue(
                 f"there is no such server; {advice} write \\@ if none is meant",
                 code="server_not_found",

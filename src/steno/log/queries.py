@@ -75,9 +75,12 @@ def check_label_text(text: str) -> None:
         raise InvalidValue(rule, code="label_is_number", place="label")
 
 
-def is_shell_output(entry: Entry) -> bool:
-    """Return whether an entry is a shell command of the user, with its output."""
-    return isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY in (entry.audit or {})
+def shell_command_of(entry: Entry) -> str | None:
+    """Return the shell command of the user whose output an entry is; None for any other entry."""
+    if not isinstance(entry.payload, UserMessage) or entry.audit is None:
+        return None
+    command = entry.audit.get(SHELL_AUDIT_KEY)
+    return command if isinstance(command, str) else None
 
 
 def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
@@ -85,7 +88,7 @@ def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry
     messages = (
         entry
         for entry in reversed(entries)
-        if entry.message is not None and (with_shell or not is_shell_output(entry))
+        if entry.message is not None and (with_shell or shell_command_of(entry) is None)
     )
     return next(messages, None)
 

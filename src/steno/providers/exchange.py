@@ -74,9 +74,10 @@ class RequestPolicy(NamedTuple):
     """The time from the first byte of the body to the first event; the transport has the others."""
 
     async def retry(self, attempt: Callable[[], Awaitable[T]], vendor: str) -> T:
-        """Repeat an attempt until it succeeds or a repetition has no use. Raises its StenoError.
+        """Repeat an attempt until it succeeds or a repetition has no use.
 
-        After more than one attempt the error names the vendor and their number.
+        Raises its last StenoError; after more than one attempt it names the vendor and their
+        number.
         """
         for tried in count():
             try:

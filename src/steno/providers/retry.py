@@ -19,7 +19,7 @@ class Retries(Struct, frozen=True):
     """The wait before the first repetition; it doubles with each one."""
     max_wait_s: float = 8
     max_retry_after_s: float = 60
-    """If a provider asks for a longer wait, the error names the time and is not repeated."""
+    """If a provider asks to wait longer, the request is not repeated; the error names the time."""
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense. Raises InvalidValue."""

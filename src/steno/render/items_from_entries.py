@@ -11,7 +11,7 @@ from typing import Any, Final, assert_never
 
 from steno.agent.events import RunResult
 from steno.agent.permissions.grants import GRANT_REVOKED
-from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
+from steno.log.queries import SHELL_STATUS_AUDIT_KEY, shell_command_of
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import (
@@ -148,9 +148,8 @@ def apply_decision(item: TranscriptItem, approval: Approval) -> None:
 
 def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
     """Return the item of a prompt, or of a shell command."""
-    command = None if entry.audit is None else entry.audit.get(SHELL_AUDIT_KEY)
-    if isinstance(command, str):
-        status = None if entry.audit is None else entry.audit.get(SHELL_STATUS_AUDIT_KEY)
+    if (command := shell_command_of(entry)) is not None:
+        status = (entry.audit or {}).get(SHELL_STATUS_AUDIT_KEY)
         item = item_from_shell_command(command)
         item.entry = entry.id
         apply_exit_status(item, status)

@@ -56,7 +56,7 @@ class JsonReporter:
         self._run = run
         self._stderr.begin(run)
         if self._streams:
-            _print_line({"type": "session", **run._asdict()})
+            _print_line(_run_as_json(run))
 
     def on_event(self, event: LoopEvent) -> None:
         """Print an event, and collect denied calls."""
@@ -124,6 +124,17 @@ def result_as_json(result: RunResult, run: RunDescription) -> dict[str, Any]:
         "turns": result.turns,
         "usage": {name: getattr(result.usage, name) for name in _TOKEN_FIELDS},
         "cost_usd": None if result.cost is None else str(result.cost),
+    }
+
+
+def _run_as_json(run: RunDescription) -> dict[str, Any]:
+    return {
+        "type": "session",
+        "session": run.session,
+        "branch": run.branch,
+        "model": run.model,
+        "mode": run.mode,
+        "folder": run.folder,
     }
 
 

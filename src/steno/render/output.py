@@ -18,7 +18,6 @@ from typing import Final, final
 
 import msgspec
 
-from steno.errors import InvalidValue
 from steno.render.terminal_text import terminal_json
 
 STDOUT: Final = "stdout"
@@ -89,20 +88,6 @@ def write_file(target: Path, data: bytes) -> None:
             append_to_shared(target, data)
         else:
             _replace_file(_resolve_links(target), data)
-
-
-def check_target(target: str | Path, *, may_replace: bool) -> None:
-    """Refuse to replace a file that exists. Raises InvalidValue.
-
-    A shared target is appended to, so that nothing is lost.
-    """
-    path = Path(target)
-    if path.exists() and not may_replace and not is_shared_target(path):
-        raise InvalidValue(
-            "it is there already; choose another name, or add --force",
-            code="file_exists",
-            place=str(target),
-        )
 
 
 def is_shared_target(target: Path) -> bool:

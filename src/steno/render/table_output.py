@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TextIO, TypeAlias, final
 
 from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
 from steno.render.terminal_text import display_width, truncate_to_width
@@ -45,7 +45,7 @@ class StdoutPrinter:
     def __init__(self) -> None:
         """Detect whether stdout is a terminal, and load rich if it is."""
         escape_unencodable_output()
-        self._rich = _load_rich() if sys.stdout.isatty() else None
+        self._rich = load_rich() if sys.stdout.isatty() else None
         self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         """The width of the terminal; None where stdout is no terminal."""
 
@@ -140,7 +140,7 @@ def print_notice(text: str) -> None:
 
 
 @final
-class _RichConsole:
+class RichConsole:
     """Prints styled lines with rich."""
 
     def __init__(self, console: Any, text: Any) -> None:
@@ -152,11 +152,12 @@ class _RichConsole:
         self._console.print(self._text.assemble(*parts), soft_wrap=True)
 
 
-def _load_rich() -> _RichConsole | None:
-    """Load rich if it is installed (`pip install 'steno[cli]'`)."""
+def load_rich(output: TextIO | None = None) -> RichConsole | None:
+    """Return a console for a stream, by default stdout; None without rich (`steno[cli]`)."""
     try:
         console = importlib.import_module("rich.console")
         text = importlib.import_module("rich.text")
     except ImportError:
         return None
-    return _RichConsole(console.Console(highlight=False, markup=False, emoji=False), text.Text)
+    plain = {"highlight": False, "markup": False, "emoji": False}
+    return RichConsole(console.Console(file=output, **plain), text.Text)

@@ -240,7 +240,7 @@ def _session_facts(
         yield "last entry", format_time(last)
     changes = (entry.payload for entry in entries if isinstance(entry.payload, ModelChange))
     if models := dict.fromkeys([terminal_line(change.new) for change in changes]):
-        yield format_count(len(models), "model", "models").partition(" ")[2], ", ".join(models)
+        yield "model" if len(models) == 1 else "models", ", ".join(models)
     yield "entries", f"{len(entries):,}"
 
 

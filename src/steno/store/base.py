@@ -23,7 +23,7 @@ from steno.ids import new_id, utc_now
 from steno.log.blobs import blob_digests, extract_blobs, restore_blobs
 from steno.log.chain import BadRecord, Verification, entry_digest, redact_entry, verify_records
 from steno.log.conversation import Conversation
-from steno.log.queries import SHELL_AUDIT_KEY, searchable_text
+from steno.log.queries import searchable_text, shell_command_of
 from steno.messages.message import ChatMessage, UserMessage
 from steno.records.entry import Entry, Payload, PayloadT, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
@@ -563,7 +563,7 @@ def derive_title(entries: Iterable[Entry]) -> str:
     current: list[tuple[int, str]] = []
     for number, entry in enumerate(entries):
         positions[entry.id] = number
-        if isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY not in (entry.audit or {}):
+        if isinstance(entry.payload, UserMessage) and shell_command_of(entry) is None:
             line = " ".join(entry.payload.text.split())
             questions.append(line)
             current.append((number, line))

@@ -85,16 +85,16 @@ class SearchFilter:
     The count reveals nothing about their content: files are excluded before they are searched.
     """
 
-    def __init__(self, is_wanted: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
-        self._wants = is_wanted
-        self._denies = denies
+    def __init__(self, is_wanted: Callable[[str], bool], is_denied: Callable[[str], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._is_denied = is_denied
         self.left_out: int = 0
 
     def __call__(self, name: str) -> bool:
         """Return whether a file is to be searched."""
-        if not self._wants(name):
+        if not self._is_wanted(name):
             return False
-        is_denied = self._denies(name)
+        is_denied = self._is_denied(name)
         self.left_out += is_denied
         return not is_denied
 

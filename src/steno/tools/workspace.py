@@ -366,7 +366,8 @@ def _replace_file(
     if existing is not None and not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a new name would not ask
     temporary = f".steno-{os.urandom(8).hex()}.tmp"
-    mode = 0o666 if existing is None else 0o600  # never readable by others, not even for a moment
+    # The copy of an existing file is private until its mode is set.
+    mode = 0o666 if existing is None else 0o600
     file = os.fdopen(os.open(temporary, CREATE_FILE_FLAGS, mode, dir_fd=folder), "wb")
     try:
         with file:

@@ -14,9 +14,7 @@ from steno.app.session_log import SessionLog
 from steno.app.session_lookup import set_mode
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import InvalidRequest
-from steno.providers.model_discovery import (
-    find_model,
-)
+from steno.providers.model_discovery import find_model
 from steno.records.entry import Mode
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count

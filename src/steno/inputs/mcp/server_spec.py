@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast, final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -19,6 +18,7 @@ from msgspec.structs import force_setattr
 
 from steno.errors import InvalidValue
 from steno.json_object import as_json_object
+from steno.suggest import closest_name
 from steno.values import RedactedRepr, is_utf8_text
 
 RESERVED_SERVER_NAME: Final = "steno"
@@ -369,8 +369,7 @@ def _similar_key(key: object) -> str | None:
     """Return the known key that is similar to a key; None if there is none."""
     if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
         return None
-    found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
-    return found[0] if found else None
+    return closest_name(key, _COMMON_KEYS, cutoff=_MIN_SIMILARITY)
 
 
 def matches_wildcard(pattern: str, text: str) -> bool:

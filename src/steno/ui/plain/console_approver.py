@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import importlib
 import os
 import termios
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, TextIO, final
 
 from steno.app.folders import user_name
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
+from steno.render.table_output import load_rich
 from steno.render.terminal_text import terminal_text
 from steno.ui.plain.line_writer import shorten_lines
 
@@ -180,12 +180,12 @@ class _Terminal:
     def __init__(self, input_fd: int, output: TextIO) -> None:
         self._input_fd = input_fd
         self._output = output
-        self._print_styled = _load_rich(output)
+        self._rich = load_rich(output)
 
     def show(self, text: str, style: str = "") -> None:
         """Print a line, which has to be printable."""
-        if self._print_styled is not None and style:
-            self._print_styled(text, style)
+        if self._rich is not None and style:
+            self._rich.print([(text, style)])
         else:
             print(text, file=self._output, flush=True)
 
@@ -232,17 +232,3 @@ class _Terminal:
             await ready.wait()
         finally:
             loop.remove_reader(self._input_fd)
-
-
-def _load_rich(output: TextIO) -> Callable[[str, str], None] | None:
-    """Return a function that prints styled text; None if rich is not installed (`steno[cli]`)."""
-    try:
-        console = importlib.import_module("rich.console").Console(file=output)
-        text = importlib.import_module("rich.text").Text
-    except ImportError:
-        return None
-
-    def styled(line: str, style: str) -> None:
-        console.print(text(line, style), soft_wrap=True)
-
-    return styled

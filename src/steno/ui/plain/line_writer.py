@@ -95,7 +95,7 @@ class LineWriter:
         return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
 
     def _width(self, used: int) -> int | None:
-        """Return the columns beside those that are taken; None if the width is unknown."""
+        """Return the columns beside the `used` ones; None if the width is unknown."""
         columns = shutil.get_terminal_size().columns if self._has_width else 0
         return columns - used if columns >= _MIN_WIDTH else None
 

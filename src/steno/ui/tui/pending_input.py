@@ -44,7 +44,7 @@ class _QueuedPrompt:
     """Whether the session has accepted it; else it may still be rejected."""
 
 
-class _RejectedPrompt(NamedTuple):
+class _UnsentRecordedPrompt(NamedTuple):
     """A recorded prompt that was not sent to a model; a retry sends it again."""
 
     prompt: PromptInput
@@ -61,7 +61,7 @@ class PendingInput:
         self._sink = sink
         self._queued: list[_QueuedPrompt] = []
         self._returned: dict[TranscriptItem, PromptInput] = {}
-        self._unsent: _RejectedPrompt | None = None
+        self._unsent: _UnsentRecordedPrompt | None = None
         """The last prompt that could not be sent, until another one is sent."""
         self._unsent_items: list[TranscriptItem] = []
         """Its item, and those of prompts that returned with it, unless they are shown elsewhere."""
@@ -169,7 +169,7 @@ class PendingInput:
     def show_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
         """Show a recorded prompt that was not sent: it can be edited, and retried."""
         self.clear_unsent()
-        self._unsent, self._just_returned = _RejectedPrompt(prompt, message), [prompt]
+        self._unsent, self._just_returned = _UnsentRecordedPrompt(prompt, message), [prompt]
         self.show_returned(prompt)
 
     def take_back(self, item: TranscriptItem) -> PromptInput | None:

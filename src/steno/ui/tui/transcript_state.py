@@ -31,7 +31,7 @@ from steno.app.session import (
     ShellStarted,
 )
 from steno.errors import Unresolved
-from steno.log.queries import SHELL_AUDIT_KEY
+from steno.log.queries import shell_command_of
 from steno.messages.content import Text
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
@@ -120,7 +120,7 @@ class TranscriptState:
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
         """Remove the items that stood for a message until it was recorded."""
-        command = (entry.audit or {}).get(SHELL_AUDIT_KEY)
+        command = shell_command_of(entry)
         if command is None:
             self._prompt = (
                 self.pending_input.match_recorded(message) or PromptInput(message.text or ""),

@@ -151,8 +151,8 @@ class _ContentsReader:
         """Take the owner of the seals, and the generator of missing ids."""
         self._target = target
         self._new_ids = new_ids
-        self._calls_by_id: dict[str, _PendingCall] = {}
-        self._pending = _PendingCalls()
+        self._calls_by_id: dict[str, _UnansweredCall] = {}
+        self._unanswered = _UnansweredCalls()
         """The calls of the latest turn that have no result yet."""
         self._ends_in_result = False
         self._is_unsigned = True
@@ -176,7 +176,7 @@ class _ContentsReader:
         return messages or [build_opaque_message(content.raw, NAME)]
 
     def _read_model_content(self, content: EitherCaseMembers, parts: list[Raw]) -> AssistantMessage:
-        self._pending = _PendingCalls()
+        self._unanswered = _UnansweredCalls()
         self._is_unsigned = True
         blocks = [self._read_model_block(raw) for raw in parts]
         return AssistantMessage(content=tuple(blocks), extras=content.extras())
@@ -210,8 +210,8 @@ class _ContentsReader:
         if isinstance(made, InvalidToolCall) and arguments:
             form["args"] = "verbatim"
             made = msgspec.structs.replace(made, extras=part.extras())
-        self._calls_by_id[id] = _PendingCall(id, wire_id, name or "")
-        self._pending.add(self._calls_by_id[id])
+        self._calls_by_id[id] = _UnansweredCall(id, wire_id, name or "")
+        self._unanswered.add(self._calls_by_id[id])
         return made
 
     def _read_user_content(self, content: EitherCaseMembers, parts: list[Raw]) -> list[Message]:
@@ -261,13 +261,13 @@ class _ContentsReader:
             extras=part.extras(),
         )
 
-    def _find_call(self, wire_id: str | None, name: str | None) -> _PendingCall:
+    def _find_call(self, wire_id: str | None, name: str | None) -> _UnansweredCall:
         """Return the call of a result: by id, else the first open one of that name."""
-        found = self._pending.take(wire_id, name)
+        found = self._unanswered.take(wire_id, name)
         if found is not None:
             return found
         id = wire_id or self._new_ids.make()
-        return self._calls_by_id.get(id) or _PendingCall(id, id, name or "")
+        return self._calls_by_id.get(id) or _UnansweredCall(id, id, name or "")
 
 
 class _PartGroup(NamedTuple):
@@ -322,10 +322,10 @@ def _read_response(
     return [Text(raw_text(raw))], outcome
 
 
-# -- pending calls ----------------------------------------------------------------------------
+# -- unanswered calls -------------------------------------------------------------------------
 
 
-class _PendingCall(NamedTuple):
+class _UnansweredCall(NamedTuple):
     """A call without a result."""
 
     id: str
@@ -334,26 +334,26 @@ class _PendingCall(NamedTuple):
 
 
 @final
-class _PendingCalls:
+class _UnansweredCalls:
     """The calls without a result; of those with the same key, the first is taken first."""
 
     def __init__(self) -> None:
-        self._calls: dict[tuple[str, str | None], deque[_PendingCall]] = {}
+        self._calls: dict[tuple[str, str | None], deque[_UnansweredCall]] = {}
         """By id and by name: a call may be under two keys."""
         self._taken: set[str] = set()
 
-    def add(self, call: _PendingCall) -> None:
+    def add(self, call: _UnansweredCall) -> None:
         """Add a call, under the id it came with and under its name."""
         if call.wire_id:
             self._calls.setdefault(("id", call.wire_id), deque()).append(call)
         self._calls.setdefault(("name", call.name), deque()).append(call)
 
-    def take(self, wire_id: str | None, name: str | None) -> _PendingCall | None:
+    def take(self, wire_id: str | None, name: str | None) -> _UnansweredCall | None:
         """Take the call of a result, if there is one: by id, else by name."""
         for key in (("id", wire_id), ("name", name)):
-            pending = self._calls.get(key)
-            while pending:
-                call = pending.popleft()
+            calls = self._calls.get(key)
+            while calls:
+                call = calls.popleft()
                 if call.id not in self._taken:
                     self._taken.add(call.id)
                     return call

@@ -33,7 +33,13 @@ _SIDE_MARKS: Final = ("1 ", "2 ")
 """Marks the branch, where one is below the other."""
 _WHEEL_LINES: Final = 3
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
-_COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
+_COMPARE_KEYS: Final = (
+    "n p differences",
+    "← → side",
+    "Enter go",
+    "s swap",
+    "Esc close",
+)
 
 
 @final

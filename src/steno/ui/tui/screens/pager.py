@@ -88,15 +88,15 @@ class PagerText(ScrollView, can_focus=True):
         """The current match."""
 
     @property
-    def summary(self) -> str:
-        """Return the scroll position and the number of matches, as text."""
+    def summary(self) -> list[str]:
+        """Return the scroll position and the number of matches, as parts of the key hints."""
         share = 100 if self.max_scroll_y == 0 else round(100 * self.scroll_y / self.max_scroll_y)
         parts = [format_count(len(self._lines), "line", "lines"), f"{share} %"]
         if self._matches:
             parts.insert(0, f"match {self._current_match + 1} of {len(self._matches)}")
         elif self._pattern is not None:
             parts.insert(0, "no match")
-        return " · ".join(parts)
+        return parts
 
     # -- drawing ----------------------------------------------------------------------------
 
@@ -224,10 +224,10 @@ class PagerScreen(ModalScreen[None]):
 
     @on(PagerText.PositionChanged)
     def _update_hints(self) -> None:
-        keys = "/ search · Esc close"
+        keys = ["/ search", "Esc close"]
         if self._input.value:
-            keys = "n next · N before · Esc ends search · q close"
-        self._key_hints.update(f"{self._text.summary} · {keys}")
+            keys = ["n next", "N before", "Esc ends search", "q close"]
+        self._key_hints.update([*self._text.summary, *keys])
 
     @on(Input.Changed)
     def _search_typed(self) -> None:

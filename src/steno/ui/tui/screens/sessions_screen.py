@@ -34,7 +34,12 @@ _TYPING_PAUSE_S: Final = 0.15
 _ROW_MARGIN: Final = 3
 """Columns of a row around its cells: the mark before them, and a blank after."""
 _SESSION_KEYS: Final = (
-    "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
+    "Enter go on",
+    "F2 rename",
+    "Del delete",
+    "Ctrl+N new",
+    "Tab folder/all",
+    "Esc close",
 )
 _Operation: TypeAlias = Callable[[], Awaitable[None]]
 

@@ -49,7 +49,15 @@ _LINE_PARTS: Final = (
     "found",
 )
 """The parts of a line; each has a style."""
-_TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
+_TREE_KEYS: Final = (
+    "Enter go",
+    "f fork",
+    "e edit",
+    "l label",
+    "c compare",
+    "? keys",
+    "Esc close",
+)
 _ALL_TREE_KEYS: Final = """\
 ↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
 Enter  go on from here, or show what is folded
@@ -573,7 +581,7 @@ class TreeScreen(ModalScreen[PromptInput | None]):
     def action_keys(self) -> None:
         """Show all keys, or those that matter most."""
         self._shows_keys = not self._shows_keys
-        self.query_one(KeyHints).update(_ALL_TREE_KEYS if self._shows_keys else _TREE_KEYS)
+        self.query_one(KeyHints).update((_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS)
 
     # -- comparison --------------------------------------------------------------------------
 

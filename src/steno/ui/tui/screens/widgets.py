@@ -95,23 +95,23 @@ class MessageBar(Static):
 
 @final
 class KeyHints(Widget):
-    """The keys of a screen, at its bottom.
+    """The keys of a screen, at its bottom: parts with a dot between them.
 
-    The text between two dots is never broken.
+    A part is never broken; it may have several lines.
     """
 
     DEFAULT_CSS: ClassVar[str] = (
         "KeyHints { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
     )
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, parts: Sequence[str] = ()) -> None:
         super().__init__()
-        self._text = text
+        self._parts = tuple(parts)
 
-    def update(self, text: str) -> None:
-        """Set the text."""
-        if text != self._text:
-            self._text = text
+    def update(self, parts: Sequence[str]) -> None:
+        """Set the parts."""
+        if tuple(parts) != self._parts:
+            self._parts = tuple(parts)
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -123,14 +123,9 @@ class KeyHints(Widget):
         return self._wrap_hints(self.content_size.width)
 
     def _wrap_hints(self, width: int) -> Content:
-        rows: list[str] = []
-        for line in self._text.split("\n"):
-            parts = line.split(_HINT_SEPARATOR)
-            filled = balance_rows(
-                [display_width(part) for part in parts], width, gap=len(_HINT_SEPARATOR)
-            )
-            rows += [_HINT_SEPARATOR.join(parts[row]) for row in filled]
-        return Content("\n".join(rows))
+        widths = [display_width(part) for part in self._parts]
+        rows = balance_rows(widths, width, gap=len(_HINT_SEPARATOR))
+        return Content("\n".join([_HINT_SEPARATOR.join(self._parts[row]) for row in rows]))
 
 
 @final
