@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from enum import EnumType
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, final, get_type_hints
 
@@ -381,7 +380,7 @@ def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True)
         return msgspec.convert(value, kind, strict=is_strict)
     except msgspec.ValidationError as exc:
         fields = getattr(kind, "__struct_fields__", ())
-        choices = " or ".join(kind) if isinstance(kind, EnumType) else ""
+        choices = tuple(getattr(kind, "__members__", {}).values())
         error = build_row_error(exc, place, fields=fields, choices=choices)
         code = "invalid_setting" if error.code == "invalid_value" else error.code
         raise InvalidValue(terminal_line(error.message), code=code, place=error.place) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -28,7 +28,11 @@ _BOUNDS: Final = {">=": "{} or more", "<=": "{} or less", ">": "above {}", "<": 
 
 
 def build_row_error(
-    exc: msgspec.ValidationError, place: str, *, fields: Iterable[str] = (), choices: str = ""
+    exc: msgspec.ValidationError,
+    place: str,
+    *,
+    fields: Iterable[str] = (),
+    choices: Sequence[str] = (),
 ) -> InvalidValue:
     """Return the error about a value at a place.
 
@@ -43,7 +47,9 @@ def build_row_error(
     return InvalidValue(text, code=code, place=f"{place}{problem.path}")
 
 
-def _explain_problem(problem: ValidationProblem, fields: Iterable[str], choices: str) -> str:
+def _explain_problem(
+    problem: ValidationProblem, fields: Iterable[str], choices: Sequence[str]
+) -> str:
     match problem.code:
         case "wrong_type":
             wanted, found = problem.details
@@ -59,7 +65,7 @@ def _explain_problem(problem: ValidationProblem, fields: Iterable[str], choices:
             [name] = problem.details
             return f"there is no field {name}; {suggest_name(name, fields)}"
         case "not_a_choice" if choices:
-            return f"must be {choices}"
+            return f"must be {' or '.join(choices)}"
         case _:
             return problem.message
 
