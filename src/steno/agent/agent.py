@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from steno.agent.dispatch import Dispatcher
 from steno.agent.events import LoopEvent, RunEnded, RunResult
@@ -316,22 +316,29 @@ def _collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     return collected
 
 
-def _tool_problem(tool: object) -> tuple[str, str] | None:
+class _ToolProblem(NamedTuple):
+    code: str
+    advice: str
+
+
+def _tool_problem(tool: object) -> _ToolProblem | None:
     """Return the code and the advice for a value that is no tool; None if it is one."""
     if isinstance(tool, type):
-        return "tool_is_class", f"{tool.__name__}(…)?"
+        return _ToolProblem("tool_is_class", f"{tool.__name__}(…)?")
     missing = next((name for name in _MISSING_ATTRIBUTE_CODES if not hasattr(tool, name)), None)
     if missing is not None and callable(tool):
-        return "tool_is_function", "@tool?"
+        return _ToolProblem("tool_is_function", "@tool?")
     if missing is not None:
-        return _MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}"
+        return _ToolProblem(_MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}")
     if not isinstance(getattr(tool, "definition", None), ToolDefinition):
-        return "tool_definition_type", "its definition must be a ToolDefinition"
+        return _ToolProblem("tool_definition_type", "its definition must be a ToolDefinition")
     if not isinstance(getattr(tool, "capability", None), Capability):
         advice = "its capability must be a Capability, such as Capability.READ"
-        return "tool_capability_type", advice
+        return _ToolProblem("tool_capability_type", advice)
     if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
-        return "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
+        return _ToolProblem(
+            "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
+        )
     return None
 
 
