@@ -37,7 +37,8 @@ def is_text(annotation: ast.expr | None) -> bool:
 
 def positions(tree: ast.Module) -> dict[str, int]:
     """Return where functions and tuples of a module take a code by its position."""
-    found = {"Notice": 2}  # the event of `steno.agent`, which other modules emit, too
+    # The event of `steno.agent` and the value of `steno.ports`, which other modules make, too.
+    found = {"Notice": 2, "SetupNotice": 0}
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name, args=ast.arguments(args=arguments)):
@@ -135,9 +136,13 @@ class Reader:
         raise Failed("no_code", code="by_keyword" if self else "otherwise")
 def damage() -> Problem:
     return Problem("no_code", "in_tuple")
+def notices() -> None:
+    emit(Notice(INPUT, "no_code", "in_notice"))
+    notify(SetupNotice("in_setup_notice", "no_code"))
 """
     assert sorted(codes_in(source)) == [
-        *("by_keyword", "by_position", "in_enum", "in_row", "in_table", "in_tuple", "in_variable"),
+        *("by_keyword", "by_position", "in_enum", "in_notice", "in_row", "in_setup_notice"),
+        *("in_table", "in_tuple", "in_variable"),
         *("of_annotated_class", "of_class", "otherwise"),
     ]
 

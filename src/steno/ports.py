@@ -449,6 +449,17 @@ class Resolver(Protocol):
         ...
 
 
+# -- notices ---------------------------------------------------------------------------------
+
+
+class SetupNotice(NamedTuple):
+    """A notice for the user about settings, servers or a prompt; the text is for people."""
+
+    code: str
+    """The subject for programs; it stays the same from release to release."""
+    text: str
+
+
 # -- storage ---------------------------------------------------------------------------------
 
 
@@ -518,6 +529,7 @@ __all__ = [
     "ResolveContext",
     "ResolvedReference",
     "Resolver",
+    "SetupNotice",
     "Stream",
     "Tool",
     "ToolContext",

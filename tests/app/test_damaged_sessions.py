@@ -25,17 +25,18 @@ def test_a_skipped_damaged_session_is_named_with_the_verify_command(
             await user.send("read note.txt")
             return user.session.status.session or ""
 
-    async def go_on() -> tuple[str | None, list[str]]:
+    async def go_on() -> tuple[str | None, list[Notice]]:
         async with open_user_session(project, flags=flags, continues=True) as user:
             await user.until(lambda: user.events_of(Notice))
-            return user.session.status.session, [one.text for one in user.events_of(Notice)]
+            return user.session.status.session, user.events_of(Notice)
 
     good, bad = run(begin()), run(begin())
     (broken,) = [path for path in folder.rglob("*.jsonl") if bad in str(path)]
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
-    session, notes = run(go_on())
+    session, notices = run(go_on())
     assert session == good
-    [note] = [text for text in notes if bad in text]
-    assert note.startswith(f"session {bad}: ")
-    assert f"`steno verify {bad}`" in note
+    [notice] = [notice for notice in notices if bad in notice.text]
+    assert notice.code == "session_skipped"
+    assert notice.text.startswith(f"session {bad}: ")
+    assert f"`steno verify {bad}`" in notice.text

@@ -154,10 +154,10 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
             for _ in range(2):
                 [summary] = await user.session.session_list.summaries()
                 assert summary.id == user.session.status.session
-            texts = [one.text for one in user.events_of(Notice) if str(damaged) in one.text]
-            [text] = texts
-            assert text.startswith(f"session {damaged}: ")
-            assert f"`steno verify {damaged}`" in text
+            [notice] = [one for one in user.events_of(Notice) if str(damaged) in one.text]
+            assert notice.code == "session_unreadable"
+            assert notice.text.startswith(f"session {damaged}: ")
+            assert f"`steno verify {damaged}`" in notice.text
 
     run(main())
 

@@ -73,8 +73,20 @@ def test_a_link_within_the_project_is_followed(project: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["link", "chain", "folder", "pipe", "loop", "dangling"])
-def test_what_is_no_file_of_the_project_is_left_out_and_named(project: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("link", "outside_workspace"),
+        ("chain", "outside_workspace"),
+        ("folder", "is_a_folder"),
+        ("pipe", "not_a_regular_file"),
+        ("loop", "too_many_links"),
+        ("dangling", "file_not_found"),
+    ],
+)
+def test_what_is_no_file_of_the_project_is_left_out_and_named(
+    project: Path, kind: str, code: str
+) -> None:
     secret = project.parent / "secret"
     secret.write_text("hush")
     file = project / "AGENTS.md"
@@ -97,8 +109,9 @@ def test_what_is_no_file_of_the_project_is_left_out_and_named(project: Path, kin
     found = read_instructions(project / "src", project)
     assert [text for _, text in found.files] == ["still read"]
     [note] = found.notices
-    assert str(file) in note
-    assert note.endswith("; it is left out")
+    assert note.code == code
+    assert str(file) in note.text
+    assert note.text.endswith("; it is left out")
 
 
 def test_the_user_s_own_file_may_be_a_link_to_anywhere(project: Path) -> None:
@@ -121,7 +134,9 @@ def test_a_file_that_is_no_text_is_left_out(project: Path) -> None:
     (project / "AGENTS.md").write_bytes(b"\x7fELF\0\0")
     found = read_instructions(project, project)
     assert found.files == ()
-    assert "AGENTS.md: is not UTF-8 text" in found.notices[0]
+    [notice] = found.notices
+    assert notice.code == "not_utf8"
+    assert str(project / "AGENTS.md") in notice.text
 
 
 def test_the_nearest_files_get_the_room_first(project: Path) -> None:
@@ -133,7 +148,10 @@ def test_the_nearest_files_get_the_room_first(project: Path) -> None:
     found = read_instructions(project / "src", project, own, max_bytes=100)
     cut = "cut: all instructions together may have 100 bytes"
     assert [text for _, text in found.files] == ["n" * 60, "m" * 40 + f"\n[{cut}]", f"[{cut}]"]
-    assert found.notices == (f"{project / 'AGENTS.md'}: {cut}", f"{own / 'AGENTS.md'}: {cut}")
+    assert found.notices == (
+        ("instructions_truncated", f"{project / 'AGENTS.md'}: {cut}"),
+        ("instructions_truncated", f"{own / 'AGENTS.md'}: {cut}"),
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])

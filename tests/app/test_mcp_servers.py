@@ -73,7 +73,8 @@ def test_a_file_of_an_untrusted_project_starts_nothing_and_reads_no_variable(
         ("time", True, ""),
     ]
     assert servers.specs[1].args == ("--token=",)
-    [note] = servers.notices
+    [(code, note)] = servers.notices
+    assert code == "not_trusted"
     assert note.startswith(f"{file}: ")
     assert ": a, b; " in note
     assert f'trusted_projects = ["{places.project}"]' in note
@@ -93,8 +94,8 @@ def test_one_s_own_server_counts_before_that_of_a_trusted_project(places: Config
     assert [spec.command for spec in servers.specs] == ["mine"]
     counts = f"this server is not used; that of {places.user_file} counts"
     assert servers.notices == (
-        f"{places.project_file}: mcp_servers.time: {counts}",
-        f"{file}: time: {counts}",
+        ("server_overridden", f"{places.project_file}: mcp_servers.time: {counts}"),
+        ("server_overridden", f"{file}: time: {counts}"),
     )
 
 
@@ -110,7 +111,8 @@ def test_only_enabled_servers_are_reported_as_not_started(places: ConfigFolders)
     off = {"command": "c", "disabled": True}
     write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
     [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notices
-    assert ": git; " in note
+    assert note.code == "not_trusted"
+    assert ": git; " in note.text
 
 
 def test_a_server_that_is_only_switched_off_is_described_without_what_it_does_not_have(
@@ -135,8 +137,9 @@ def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
         ("time", "2"),
     ]
     for note, other in zip(servers.notices, (first, places.user_file), strict=True):
-        assert note.startswith(f"{other}: time: ")
-        assert str(second) in note
+        assert note.code == "server_overridden"
+        assert note.text.startswith(f"{other}: time: ")
+        assert str(second) in note.text
 
 
 def test_a_missing_variable_disables_only_the_server_that_needs_it(places: ConfigFolders) -> None:
@@ -149,8 +152,9 @@ def test_a_missing_variable_disables_only_the_server_that_needs_it(places: Confi
 def test_a_secret_in_a_file_is_reported_without_its_value(places: ConfigFolders) -> None:
     servers = found(places, USER + 'env = { API_KEY = "hushhush" }\n')
     [note] = servers.notices
-    assert note.startswith(f"{places.user_file}: time: env.API_KEY: ")
-    assert "hushhush" not in note + repr(servers)
+    assert note.code == "server_spec_doubtful"
+    assert note.text.startswith(f"{places.user_file}: time: env.API_KEY: ")
+    assert "hushhush" not in note.text + repr(servers)
 
 
 def test_a_server_that_only_other_programs_can_use_does_not_hide_the_rest(
@@ -164,9 +168,10 @@ def test_a_server_that_only_other_programs_can_use_does_not_hide_the_rest(
     servers = found(places, places.trusting())
     assert [spec.name for spec in servers.specs] == ["good"]
     [old, odd] = servers.notices
-    assert old.startswith(f"{file}: mcpServers.old.type: sse ")
-    assert odd.startswith(f"{file}: ")
-    assert "my server" in odd
+    assert (old.code, odd.code) == ("sse_unsupported", "invalid_server_name")
+    assert old.text.startswith(f"{file}: mcpServers.old.type: sse ")
+    assert odd.text.startswith(f"{file}: ")
+    assert "my server" in odd.text
 
 
 @pytest.mark.parametrize(
@@ -193,7 +198,7 @@ def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
     assert remedy
     servers = found(places, USER)
     assert [spec.name for spec in servers.specs] == ["time"]
-    assert servers.notices == (problem,)
+    assert servers.notices == ((code, problem),)
 
 
 def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(
@@ -202,12 +207,12 @@ def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(
     file = places.project / ".mcp.json"
     file.symlink_to(write(places.home / "other.json", evil={"command": "x"}))
     [note] = found(places).notices
-    assert "outside" in note
+    assert (note.code, "outside" in note.text) == ("outside_workspace", True)
     file.unlink()
     os.mkfifo(file)
     servers = found(places)
     assert servers.specs == ()
-    assert "not a file" in servers.notices[0]
+    assert servers.notices[0].code == "not_a_regular_file"
 
 
 def test_one_s_own_servers_are_not_started_among_the_files_of_a_stranger(
@@ -236,8 +241,10 @@ def test_a_stranger_cannot_fill_the_screen_with_servers_that_make_no_sense(
     servers = found(places)
     assert not any(spec.is_usable for spec in servers.specs)
     assert len(servers.notices) == 22
-    assert servers.notices[20].endswith("981 more are left out")
-    assert len(servers.notices[21]) < 1_000
+    assert servers.notices[20].code == "more_servers_left_out"
+    assert " 981 " in servers.notices[20].text
+    assert servers.notices[21].code == "not_trusted"
+    assert len(servers.notices[21].text) < 1_000
 
 
 def test_a_named_file_has_to_be_there_and_to_make_sense(

@@ -19,6 +19,7 @@ from steno.app.session import ErrorRaised, InputReturned, PromptInput, SessionEv
 from steno.errors import Unresolved
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.ports import SetupNotice
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, offered_mcp_tools, open_user_session, run
 from tests.cli.reference_setup import trust_settings, write_servers
@@ -307,7 +308,7 @@ def test_a_repeated_prompt_goes_without_a_server_and_the_next_with_it(
 
 def test_a_server_that_exceeds_the_wait_is_left_out(tmp_path: Path) -> None:
     progress: list[str] = []
-    noted: list[str] = []
+    noted: list[SetupNotice] = []
 
     async def main() -> None:
         specs = [plain_spec("hang"), replace(plain_spec("hang"), name="b")]
@@ -339,7 +340,11 @@ def test_a_server_that_exceeds_the_wait_is_left_out(tmp_path: Path) -> None:
     assert progress == ["waiting for MCP servers b, plain"]
     without = "it has not answered yet; what you said goes without its tools"
     waiting = f"{progress[0]}, 0.01 s at most; {TAKE_BACK}"
-    assert noted == [waiting, f"mcp b: {without}", f"mcp plain: {without}"]
+    assert noted == [
+        ("waiting_for_servers", waiting),
+        ("server_not_ready", f"mcp b: {without}"),
+        ("server_not_ready", f"mcp plain: {without}"),
+    ]
 
 
 # -- other models ------------------------------------------------------------------------------

@@ -417,7 +417,7 @@ def test_startup_notices_are_emitted_to_subscribers(project: Path, home: Path) -
 
     write_settings(home, 'model = "offline"\nmax_cost = 1\n')
     [notice] = run(main())
-    assert notice.kind is NoticeKind.CONTEXT
+    assert (notice.kind, notice.code) == (NoticeKind.CONTEXT, "price_unknown")
     assert "max_cost" in notice.text
 
 
@@ -456,6 +456,7 @@ def test_a_command_of_an_unknown_server_is_sent_as_text_and_reported(
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.send("/lab:three now")
             [notice] = user.events_of(Notice)
+            assert (notice.kind, notice.code) == (NoticeKind.INPUT, "command_left_as_text")
             assert notice.text.startswith("/lab:three: ")
             assert user.texts[0] == "/lab:three now"
 

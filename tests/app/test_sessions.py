@@ -86,15 +86,16 @@ def test_notices_are_emitted_once_there_is_a_subscriber(project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('model = "openai/gpt-5"\n', "utf-8")
 
-    async def main() -> list[str]:
+    async def main() -> list[Notice]:
         async with open_user_session(project, flags=OFFLINE) as user:
             assert user.events_of(Notice) == []
             await user.until(lambda: user.events_of(Notice))
-            return [notice.text for notice in user.events_of(Notice)]
+            return user.events_of(Notice)
 
-    [texts] = run(main())
-    assert texts.startswith(f"{project}/.steno/config.toml: ")
-    assert "model" in texts
+    [notice] = run(main())
+    assert notice.code == "settings_ignored"
+    assert notice.text.startswith(f"{project}/.steno/config.toml: ")
+    assert "model" in notice.text
 
 
 def test_a_session_resumes_where_it_was(project: Path) -> None:

@@ -100,7 +100,8 @@ sandbox = "require"
     after = places.load(user, f"{name} = {text}")
     assert after.settings == before.settings
     assert after.origins == before.origins
-    [note] = after.notices
+    [(code, note)] = after.notices
+    assert code == "settings_ignored"
     assert note.startswith(f"{places.project_file}: ")
     assert f": {name}; " in note
     assert f'trusted_projects = ["{places.project}"]' in note
@@ -109,7 +110,8 @@ sandbox = "require"
 
 def test_every_setting_is_either_judged_or_ignored(places: ConfigFolders) -> None:
     loaded = places.load("", EVERY_SETTING)
-    [note] = loaded.notices
+    [(code, note)] = loaded.notices
+    assert code == "settings_ignored"
     ignored = note.partition("ignored: ")[2].partition(";")[0].split(", ")
     assert set(ignored) == set(SETTING_NAMES) - set(ALLOWED_UNTRUSTED) | {"add_dirs", "network"}
 
@@ -120,7 +122,7 @@ def test_a_link_in_a_project_does_not_make_what_is_outside_a_part_of_it(
     (places.project / "way-out").symlink_to(places.home)
     loaded = places.load("", 'add_dirs = ["way-out"]')
     assert loaded.settings.add_dirs == ()
-    assert "add_dirs" in loaded.notices[0]
+    assert "add_dirs" in loaded.notices[0].text
 
 
 def test_a_trusted_project_sets_everything_except_trust(places: ConfigFolders) -> None:
@@ -128,7 +130,8 @@ def test_a_trusted_project_sets_everything_except_trust(places: ConfigFolders) -
     assert loaded.settings.model == "lab/large"
     assert loaded.settings.network
     assert loaded.settings.trusted_projects == (places.project,)
-    [note] = loaded.notices
+    [(code, note)] = loaded.notices
+    assert code == "settings_ignored"
     assert note.startswith(f"{places.project_file}: ")
     assert ": trusted_projects; " in note
 

@@ -163,6 +163,19 @@ def test_an_entry_that_is_not_that_of_its_digest_is_shown(address: str) -> None:
 # -- another model ---------------------------------------------------------------------------
 
 
+def test_notices_about_settings_are_printed_without_escape_sequences(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "a\x1b[31mb"
+    (project / ".steno").mkdir(parents=True)
+    (project / ".steno" / "config.toml").write_text("network = true\n", "utf-8")
+    monkeypatch.chdir(project)
+    copy_to_store(made_session(), address)
+    output = run_steno("replay", "work", "--model", "offline")
+    assert f"{tmp_path}/ab/.steno/config.toml: " in output.err
+    assert "\x1b" not in output.err
+
+
 @pytest.mark.requirement("S1-11")
 def test_another_model_works_on_the_same_in_a_branch_of_its_own(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

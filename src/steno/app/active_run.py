@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent import CallEnded, LoopEvent, Notice, NoticeKind, RunEnded
+from steno.agent import CallEnded, LoopEvent, RunEnded
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
@@ -108,8 +108,8 @@ class ActiveRun:
                 state.check_prompt_size(prepared.text)
                 self._prompt = prompt
                 await self._start(prepared.message, prepared.origin)
-            for text in prepared.notices:
-                state.emit(Notice(NoticeKind.INPUT, text, "input"))
+            for notice in prepared.notices:
+                state.emit_input_notice(notice)
 
     def _steer(self, steered: _SteeredPrompt) -> None:
         steering = self._state.environment.settings.steering

@@ -45,7 +45,7 @@ from steno.context import estimate_tokens, token_counter_for
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
 from steno.log.conversation import Conversation
-from steno.ports import Provider, Tool
+from steno.ports import Provider, SetupNotice, Tool
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, ModelSelection
 from steno.providers.prices import find_price
 from steno.store import MemoryStore, Store
@@ -67,7 +67,7 @@ class PreparedRun(NamedTuple):
     tools: tuple[Tool, ...]
     prompt: PreparedPrompt
     """The prompt of the run."""
-    notices: tuple[str, ...]
+    notices: tuple[SetupNotice, ...]
     """Notices for the user before the run."""
 
     @property
@@ -87,7 +87,7 @@ class AgentEnvironment(NamedTuple):
     input_setup: InputSetup
     gate: Gate
     telemetry: Telemetry
-    setup_notices: tuple[str, ...] = ()
+    setup_notices: tuple[SetupNotice, ...] = ()
     """Notices for the user, except those about servers."""
 
     @property
@@ -96,7 +96,7 @@ class AgentEnvironment(NamedTuple):
         return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
 
     @property
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[SetupNotice, ...]:
         """Notices for the user."""
         return (*self.setup_notices, *self.input_setup.notices)
 
@@ -147,7 +147,7 @@ async def prepare_run(
     read_prompt: _ReadPrompt,
     mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
     on_progress: Callable[[str], object] = lambda _: None,
-    notify: Callable[[str], object] = lambda _: None,
+    notify: Callable[[SetupNotice], object] = lambda _: None,
 ) -> AsyncGenerator[PreparedRun]:
     """Build an agent for a session; everything is closed at the end.
 
@@ -209,12 +209,12 @@ async def open_environment(
     mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
     *,
     on_progress: Callable[[str], object] = lambda _: None,
-    notify: Callable[[str], object] = lambda _: None,
+    notify: Callable[[SetupNotice], object] = lambda _: None,
 ) -> AsyncGenerator[AgentEnvironment]:
     """Open provider, tools and gate for work in a folder; everything is closed at the end.
 
     The servers are started, which `on_progress` reports, and their tools listed; `notify` receives
-    a line about each later event of a server.
+    a notice on each later event of a server.
     """
     server_setup = set_up_servers(loaded, folder, mcp_options, notify=notify)
     servers = server_setup.servers
@@ -257,11 +257,11 @@ async def open_environment_with_servers(
                 access=CommandAccess(network=settings.network, environment=settings.env),
             )
         )
-        grants, notes = _open_grants(folder)
+        grants, notices = _open_grants(folder)
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
         gate = Gate(permissions, approver, grants=grants, sign_text=KeyFileSigner())
         yield AgentEnvironment(
-            settings, model, provider, toolbox.tools, input_setup, gate, telemetry, notes
+            settings, model, provider, toolbox.tools, input_setup, gate, telemetry, notices
         )
 
 
@@ -302,7 +302,7 @@ def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
         )
 
 
-def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple[str, ...]]:
+def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple[SetupNotice, ...]]:
     """Return the system prompt for work in a folder, and notices about its instruction files."""
     settings = loaded.settings
     user_folder = None if loaded.user_file is None else loaded.user_file.parent
@@ -316,7 +316,7 @@ def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple
     return prompt, instructions.notices
 
 
-def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[str, ...]]:
+def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ...]]:
     """Open the file of grants; where it cannot be read, return a notice and no grants."""
     if config_folder(os.environ) is None:
         return None, ()
@@ -324,7 +324,7 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[str, ...]]:
     try:
         grants.rules()
     except StenoError as exc:
-        return None, (str(exc),)
+        return None, (SetupNotice(exc.code, str(exc)),)
     return grants, ()
 
 
@@ -337,27 +337,32 @@ def _open_telemetry(settings: Settings) -> Telemetry:
 # -- notices -----------------------------------------------------------------------------------
 
 
-def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator[str]:
+def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator[SetupNotice]:
     """Yield notices about the model and the folder that may surprise the user."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
-        yield f"no model was named; {model.name} is there ({model.reason}){_setup_advice(model)}"
+        text = f"no model was named; {model.name} is there ({model.reason}){_setup_advice(model)}"
+        yield SetupNotice("model_not_named", text)
     if settings.max_cost is not None and find_price(model.name) is None:
-        yield f"max_cost: nobody knows the price of {model.name}, so this is no limit"
+        text = f"max_cost: nobody knows the price of {model.name}, so this is no limit"
+        yield SetupNotice("price_unknown", text)
     target = environment.target
     if target.response_tokens != target.max_tokens:
-        yield f"max_tokens: {model.name} says {target.response_tokens:,} at most, so no more is asked for"
+        text = f"max_tokens: {model.name} says {target.response_tokens:,} at most, so no more is asked for"
+        yield SetupNotice("max_tokens_above_model_limit", text)
     if (
         target.context_tokens is not None
         and (target.response_tokens or 0) > target.context_tokens // 2
     ):
-        window_text = (
-            f"{model.name} reads {target.context_tokens:,} tokens at once, its answer included"
+        text = (
+            f"max_tokens: {model.name} reads {target.context_tokens:,} tokens at once, its answer "
+            "included; half of that is kept free for the answer"
         )
-        yield f"max_tokens: {window_text}; half of that is kept free for the answer"
+        yield SetupNotice("max_tokens_above_half_window", text)
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
-        yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"
+        text = f"{folder}: your home folder is in it, with all that it holds; a project is safer"
+        yield SetupNotice("folder_holds_home", text)
 
 
 def _setup_advice(model: ModelSelection) -> str:
@@ -367,8 +372,11 @@ def _setup_advice(model: ModelSelection) -> str:
     return "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
 
 
-def session_notices(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
+def session_notices(
+    store: Store, conversation: Conversation, folder: Path
+) -> Iterator[SetupNotice]:
     """Yield a notice if a resumed session began in another folder."""
     start_folder = session_folder(store.header(conversation.id))
     if start_folder is not None and start_folder != str(folder):
-        yield f"session: it was begun in {start_folder}, and goes on in {folder}"
+        text = f"session: it was begun in {start_folder}, and goes on in {folder}"
+        yield SetupNotice("session_from_other_folder", text)

@@ -21,7 +21,7 @@ from steno.inputs.mcp.tools import McpTool, McpTools
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.references import InputResolver
 from steno.messages.call import MCP_TOOL_PREFIX
-from steno.ports import Transport
+from steno.ports import SetupNotice, Transport
 from steno.providers.model_discovery import ModelSelection
 from steno.render.terminal_text import terminal_line
 from steno.suggest import suggest_name
@@ -48,7 +48,7 @@ class ServerSetup(NamedTuple):
     """The servers of a session; the caller closes them."""
 
     servers: McpServers
-    notices: tuple[str, ...]
+    notices: tuple[SetupNotice, ...]
     """Notices about their configuration."""
 
 
@@ -68,7 +68,7 @@ class InputSetup(NamedTuple):
         return self.server_setup.servers
 
     @property
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[SetupNotice, ...]:
         """Notices about servers, their tools, and rules that match none of them."""
         specs, tools = self.servers.specs.values(), self.mcp_tools.tools
         rule_notices = _unmatched_rule_notices(self.settings, specs, tools)
@@ -76,17 +76,21 @@ class InputSetup(NamedTuple):
 
 
 def set_up_servers(
-    loaded: LoadedSettings, folder: Path, options: McpOptions, *, notify: Callable[[str], object]
+    loaded: LoadedSettings,
+    folder: Path,
+    options: McpOptions,
+    *,
+    notify: Callable[[SetupNotice], object],
 ) -> ServerSetup:
     """Find the servers for work in a folder; none of them is started yet.
 
-    `notify` receives a line about each later event of a server. Raises InvalidValue.
+    `notify` receives a notice on each later event of a server. Raises InvalidValue.
     """
     configured = ConfiguredServers((), ())
     if not options.is_disabled:
         configured = find_servers(loaded, os.environ, files=options.config_files)
     problems = [
-        f"mcp {spec.name}: {spec.problem}"
+        SetupNotice("server_misconfigured", f"mcp {spec.name}: {spec.problem}")
         for spec in configured.specs
         if spec.problem and spec.is_trusted
     ]
@@ -104,7 +108,7 @@ def build_input_setup(
 
 def _unmatched_rule_notices(
     settings: Settings, specs: Iterable[McpServerSpec], tools: Sequence[McpTool]
-) -> Iterator[str]:
+) -> Iterator[SetupNotice]:
     """Yield a notice on each rule about an unknown server or tool: such a rule has no effect."""
     known = {mcp_server_name(spec.name): spec.name for spec in specs}
     listed_servers = {tool.server for tool in tools}
@@ -118,11 +122,13 @@ def _unmatched_rule_notices(
                 if known
                 else "none is set up"
             )
-            yield f"rule {rule}: there is no such MCP server; {advice}"
+            text = f"rule {rule}: there is no such MCP server; {advice}"
+            yield SetupNotice("server_not_found", text)
             continue
         is_about_tools = rule.tool != server and known[server] in listed_servers
         if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
-            yield f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
+            text = f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
+            yield SetupNotice("tool_unknown", text)
 
 
 def _build_resolver(

@@ -43,7 +43,7 @@ from steno.log.queries import entry_decision
 from steno.messages.call import ToolCall
 from steno.messages.content import Block, Image, ImageBlob, ImageData
 from steno.messages.message import Message
-from steno.ports import ApprovalDecision, Approver
+from steno.ports import ApprovalDecision, Approver, SetupNotice
 from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.store import MemoryStore, Store
 from steno.values import replace_lone_surrogates
@@ -138,7 +138,7 @@ async def open_local_session(
         )
     )
     session = LocalSession(state)
-    skipped: list[str] = []
+    skipped: list[SetupNotice] = []
     try:
         stored: Conversation | None = None
         if not start.is_new:
@@ -165,7 +165,7 @@ def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new:
 
 
 def _open_stored(
-    store: Store, start: SessionStart, on_skipped: Callable[[str], object]
+    store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
     conversation = open_session(store, start, shows_progress=False, on_skipped=on_skipped)
     conversation.entries_view()  # read the entries here, in the thread

@@ -23,7 +23,7 @@ from steno.inputs.mcp.prompts import McpPrompt
 from steno.inputs.mcp.protocol import ListedResource
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 from steno.inputs.mcp.tools import McpTool
-from steno.ports import strip_url_secrets
+from steno.ports import SetupNotice, strip_url_secrets
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.values import replace_lone_surrogates
 
@@ -50,7 +50,7 @@ class ConfiguredServers(NamedTuple):
 
     specs: tuple[McpServerSpec, ...]
     """In the order of their names; those that cannot be used have a problem."""
-    notices: tuple[str, ...]
+    notices: tuple[SetupNotice, ...]
 
 
 def find_servers(
@@ -70,7 +70,11 @@ def find_servers(
     collector.add(loaded.settings.mcp_servers, fallback_cwd=fallback_cwd)
     collector.add_project_file(loaded)
     specs = tuple([collector.specs[name] for name in sorted(collector.specs)])
-    spec_notices = [f"{spec.origin}: {spec.name}: {spec.notice}" for spec in specs if spec.notice]
+    spec_notices = [
+        SetupNotice("server_spec_doubtful", f"{spec.origin}: {spec.name}: {spec.notice}")
+        for spec in specs
+        if spec.notice
+    ]
     return ConfiguredServers(specs, (*collector.notices, *spec_notices))
 
 
@@ -80,7 +84,7 @@ class _ServerCollector:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.specs: dict[str, McpServerSpec] = {}
-        self.notices: list[str] = []
+        self.notices: list[SetupNotice] = []
         self._environ = environ
 
     def add(self, specs: Mapping[str, McpServerSpec], *, fallback_cwd: Path | None = None) -> None:
@@ -91,9 +95,8 @@ class _ServerCollector:
             )
             existing = self.specs.setdefault(name, spec)
             if existing is not spec and not existing.disabled:
-                self.notices.append(
-                    f"{spec.origin}: {name}: this server is not used; that of {existing.origin} counts"
-                )
+                text = f"{spec.origin}: {name}: this server is not used; that of {existing.origin} counts"
+                self.notices.append(SetupNotice("server_overridden", text))
 
     def add_named_file(self, file: Path, *, fallback_cwd: Path | None) -> None:
         table = _read_servers_table(file, inside=None)
@@ -114,7 +117,8 @@ class _ServerCollector:
                     code=exc.code,
                     place=exc.place,
                 ) from None
-            self.notices.append(str(exc))  # an error in an untrusted project does not stop the user
+            # An error in an untrusted project does not stop the user.
+            self.notices.append(SetupNotice(exc.code, str(exc)))
             return
         if loaded.trusts_project:
             self.add(self._read_valid_specs(table, file, self._environ))
@@ -129,24 +133,25 @@ class _ServerCollector:
         if unused:
             names = truncate_to_width(", ".join(sorted(unused)), _MAX_LIST_LENGTH)
             advice = describe_how_to_trust(loaded.project, loaded.user_file)
-            self.notices.append(f"{file}: servers not started: {names}; {advice}")
+            text = f"{file}: servers not started: {names}; {advice}"
+            self.notices.append(SetupNotice("not_trusted", text))
 
     def _read_valid_specs(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, McpServerSpec]:
         """Read the servers of a project one by one; those that steno cannot use are left out."""
         specs: dict[str, McpServerSpec] = {}
-        rejected: list[str] = []
+        rejected: list[SetupNotice] = []
         for name, row in table.items():
             try:
                 specs |= _read_specs_from({name: row}, file, environ=environ, base=file.parent)
             except InvalidValue as exc:
-                rejected.append(
-                    f"{exc}; {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)} is left out"
-                )
+                short = truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)
+                rejected.append(SetupNotice(exc.code, f"{exc}; {short} is left out"))
         self.notices += rejected[:_MAX_NOTICES]
         if extra_count := len(rejected[_MAX_NOTICES:]):
-            self.notices.append(f"{file}: {extra_count:,} more are left out")
+            text = f"{file}: {extra_count:,} more are left out"
+            self.notices.append(SetupNotice("more_servers_left_out", text))
         return specs
 
 

@@ -15,7 +15,7 @@ from typing import Final, final
 from steno.app.input_setup import ServerSetup
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.tools import McpTools, drop_ambiguous_servers, list_mcp_tools, merge_mcp_tools
-from steno.ports import PrepareImage
+from steno.ports import PrepareImage, SetupNotice
 
 _logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
@@ -35,7 +35,7 @@ class McpStartup:
         prepare_image: PrepareImage,
         on_change: Callable[[], object],
         on_progress: Callable[[str], object],
-        on_notice: Callable[[str], object],
+        on_notice: Callable[[SetupNotice], object],
         silent_wait_s: float = _SILENT_WAIT_S,
         max_wait_s: float = _MAX_WAIT_S,
     ) -> None:
@@ -85,15 +85,15 @@ class McpStartup:
             found = await list_mcp_tools([server], prepare_image=self._prepare_image)
         except Exception as exc:  # a bug of ours must not affect the other servers
             _logger.exception("session: the tools of an MCP server were not used")
-            found = McpTools((), (f"mcp {server.name}: a fault in steno: {exc}",))
+            text = f"mcp {server.name}: a fault in steno: {exc}"
+            found = McpTools((), (SetupNotice("internal_error", text),))
         if not server.is_connected:
             self._failed.add(server.name)
         self._tools_by_server[server.name] = found
         self._on_change()
         if server.name in self._reported_late and found.tools:
-            self._on_notice(
-                f"mcp {server.name}: it is there now; what you say next goes with its tools"
-            )
+            text = f"mcp {server.name}: it is there now; what you say next goes with its tools"
+            self._on_notice(SetupNotice("server_ready", text))
 
     @property
     def is_pending(self) -> bool:
@@ -113,13 +113,13 @@ class McpStartup:
             text = f"waiting for MCP server{'s' * (len(late) > 1)} {', '.join(late)}"
             self._on_progress(text)
             limit = f"{self._max_wait_s:g} s at most"
-            self._on_notice(f"{text}, {limit}; interrupt it to take back what you said")
+            text = f"{text}, {limit}; interrupt it to take back what you said"
+            self._on_notice(SetupNotice("waiting_for_servers", text))
             await asyncio.wait(late.values(), timeout=self._max_wait_s)
         for name in self._unfinished(excluding=self._reported_late):
             self._reported_late.add(name)
-            self._on_notice(
-                f"mcp {name}: it has not answered yet; what you said goes without its tools"
-            )
+            text = f"mcp {name}: it has not answered yet; what you said goes without its tools"
+            self._on_notice(SetupNotice("server_not_ready", text))
 
     def _unfinished(self, *, excluding: Collection[str] = ()) -> dict[str, asyncio.Task[None]]:
         return {

@@ -19,6 +19,7 @@ from steno.inputs.mentions import is_url
 from steno.log.conversation import Conversation
 from steno.messages.content import Image, ImageData, RecognitionMode
 from steno.messages.message import UserMessage
+from steno.ports import SetupNotice
 from steno.tools import Workspace
 
 
@@ -38,7 +39,7 @@ class PreparedPrompt(NamedTuple):
     """None: the last message of the session waits for a response."""
     origin: str | None = None
     """The command that the message stands for, where a server expanded it."""
-    notices: tuple[str, ...] = ()
+    notices: tuple[SetupNotice, ...] = ()
     """Notices for the user."""
 
     @property
@@ -63,7 +64,8 @@ async def prepare_prompt(
         )
         notices = parsed.notices
         if command is not None:
-            notices += (f"{command.command}: there is no server of this name; left as text",)
+            text = f"{command.command}: there is no server of this name; left as text"
+            notices += (SetupNotice("command_left_as_text", text),)
         return PreparedPrompt(parsed.message, notices=notices)
     expanded = await expand_prompt(command, [servers.get(command.server)])
     content = with_image_mode(expanded, mode).content

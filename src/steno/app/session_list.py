@@ -23,6 +23,7 @@ from steno.app.session_lookup import (
 )
 from steno.app.session_state import ResumableSession, SessionState
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
+from steno.ports import SetupNotice
 from steno.render.terminal_text import terminal_line
 from steno.store import SessionOverview
 
@@ -45,10 +46,7 @@ class LocalSessionList:
         """
         unreadable = UnreadableSessions()
         summaries = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
-        self._state.emit_notices(
-            f"session {terminal_line(id)}: it cannot be read; `steno verify {terminal_line(id)}` tells why"
-            for id in unreadable.sessions
-        )
+        self._state.emit_notices(_unreadable_notice(id) for id in unreadable.sessions)
         return summaries
 
     def _read_summaries(self, search: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
@@ -148,3 +146,9 @@ class LocalSessionList:
         store.remove(id)
         with suppress(LogError, InvalidDocument):  # its blobs are collected another time
             store.collect_garbage()
+
+
+def _unreadable_notice(id: str) -> SetupNotice:
+    label = terminal_line(id)
+    text = f"session {label}: it cannot be read; `steno verify {label}` tells why"
+    return SetupNotice("session_unreadable", text)

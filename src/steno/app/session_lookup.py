@@ -26,6 +26,7 @@ from steno.errors import (
 from steno.log.conversation import Conversation
 from steno.log.queries import searchable_text
 from steno.messages.message import ChatMessage
+from steno.ports import SetupNotice
 from steno.records.entry import Entry, Mode
 from steno.records.stored_record import Header, unused_branch_name
 from steno.render.progress import show_progress
@@ -323,15 +324,15 @@ def open_session(
     start: SessionStart,
     *,
     shows_progress: bool = True,
-    on_skipped: Callable[[str], object] | None = None,
+    on_skipped: Callable[[SetupNotice], object] | None = None,
 ) -> Conversation:
     """Open an existing session, and show the progress. Raises Missing.
 
-    `on_skipped` receives a line about each session of the folder that was skipped because it cannot
-    be read; without it, and with `shows_progress`, the line is printed.
+    `on_skipped` receives a notice on each session of the folder that was skipped because it cannot
+    be read; without it, and with `shows_progress`, the notice is printed.
     """
     if start.resume is None:
-        report = on_skipped or (print_notice if shows_progress else _ignore)
+        report = on_skipped or (_print_skipped if shows_progress else _ignore)
         return store.open(
             _find_last_in_folder(store, start.folder, report, shows_progress=shows_progress)
         )
@@ -341,7 +342,7 @@ def open_session(
 
 
 def _find_last_in_folder(
-    store: Store, folder: Path, on_skipped: Callable[[str], object], *, shows_progress: bool
+    store: Store, folder: Path, on_skipped: Callable[[SetupNotice], object], *, shows_progress: bool
 ) -> str:
     unreadable = UnreadableSessions()
     summaries = readable_summaries(
@@ -369,21 +370,26 @@ def _find_last_in_folder(
     return summaries[0].header.id
 
 
-def _describe_skipped(store: Store, id: str) -> str:
-    """Return a line on a skipped session: why it was skipped, and how to check it."""
+def _describe_skipped(store: Store, id: str) -> SetupNotice:
+    """Return a notice on a skipped session: why it was skipped, and how to check it."""
     label, reason = terminal_line(id), "it could not be read"
     try:
         store.summary(id)
     except UNREADABLE_ERRORS as exc:
         reason = terminal_line(exc.text_unless_at(f"session {id}"))
-    return (
+    return SetupNotice(
+        "session_skipped",
         f"session {label}: passed over, although it may be the latest of this folder: {reason}; "
-        f"`steno verify {label}` looks at it"
+        f"`steno verify {label}` looks at it",
     )
 
 
-def _ignore(_: str) -> None:
-    """Ignore a line: the interface owns the screen."""
+def _print_skipped(notice: SetupNotice) -> None:
+    print_notice(notice.text)
+
+
+def _ignore(_: SetupNotice) -> None:
+    """Ignore a notice: the interface owns the screen."""
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:

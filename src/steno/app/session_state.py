@@ -44,7 +44,7 @@ from steno.app.usage_totals import UsageTotals
 from steno.errors import Conflict, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
-from steno.ports import Approver
+from steno.ports import Approver, SetupNotice
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
@@ -95,7 +95,7 @@ class ResumableSession(NamedTuple):
 
     conversation: Conversation
     title: str
-    notices: tuple[str, ...]
+    notices: tuple[SetupNotice, ...]
 
 
 @final
@@ -130,7 +130,7 @@ class SessionState:
         self._listener: SessionListener | None = None
         self._held_events: list[SessionEvent] = []
         self._has_listener_failed = False
-        self._sent_notices: set[str] = set()
+        self._sent_notices: set[SetupNotice] = set()
 
     # -- events ---------------------------------------------------------------------------
 
@@ -181,12 +181,16 @@ class SessionState:
             text = f"a fault in steno: {failure}; what is on record is safe"
             self.emit(ErrorRaised(text, code="listener_failed"))
 
-    def emit_notices(self, texts: Iterable[str]) -> None:
+    def emit_notices(self, notices: Iterable[SetupNotice]) -> None:
         """Send notices about the environment, each once."""
-        for text in texts:
-            if text not in self._sent_notices:
-                self._sent_notices.add(text)
-                self.emit(Notice(NoticeKind.CONTEXT, text, "setup"))
+        for notice in notices:
+            if notice not in self._sent_notices:
+                self._sent_notices.add(notice)
+                self.emit(Notice(NoticeKind.CONTEXT, notice.text, notice.code))
+
+    def emit_input_notice(self, notice: SetupNotice) -> None:
+        """Send a notice about a prompt or a server."""
+        self.emit(Notice(NoticeKind.INPUT, notice.text, notice.code))
 
     # -- status ---------------------------------------------------------------------------
 
@@ -360,7 +364,8 @@ class SessionState:
             startup.start()
             self._update_tools()
         else:
-            self.emit_notices([f"{model.name} calls no tools: it can only talk"])
+            text = f"{model.name} calls no tools: it can only talk"
+            self.emit_notices([SetupNotice("model_without_tools", text)])
 
     def _create_mcp_startup(self) -> McpStartup:
         """Find the servers that are wanted. Raises InvalidValue."""
@@ -370,20 +375,17 @@ class SessionState:
                 config.loaded_settings,
                 config.folder,
                 config.mcp_options,
-                notify=self._emit_input_notice,
+                notify=self.emit_input_notice,
             ),
             prepare_image=self._prepare_image,
             on_change=self._update_tools,
             on_progress=config.on_progress,
-            on_notice=self._emit_input_notice,
+            on_notice=self.emit_input_notice,
         )
 
     def _prepare_image(self, data: bytes) -> Image:
         """Prepare an image for the current model."""
         return self.environment.input_setup.resolver.prepare_image(data)
-
-    def _emit_input_notice(self, text: str) -> None:
-        self.emit(Notice(NoticeKind.INPUT, text, "input"))
 
     def _update_tools(self) -> None:
         """Use the MCP tools that are available now, from the next run on."""

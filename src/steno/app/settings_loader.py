@@ -34,6 +34,7 @@ from steno.app.settings import (
 )
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
+from steno.ports import SetupNotice
 from steno.providers import read_vendors
 from steno.providers.row_errors import build_row_error
 from steno.render.table_output import print_notice
@@ -63,7 +64,7 @@ class LoadedSettings(NamedTuple):
     settings: Settings
     origins: Mapping[str, tuple[str, ...]]
     """The files, variables and flags of each setting that is not at its default."""
-    notices: tuple[str, ...]
+    notices: tuple[SetupNotice, ...]
     """Notices for the user, such as ignored settings; to be printed once."""
     project: Path
     project_file: Path
@@ -103,19 +104,20 @@ def load_settings(
         ignored = builder.add_file(project_file, project=project, trusted=trusted)
     if ignored:
         names, advice = ", ".join(ignored), describe_how_to_trust(project, user_file)
-        builder.notices.append(
+        text = (
             f"{project_file}: project settings ignored: {names}; "
             f"{_USER_FILE_ONLY if trusted else advice}"
         )
+        builder.notices.append(SetupNotice("settings_ignored", text))
     for name in SCALAR_NAMES:
         if value := environ.get(variable_name(name)):
             builder.add_value(name, value, variable_name(name))
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
             _add_flag(builder, name, value, folder)
-    notes = tuple(builder.notices)
+    notices = tuple(builder.notices)
     return LoadedSettings(
-        builder.settings, builder.origins, notes, project, project_file, user_file
+        builder.settings, builder.origins, notices, project, project_file, user_file
     )
 
 
@@ -155,7 +157,7 @@ class _SettingsBuilder:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = DEFAULTS
         self.origins: dict[str, tuple[str, ...]] = {}
-        self.notices: list[str] = []
+        self.notices: list[SetupNotice] = []
         self._environ = environ
         self._home = home_folder(environ)
 
@@ -199,7 +201,7 @@ class _SettingsBuilder:
             try:
                 check_rule_tool(rule)
             except InvalidValue as exc:
-                self.notices.append(f"{place}[{number}]: {exc}")
+                self.notices.append(SetupNotice(exc.code, f"{place}[{number}]: {exc}"))
 
     def _set(self, name: str, new: Any, origin: str) -> None:
         merged = merge_setting(name, getattr(self.settings, name), new)
@@ -254,7 +256,8 @@ class _SettingsBuilder:
         )
         for name in specs.keys() & known.keys():
             winner = known[name].origin
-            self.notices.append(f"{place}.{name}: this server is not used; that of {winner} counts")
+            text = f"{place}.{name}: this server is not used; that of {winner} counts"
+            self.notices.append(SetupNotice("server_overridden", text))
         return {
             name: replace(spec, origin=origin) for name, spec in specs.items() if name not in known
         }

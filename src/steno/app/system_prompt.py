@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from steno.app.settings_loader import read_plain_file
 from steno.errors import InvalidValue
 from steno.ids import utc_now
+from steno.ports import SetupNotice
 
 INSTRUCTION_FILE_NAMES: Final = ("AGENTS.md", "CLAUDE.md")
 """The names of instruction files; the first that exists in a folder counts."""
@@ -65,7 +66,7 @@ class Instructions(NamedTuple):
     """All files of instructions, the nearest first."""
 
     files: tuple[InstructionFile, ...] = ()
-    notices: tuple[str, ...] = ()
+    notices: tuple[SetupNotice, ...] = ()
     """Notices on files that were left out; to be printed once."""
 
 
@@ -78,13 +79,13 @@ def read_instructions(
 ) -> Instructions:
     """Return the instructions for work in a folder; `user_folder` holds the user's settings."""
     files: list[InstructionFile] = []
-    notices: list[str] = []
+    notices: list[SetupNotice] = []
     remaining_bytes = max_bytes
     for searched_folder, inside in _search_folders(folder, project, user_folder):
         try:
             found = _read_folder(searched_folder, inside, remaining_bytes)
         except InvalidValue as exc:
-            notices.append(f"{exc}; it is left out")
+            notices.append(SetupNotice(exc.code, f"{exc}; it is left out"))
             continue
         if found is None:
             continue
@@ -93,7 +94,7 @@ def read_instructions(
         remaining_bytes -= min(len(data), remaining_bytes)
         if not is_complete:
             notice = f"cut: all instructions together may have {max_bytes:,} bytes"
-            notices.append(f"{path}: {notice}")
+            notices.append(SetupNotice("instructions_truncated", f"{path}: {notice}"))
             text += f"\n[{notice}]"
         if text.strip():
             files.append(InstructionFile(path, text.strip()))

@@ -68,8 +68,8 @@ def _run_show(options: argparse.Namespace) -> int:
             for name, value in values.items()
         ]
         StdoutPrinter().table(_SETTING_COLUMNS, rows)
-    for text in loaded.notices:
-        print_notice(terminal_line(text))
+    for notice in loaded.notices:
+        print_notice(terminal_line(notice.text))
     return ExitStatus.OK
 
 

@@ -156,14 +156,14 @@ def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
             yield DoctorCheck(
                 subject, CheckState.OK, f"{file}" if file.is_file() else f"none ({file})"
             )
-    for text in loaded.notices:
-        yield DoctorCheck("project", CheckState.MISSING, text)
+    for notice in loaded.notices:
+        yield DoctorCheck("project", CheckState.MISSING, notice.text)
     user_folder = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(working_folder(), loaded.project, user_folder)
     paths = ", ".join([str(file.path) for file in instructions.files])
     yield DoctorCheck("instructions", CheckState.OK, paths or "none (AGENTS.md)")
-    for text in instructions.notices:
-        yield DoctorCheck("instructions", CheckState.MISSING, text)
+    for notice in instructions.notices:
+        yield DoctorCheck("instructions", CheckState.MISSING, notice.text)
 
 
 def _check_store(options: argparse.Namespace) -> DoctorCheck:
@@ -238,8 +238,8 @@ def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
         status = server_status(spec)
         state = CheckState.MISSING if status.is_problem else CheckState.OK
         yield DoctorCheck(f"mcp {spec.name}", state, f"{status.text} ({spec.origin})")
-    for text in servers.notices:
-        yield DoctorCheck("mcp servers", CheckState.MISSING, text)
+    for notice in servers.notices:
+        yield DoctorCheck("mcp servers", CheckState.MISSING, notice.text)
     if not servers.specs and not servers.notices:
         yield DoctorCheck("mcp servers", CheckState.OK, f"none ({loaded.project / MCP_FILE_NAME})")
 

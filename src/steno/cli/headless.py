@@ -197,15 +197,15 @@ async def _run_agent(run: _HeadlessRun, signals: StopSignals) -> RunResult:
         read_prompt=partial(_prepare_prompt, run),
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
         on_progress=reporter.prepare,
-        notify=lambda text: reporter.on_event(Notice(NoticeKind.INPUT, text, "input")),
+        notify=lambda notice: reporter.on_event(Notice(NoticeKind.INPUT, notice.text, notice.code)),
     ) as prepared:
         reporter.begin(_describe_run(prepared, run))
         if prepared.target.tools is False:
             text = f"{prepared.model} calls no tools: it can only talk"
             reporter.on_event(Notice(NoticeKind.CONTEXT, text, "model_without_tools"))
         if not options.quiet:
-            for text in (*run.loaded.notices, *prepared.notices):
-                print_notice(terminal_line(text))
+            for notice in (*run.loaded.notices, *prepared.notices):
+                print_notice(terminal_line(notice.text))
         signals.on_first_signal = prepared.agent.interrupt
         return await _run_and_report(prepared, run)
 

@@ -278,8 +278,8 @@ def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
     """Return all configured servers, and print the notes about them."""
     loaded = load_settings(working_folder())
     configured = find_servers(loaded, os.environ, files=options.mcp_config)
-    for text in (*loaded.notices, *configured.notices):
-        print_notice(terminal_line(text))
+    for notice in (*loaded.notices, *configured.notices):
+        print_notice(terminal_line(notice.text))
     if not configured.specs:
         print_notice("no MCP server is configured; name one in .mcp.json or in your settings")
     return configured
@@ -415,8 +415,8 @@ async def fetch_tools(context: McpCommandContext) -> McpTools:
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
         tools = await list_mcp_tools(servers)
-    for text in tools.notices:
-        print_notice(terminal_line(text))
+    for notice in tools.notices:
+        print_notice(terminal_line(notice.text))
     return tools
 
 
@@ -505,8 +505,8 @@ async def list_prompts(context: McpCommandContext) -> int:
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
         prompts = await list_mcp_prompts(servers)
-    for text in prompts.notices:
-        print_notice(terminal_line(text))
+    for notice in prompts.notices:
+        print_notice(terminal_line(notice.text))
     if context.options.json:
         for prompt in prompts.prompts:
             print_json(msgspec.json.encode(_prompt_as_json(prompt)))

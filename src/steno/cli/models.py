@@ -73,8 +73,8 @@ def _run_models(options: argparse.Namespace) -> int:
         _print_models(results)
         if options.provider is None:
             _print_default(loaded.settings.model, results)
-    for text in loaded.notices:
-        print_notice(terminal_line(text))
+    for notice in loaded.notices:
+        print_notice(terminal_line(notice.text))
     return ExitStatus.OK if any(result.is_usable for result in results) else ExitStatus.FAILED
 
 

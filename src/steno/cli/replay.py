@@ -202,8 +202,8 @@ def rerun_session(options: argparse.Namespace) -> int:
     """Run the session on another model, print the comparison, and return the exit status."""
     flags = {name: getattr(options, name) for name in ("model", "allow", "deny")}
     loaded = load_settings(flags=flags)
-    for text in () if options.quiet else loaded.notices:
-        print_notice(text)
+    for notice in () if options.quiet else loaded.notices:
+        print_notice(terminal_line(notice.text))
     with open_existing_store(options) as store:
         session = find_session(store, options.session)
         with explain_damage(session):
@@ -233,8 +233,8 @@ async def _compare_models(
     model = await choose_model(loaded)
     approver = AllowingApprover() if options.yes else None
     async with open_environment(loaded, model, folder, approver) as environment:
-        for text in () if options.quiet else environment.notices:
-            print_notice(terminal_line(text))
+        for notice in () if options.quiet else environment.notices:
+            print_notice(terminal_line(notice.text))
 
         def build_agent(recorded: RecordedResults) -> Agent:
             return environment.agent_for(

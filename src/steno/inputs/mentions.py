@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from steno.errors import InvalidMessage, InvalidValue, ToolFailed
 from steno.inputs.path_lookup import is_glob
 from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
-from steno.ports import ReferenceBlock
+from steno.ports import ReferenceBlock, SetupNotice
 from steno.suggest import closest_name
 from steno.tools.safe_open import quote_path
 from steno.tools.workspace import Workspace
@@ -36,7 +36,7 @@ class Mentions(NamedTuple):
     """As it was typed, without the backslash of `\\@`."""
     blocks: tuple[ReferenceBlock, ...]
     """In the order in which they are mentioned, each once."""
-    notices: tuple[str, ...]
+    notices: tuple[SetupNotice, ...]
     """Notices about words that were not taken for mentions."""
     uncertain: frozenset[ReferenceBlock] = frozenset()
     """Blocks for paths that are not there, and may not have been meant as paths."""
@@ -81,7 +81,8 @@ def parse_mentions(
             elif found["quoted"] is not None:
                 collector.add_path(found["quoted"], found["lines"] or "")
             else:
-                collector.add_notice(found["unclosed"], "its quote is not closed; left as text")
+                reason = "its quote is not closed; left as text"
+                collector.add_notice("quote_not_closed", found["unclosed"], reason)
     pieces.append(text[position:])
     uncertain = frozenset(collector.uncertain)
     return Mentions(
@@ -157,7 +158,7 @@ class _MentionCollector:
         self._existing: dict[str, bool] = {}
         self.blocks: dict[ReferenceBlock, None] = {}
         self.uncertain: set[ReferenceBlock] = set()
-        self.notices: dict[str, None] = {}
+        self.notices: dict[SetupNotice, None] = {}
 
     def add_word(self, word: str) -> None:
         """Add the word after an `@`: a path, or only a word."""
@@ -204,10 +205,10 @@ class _MentionCollector:
         self.blocks[block] = None
         return block
 
-    def add_notice(self, word: str, text: str) -> None:
+    def add_notice(self, code: str, word: str, reason: str) -> None:
         """Add a notice about a word."""
         short = word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:_MAX_WORD_CHARACTERS]}…"
-        self.notices[f"@{short}: {text}"] = None
+        self.notices[SetupNotice(code, f"@{short}: {reason}")] = None
 
     def _add_missing(self, word: str) -> None:
         *_, (path, lines) = _split_line_suffix(word)
@@ -216,7 +217,7 @@ class _MentionCollector:
             if not is_glob(path):
                 self.uncertain.add(block)
         else:
-            self.add_notice(word, "there is no such file; left as text")
+            self.add_notice("mention_left_as_text", word, "there is no such file; left as text")
 
     def _looks_like_a_path(self, word: str) -> bool:
         if word.startswith(_PATH_PREFIXES) or "*" in word or _FILE_SUFFIX.search(word):
@@ -232,7 +233,8 @@ class _MentionCollector:
         if is_image:
             self.blocks[Image(source=build_image_url(address))] = None
         else:
-            self.add_notice(address, "only images are fetched from addresses; left as text")
+            reason = "only images are fetched from addresses; left as text"
+            self.add_notice("address_left_as_text", address, reason)
 
     def _add_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
@@ -344,14 +346,12 @@ def _is_punctuation(character: str) -> bool:
     return category(character).startswith("P")
 
 
-def _limit_notices(notices: list[str]) -> tuple[str, ...]:
+def _limit_notices(notices: list[SetupNotice]) -> tuple[SetupNotice, ...]:
     """Return the first notices, and the number of the others: a pasted text may be full of `@`."""
     if len(notices) <= _MAX_NOTICES:
         return tuple(notices)
-    return (
-        *notices[:_MAX_NOTICES],
-        f"{len(notices) - _MAX_NOTICES:,} more words with an @ are like that",
-    )
+    text = f"{len(notices) - _MAX_NOTICES:,} more words with an @ are like that"
+    return (*notices[:_MAX_NOTICES], SetupNotice("more_mentions_left_as_text", text))
 
 
 # -- prose and code -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from steno.messages.content import (
     Text,
 )
 from steno.messages.message import UserMessage
-from steno.ports import ReferenceBlock, ResolveContext, ResolvedReference, Transport
+from steno.ports import ReferenceBlock, ResolveContext, ResolvedReference, SetupNotice, Transport
 from steno.records.entry import Resolution
 from steno.tools.text_file import detect_image_type
 from steno.tools.workspace import Workspace
@@ -45,8 +45,8 @@ class ParsedPrompt(NamedTuple):
     """The message of a user, with a block for each reference in it."""
 
     message: UserMessage
-    notices: tuple[str, ...] = ()
-    """Notes for the user: a name that was left as text, perhaps by mistake."""
+    notices: tuple[SetupNotice, ...] = ()
+    """Notices for the user: a name that was left as text, perhaps by mistake."""
 
 
 @final

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.ports import SetupNotice
 
 T = TypeVar("T")
 
@@ -79,7 +80,10 @@ class LiveConnection:
     """A connection and the event loop it lives in, for any number of tests."""
 
     def __init__(
-        self, spec: McpServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
+        self,
+        spec: McpServerSpec,
+        folder: Path,
+        notify: Callable[[SetupNotice], object] = lambda _: None,
     ) -> None:
         self._runner = asyncio.Runner()
         self.server = McpConnection(spec, folder=folder, notify=notify)
@@ -101,7 +105,7 @@ class LiveConnection:
 
 @contextmanager
 def open_connection(
-    spec: McpServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
+    spec: McpServerSpec, folder: Path, notify: Callable[[SetupNotice], object] = lambda _: None
 ) -> Generator[LiveConnection, None, None]:
     """Give a connection that is closed in the end."""
     it = LiveConnection(spec, folder, notify)

@@ -107,7 +107,7 @@ def test_what_it_says_of_its_tools_is_cleaned(found: McpTools) -> None:
 
 
 def test_tools_that_make_no_sense_are_left_out_with_a_reason(found: McpTools) -> None:
-    left_out = {note.partition("the tool ")[2] for note in found.notices}
+    left_out = {notice.text.partition("the tool ")[2] for notice in found.notices}
     assert left_out == {
         '"twice": another one has this name',
         '"schema_is_a_list": its schema is no object',

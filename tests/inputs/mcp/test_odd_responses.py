@@ -9,6 +9,7 @@ import pytest
 
 from steno.errors import ServerFailed
 from steno.inputs.mcp.protocol import CallToolResult
+from steno.ports import SetupNotice
 from tests.inputs.mcp.connection_setup import ignore, plain_spec
 from tests.inputs.mcp.real_servers import LiveConnection, open_connection
 from tests.raised_errors import raises_code
@@ -71,13 +72,12 @@ def test_server_that_wants_our_model_is_refused(plain: LiveConnection) -> None:
 
 
 def test_pages_without_end_are_cut_off_and_that_is_told_once(tmp_path: Path) -> None:
-    told: list[str] = []
+    told: list[SetupNotice] = []
     with open_connection(plain_spec("loop"), tmp_path, notify=told.append) as server:
         for _ in range(2):
             assert len(server.run(server.server.tools())) == 100
-    assert told == [
-        "mcp plain: it lists more than 100 pages, or 32 MB; the rest is left out",
-    ]
+    assert [notice.code for notice in told] == ["server_list_truncated"]
+    assert told[0].text.startswith("mcp plain: ")
 
 
 def test_pages_that_are_too_large_together_are_cut_off(tmp_path: Path) -> None:

@@ -86,10 +86,12 @@ def test_prompts_of_all_servers_are_listed_in_one_order() -> None:
 
 
 def test_a_server_that_fails_gives_a_note_and_the_others_their_prompts() -> None:
-    broken = ResourceServer("b", failure=ServerFailed("mcp b: it is gone"))
+    broken = ResourceServer(
+        "b", failure=ServerFailed("it is gone", code="server_gone", place="mcp b")
+    )
     listed = run(list_mcp_prompts([broken, ResourceServer("a", prompts=(WEATHER,))]))
     assert [prompt.command for prompt in listed.prompts] == ["/a:weather"]
-    assert listed.notices == ("mcp b: it is gone",)
+    assert listed.notices == (("server_gone", "mcp b: it is gone"),)
 
 
 def test_names_that_nobody_can_type_are_mapped_and_stay_apart() -> None:
@@ -119,7 +121,8 @@ def test_no_more_prompts_are_offered_than_anybody_can_read() -> None:
     many = tuple(ListedPrompt(f"p{number:05}") for number in range(MAX_PROMPTS + 3))
     listed = run(list_mcp_prompts([ResourceServer("s", prompts=many)]))
     assert len(listed.prompts) == MAX_PROMPTS
-    assert listed.notices == ("mcp s: 3 prompts are left out, there are too many",)
+    (notice,) = listed.notices
+    assert (notice.code, notice.text.startswith("mcp s: 3 ")) == ("too_many_prompts", True)
 
 
 # -- what was typed --------------------------------------------------------------------------------

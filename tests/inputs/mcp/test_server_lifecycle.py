@@ -20,6 +20,7 @@ from steno.inputs.mcp.connection import MAX_STARTS, McpClientSession, McpConnect
 from steno.inputs.mcp.sdk import load_mcp_sdk
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail, open_stdio
+from steno.ports import SetupNotice
 from tests.inputs.mcp.connection_setup import (
     children,
     ignore,
@@ -84,7 +85,7 @@ def test_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
 def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_the_older_ones(
     tmp_path: Path,
 ) -> None:
-    told: list[str] = []
+    told: list[SetupNotice] = []
 
     async def main() -> None:
         server = McpConnection(plain_spec("strict"), folder=tmp_path, notify=told.append)
@@ -171,7 +172,7 @@ def test_server_that_dies_fails_all_calls_under_way_and_is_started_again(
 
 
 def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Path) -> None:
-    told: list[str] = []
+    told: list[SetupNotice] = []
 
     async def main(server: McpConnection) -> None:
         call = await start_endless_call(server)
@@ -184,7 +185,8 @@ def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Pat
 
     with open_connection(own_spec(), tmp_path, notify=told.append) as own:
         own.run(main(own.server))
-    assert told == ["mcp own: it is gone, and is started again"]
+    assert [notice.code for notice in told] == ["server_restarted"]
+    assert told[0].text.startswith("mcp own: ")
 
 
 @pytest.mark.parametrize(

@@ -126,13 +126,14 @@ def test_an_error_that_a_tool_reports_keeps_its_content() -> None:
 
 
 def test_a_server_that_fails_has_no_tools_and_a_note_and_the_others_have_theirs() -> None:
-    failure = ServerFailed("mcp b: cannot be started: \x1b[31mno such file")
+    text = "cannot be started: \x1b[31mno such file"
+    failure = ServerFailed(text, code="server_not_started", place="mcp b")
     found = load_tools(
         ScriptedMcpServer("b", listed_tool(), failure=failure),
         ScriptedMcpServer("a", listed_tool("x")),
     )
     assert names(found.tools) == ["mcp__a__x"]
-    assert found.notices == ("mcp b: cannot be started: no such file",)
+    assert found.notices == (("server_not_started", "mcp b: cannot be started: no such file"),)
 
 
 def test_servers_are_asked_at_once_and_who_answers_first_makes_no_difference() -> None:
@@ -170,9 +171,10 @@ def test_two_servers_whose_names_cannot_be_told_apart_are_not_mixed_up() -> None
         ScriptedMcpServer("web-search", listed_tool("x")),
     )
     assert names(found.tools) == ["mcp__web_search__x"]
-    assert found.notices == (
-        "mcp web_search: rename it, its tools are called as those of web-search",
-    )
+    (notice,) = found.notices
+    assert notice.code == "server_name_ambiguous"
+    assert notice.text.startswith("mcp web_search: ")
+    assert "web-search" in notice.text
 
 
 def test_a_tool_whose_name_is_taken_is_left_out() -> None:
@@ -187,10 +189,9 @@ def test_a_tool_whose_name_is_taken_is_left_out() -> None:
         )
     )
     assert [tool.original_name for tool in found.tools] == ["a.b", "c"]
-    assert found.notices == (
-        f'mcp s: left out the tool "{forged}": another one has this name',
-        'mcp s: left out the tool "c": another one has this name',
-    )
+    assert [notice.code for notice in found.notices] == ["duplicate_tool_name"] * 2
+    for notice, name in zip(found.notices, (forged, "c"), strict=True):
+        assert f'"{name}"' in notice.text
 
 
 def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
@@ -199,22 +200,19 @@ def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
         ScriptedMcpServer("s", listed_tool("good"), bad, listed_tool(""), listed_tool(" \n"))
     )
     assert names(found.tools) == ["mcp__s__good"]
-    assert found.notices == (
-        'mcp s: left out the tool "": it has no name',
-        'mcp s: left out the tool "": it has no name',
-        'mcp s: left out the tool "bad": its schema is no object',
-    )
+    codes = ["no_name", "no_name", "schema_not_an_object"]
+    assert [notice.code for notice in found.notices] == codes
+    assert found.notices[2].text == 'mcp s: left out the tool "bad": its schema is no object'
 
 
 def test_no_more_tools_are_taken_than_a_model_can_be_told_of() -> None:
     found = load_tools(ScriptedMcpServer("s", *[listed_tool(f"tool_{n:05}") for n in range(3_000)]))
     assert len(found.tools) == MAX_TOOLS
     assert names(found.tools)[-1] == f"mcp__s__tool_{MAX_TOOLS - 1:05}"
-    assert (
-        found.notices[0]
-        == f'mcp s: left out the tool "tool_00128": there are more than {MAX_TOOLS}'
-    )
-    assert found.notices[-1] == f"mcp s: left out {3_000 - MAX_TOOLS - 20:,} more tools"
+    assert {notice.code for notice in found.notices[:-1]} == {"too_many_tools"}
+    assert '"tool_00128"' in found.notices[0].text
+    assert found.notices[-1].code == "more_tools_left_out"
+    assert f"{3_000 - MAX_TOOLS - 20:,}" in found.notices[-1].text
 
 
 def test_no_more_is_taken_than_so_many_bytes_in_all() -> None:
@@ -229,6 +227,5 @@ def test_no_more_is_taken_than_so_many_bytes_in_all() -> None:
         "mcp__s__t3",
         "mcp__s__z",
     ]
-    assert found.notices[0].endswith(
-        f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
-    )
+    assert {notice.code for notice in found.notices} == {"definitions_too_long"}
+    assert f" {MAX_DEFINITION_BYTES // 1024} KB " in found.notices[0].text

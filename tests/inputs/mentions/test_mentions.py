@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from steno.errors import InvalidValue
 from steno.inputs.mentions import Mentions, parse_mentions
 from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
+from steno.ports import SetupNotice
 from steno.tools.workspace import Workspace
 from tests.raised_errors import raises_code
 
@@ -146,7 +147,8 @@ def test_any_other_address_is_left_as_text(workspace: Workspace, address: str) -
     found = read(workspace, f"@{address}")
     assert found.blocks == ()
     (note,) = found.notices
-    assert note.endswith("only images are fetched from addresses; left as text")
+    assert note.code == "address_left_as_text"
+    assert note.text.startswith(f"@{address}: ")
 
 
 @pytest.mark.parametrize("before", ["", " ", "\n", "\t", "(", "[", "{", "<", '"', "'", "«", "“"])
@@ -289,7 +291,7 @@ def test_a_quote_that_is_not_closed_is_left_as_text_with_a_note(
     workspace: Workspace, quote: str
 ) -> None:
     text = f"see @{quote}my notes.md"
-    note = f"@{quote}my: its quote is not closed; left as text"
+    note = SetupNotice("quote_not_closed", f"@{quote}my: its quote is not closed; left as text")
     assert read(workspace, text) == Mentions(text, (), (note,))
 
 
@@ -317,7 +319,8 @@ def test_the_home_folder_can_be_pointed_at(
     blocks = (file(f"{folder}/a.py", 1), file(f"{folder}/none"), file(f"{folder}/my notes.md"))
     assert found.blocks == blocks
     assert found.uncertain == {blocks[1]}
-    assert found.notices == ("@~joe: there is no such file; left as text",)
+    (notice,) = found.notices
+    assert (notice.code, notice.text.partition(":")[0]) == ("mention_left_as_text", "@~joe")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +348,7 @@ def test_lines_may_be_named_as_other_programs_do(
 )
 def test_any_other_word_is_left_as_text_with_a_note(workspace: Workspace, word: str) -> None:
     text = f"Ask @{word}, and @{word}."
-    note = f"@{word}: there is no such file; left as text"
+    note = SetupNotice("mention_left_as_text", f"@{word}: there is no such file; left as text")
     assert read(workspace, text) == Mentions(text, (), (note,))
 
 
@@ -439,18 +442,21 @@ def test_a_server_that_is_not_there_is_refused(workspace: Workspace) -> None:
 def test_without_a_workspace_paths_are_still_mentions(workspace: Workspace) -> None:
     found = read(None, "@a.py @Makefile")
     assert found.blocks == (file("a.py"),)
-    assert found.notices == ("@Makefile: there is no such file; left as text",)
+    (notice,) = found.notices
+    assert (notice.code, notice.text.partition(":")[0]) == ("mention_left_as_text", "@Makefile")
 
 
 def test_a_text_full_of_words_with_an_at_gives_few_notes(workspace: Workspace) -> None:
     notes = read(workspace, " ".join(f"@word{number}" for number in range(500))).notices
     assert len(notes) == 21
-    assert notes[-1] == "480 more words with an @ are like that"
+    assert {notice.code for notice in notes[:-1]} == {"mention_left_as_text"}
+    assert notes[-1].code == "more_mentions_left_as_text"
+    assert notes[-1].text.startswith("480 ")
 
 
 def test_a_note_about_a_very_long_word_is_short(workspace: Workspace) -> None:
     (note,) = read(workspace, "@" + "x" * 100_000).notices
-    assert len(note) < 300
+    assert len(note.text) < 300
 
 
 @pytest.mark.parametrize("text", ["What is in @.", "What is in @./ and why?"])

@@ -48,7 +48,8 @@ async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
             )
         return CommandReply(await _server_text(servers, name), f"MCP server {name}")
     lines = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
-    problems = [f"- {escape_markdown(note)}" for note in context.environment.input_setup.notices]
+    notices = context.environment.input_setup.notices
+    problems = [f"- {escape_markdown(notice.text)}" for notice in notices]
     parts = ["\n".join(lines) if lines else "No MCP server is set up."]
     if problems:
         parts.append("\n".join(["**To know**", "", *problems]))
@@ -150,7 +151,7 @@ async def _server_text(servers: McpServers, name: str) -> str:
             code="server_timeout",
             place=f"mcp {name}",
         ) from None
-    parts = [escape_markdown(note) for note in (*tools.notices, *prompts.notices)]
+    parts = [escape_markdown(notice.text) for notice in (*tools.notices, *prompts.notices)]
     if tools.tools:
         rows = [tool_row(tool) for tool in tools.tools]
         cells = [

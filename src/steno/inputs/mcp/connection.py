@@ -46,7 +46,7 @@ from steno.inputs.mcp.sdk import (
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail, open_http, open_stdio
 from steno.inputs.mcp.untrusted_data import escape_text, is_encodable
-from steno.ports import strip_url_secrets
+from steno.ports import SetupNotice, strip_url_secrets
 
 MAX_STARTS: Final = 3
 """How often in a row a server is started without an answer to any question."""
@@ -70,7 +70,7 @@ class McpServers:
         specs: Iterable[McpServerSpec],
         *,
         folder: Path,
-        notify: Callable[[str], object] = lambda _: None,
+        notify: Callable[[SetupNotice], object] = lambda _: None,
     ) -> None:
         by_name = {spec.name: spec for spec in specs}
         self.specs: Final[Mapping[str, McpServerSpec]] = MappingProxyType(by_name)
@@ -130,7 +130,7 @@ class McpConnection:
         spec: McpServerSpec,
         *,
         folder: Path,
-        notify: Callable[[str], object] = lambda _: None,
+        notify: Callable[[SetupNotice], object] = lambda _: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.spec: Final = spec
@@ -145,7 +145,7 @@ class McpConnection:
         self._uses_old_protocol = False
         """Whether the server accepts only the older protocol."""
         self._is_closed = False
-        self._notified: set[str] = set()
+        self._notified: set[SetupNotice] = set()
 
     @property
     def name(self) -> str:
@@ -298,15 +298,16 @@ class McpConnection:
             remaining_bytes -= estimate_size(page)
             if remaining_bytes < 0:
                 break
-        self._notify_once(
+        text = (
             f"mcp {self.name}: it lists more than {_MAX_PAGES} pages, or "
             f"{MAX_MESSAGE_BYTES >> 20} MB; the rest is left out"
         )
+        self._notify_once(SetupNotice("server_list_truncated", text))
 
-    def _notify_once(self, text: str) -> None:
-        if text not in self._notified:
-            self._notified.add(text)
-            self._notify(text)
+    def _notify_once(self, notice: SetupNotice) -> None:
+        if notice not in self._notified:
+            self._notified.add(notice)
+            self._notify(notice)
 
     async def _request_result(
         self, send: Callable[[McpClientSession, Any], Awaitable[dict[str, Any]]]
@@ -385,7 +386,8 @@ class McpConnection:
             self._starts = 0
         # A session that never responded has failed, and its caller got the error.
         if self._session is not None and self._session.session is not None:
-            self._notify(f"mcp {self.name}: it is gone, and is started again")
+            text = f"mcp {self.name}: it is gone, and is started again"
+            self._notify(SetupNotice("server_restarted", text))
         self._starts += 1
         self._started_at = self._now()
 

@@ -22,6 +22,7 @@ from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitize_
 from steno.json_object import encode_json
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
 from steno.messages.message import ChatMessage, UserBlock, UserMessage
+from steno.ports import SetupNotice
 
 MAX_PROMPTS: Final = 128
 """How many of one server are offered."""
@@ -61,7 +62,7 @@ class McpPrompts(NamedTuple):
     """The prompts of servers, and notices about those that are left out."""
 
     prompts: tuple[McpPrompt, ...]
-    notices: tuple[str, ...] = ()
+    notices: tuple[SetupNotice, ...] = ()
 
 
 class PromptCommand(NamedTuple):
@@ -93,7 +94,7 @@ async def _list_or_notice(server: McpServer) -> McpPrompts:
     try:
         return await _list_server_prompts(server)
     except ServerFailed as exc:
-        return McpPrompts((), (str(exc),))
+        return McpPrompts((), (SetupNotice(exc.code, str(exc)),))
 
 
 async def _list_server_prompts(server: McpServer) -> McpPrompts:
@@ -101,12 +102,11 @@ async def _list_server_prompts(server: McpServer) -> McpPrompts:
     listed = await server.prompts()
     by_name = {prompt.name: prompt for prompt in reversed(listed) if prompt.name}
     offered = [by_name[name] for name in sorted(by_name)]
-    notices: list[str] = []
+    notices: list[SetupNotice] = []
     if len(offered) > MAX_PROMPTS:
         omitted_count = len(offered) - MAX_PROMPTS
-        notices.append(
-            f"mcp {server.name}: {omitted_count:,} prompts are left out, there are too many"
-        )
+        text = f"mcp {server.name}: {omitted_count:,} prompts are left out, there are too many"
+        notices.append(SetupNotice("too_many_prompts", text))
     name_counts = Counter([_typeable_name(prompt.name) for prompt in offered])
     built = [
         _build_prompt(server.name, prompt, is_shared=name_counts[_typeable_name(prompt.name)] > 1)

@@ -32,7 +32,7 @@ from steno.messages.content import Image, Opaque, Resource, Text
 from steno.messages.message import ResultBlock
 from steno.messages.outcome import Outcome
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, PrepareImage, ToolContext, ToolOutput
+from steno.ports import Capability, PrepareImage, SetupNotice, ToolContext, ToolOutput
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_output
 
 MAX_TOOLS: Final = 128
@@ -63,8 +63,8 @@ class McpTools(NamedTuple):
     """The tools of some servers, and what had to be left out."""
 
     tools: tuple[McpTool, ...]
-    notices: tuple[str, ...]
-    """A line each, for people: what is not there, and why."""
+    notices: tuple[SetupNotice, ...]
+    """Notices on what is not there, and why."""
 
 
 async def list_mcp_tools(
@@ -84,23 +84,22 @@ async def list_mcp_tools(
     )
 
 
-def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
+def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[SetupNotice, ...]]:
     """Return the servers in the order of their names, and a notice for each that is left out."""
     unambiguous: list[S] = []
-    notices: list[str] = []
+    notices: list[SetupNotice] = []
     names: dict[str, str] = {}
     for server in sorted(servers, key=lambda item: item.name):
         other = names.setdefault(mcp_server_name(server.name), server.name)
         if other == server.name and server.name not in [item.name for item in unambiguous]:
             unambiguous.append(server)
         else:
-            notices.append(
-                f"mcp {server.name}: rename it, its tools are called as those of {other}"
-            )
+            text = f"mcp {server.name}: rename it, its tools are called as those of {other}"
+            notices.append(SetupNotice("server_name_ambiguous", text))
     return tuple(unambiguous), tuple(notices)
 
 
-def merge_mcp_tools(found: Iterable[McpTools], notices: Iterable[str] = ()) -> McpTools:
+def merge_mcp_tools(found: Iterable[McpTools], notices: Iterable[SetupNotice] = ()) -> McpTools:
     """Return the tools of several servers; `notices` come before theirs."""
     listings = tuple(found)
     return McpTools(
@@ -113,9 +112,10 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
     try:
         listed = await server.tools()
     except ServerFailed as exc:
-        return McpTools((), (clean_text(str(exc), _MAX_NOTE_CHARACTERS),))
+        text = clean_text(str(exc), _MAX_NOTE_CHARACTERS)
+        return McpTools((), (SetupNotice(exc.code, text),))
     tools: dict[str, McpTool] = {}
-    left_out: list[str] = []
+    left_out: list[SetupNotice] = []
     remaining_bytes = MAX_DEFINITION_BYTES
     for position, listed_tool in enumerate(sorted(listed, key=lambda tool: tool.name)):
         try:
@@ -131,16 +131,20 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
             if tools.setdefault(tool.definition.name, tool) is not tool:
                 raise InvalidTool("another one has this name", code="duplicate_tool_name")
         except InvalidValue as exc:
-            left_out.append(f"{_quote_name(listed_tool.name)}: {refusal_notice(exc)}")
+            reason = f"{_quote_name(listed_tool.name)}: {refusal_notice(exc)}"
+            text = f"mcp {server.name}: left out the tool {reason}"
+            left_out.append(SetupNotice(exc.code, text))
         else:
             remaining_bytes -= size
-    return McpTools(tuple(tools.values()), _left_out_notices(server.name, left_out))
+    return McpTools(tuple(tools.values()), _limit_notices(server.name, left_out))
 
 
-def _left_out_notices(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
-    notices = [f"mcp {server}: left out the tool {reason}" for reason in left_out[:_MAX_NOTICES]]
+def _limit_notices(server: str, left_out: Sequence[SetupNotice]) -> tuple[SetupNotice, ...]:
+    """Return the first notices, and the number of the other tools that are left out."""
+    notices = [*left_out[:_MAX_NOTICES]]
     if extra_count := len(left_out) - len(notices):
-        notices.append(f"mcp {server}: left out {extra_count:,} more tools")
+        text = f"mcp {server}: left out {extra_count:,} more tools"
+        notices.append(SetupNotice("more_tools_left_out", text))
     return tuple(notices)
 
 
