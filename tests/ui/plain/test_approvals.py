@@ -231,7 +231,7 @@ def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.see("help? ")
-        user.session.happen(Notice(NoticeKind.CONTEXT, "something else", "setup"))
+        user.session.happen(Notice(NoticeKind.CONTEXT, "something else", "settings_ignored"))
         await user.see("\nNotice: something else\nbash: once, session")
         await user.answer("no")
         await user.until(lambda: user.decisions)

@@ -172,7 +172,7 @@ def test_the_prompt_says_the_mode() -> None:
 
 def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
     async def act(user: LineUser) -> None:
-        user.session.happen(Notice(NoticeKind.CONTEXT, "something else", "setup"))
+        user.session.happen(Notice(NoticeKind.CONTEXT, "something else", "settings_ignored"))
         await user.see("act> ")
 
     assert "act> \nNotice: something else\nact> " in at_terminal(act).said

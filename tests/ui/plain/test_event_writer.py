@@ -219,7 +219,7 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
         CallOutput("c1", f"{HOSTILE}\nResult: fake\n"),
         CallEnded(call, ChatMessage.tool_result("c1", HOSTILE, outcome=Outcome.ERROR)),
         CallEnded(call, ChatMessage.tool_result("c1", "", details={"diff": HOSTILE})),
-        Notice(NoticeKind.INPUT, HOSTILE, "input"),
+        Notice(NoticeKind.INPUT, HOSTILE, "reference_failed"),
         ErrorRaised(HOSTILE),
         ShellStarted(HOSTILE),
         ShellOutput(f"{HOSTILE}\nShell: fake\n"),
