@@ -105,3 +105,18 @@ def test_the_readme_shows_code_early_and_both_commands() -> None:
     assert any(line.startswith("make demo") for line in lines)
     assert any(line.startswith("make test") for line in lines)
     assert len(lines) <= 180
+
+
+def test_files_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text[text.index("## How to add") : text.index("## How a change is proved")]
+    named = [name for name in re.findall(r"`([\w/]+/\w+\.\w+)`", table) if "<" not in name]
+    assert len(named) > 50
+    bases = (ROOT, ROOT / "src" / "steno", ROOT / "src")
+    assert [name for name in named if not any((base / name).is_file() for base in bases)] == []
+
+
+def test_files_that_the_readme_points_at_exist() -> None:
+    named = re.findall(r"@(src/[\w/]+\.py)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
