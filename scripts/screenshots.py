@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from steno.app.input_setup import McpOptions
-from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
@@ -211,7 +210,7 @@ async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
-        async with open_local_session(
+        async with AgentSession.open(
             load_settings(project), start, mcp_options=none, on_progress=say
         ) as desk:
             yield desk

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from steno.agent import RunEnded
 from steno.app.input_setup import McpOptions
-from steno.app.local_session import open_local_session
-from steno.app.session import AgentSession, PendingCall, PromptInput, SessionEvent
+from steno.app.session import AgentSession
+from steno.app.session_events import PendingCall, PromptInput, SessionEvent
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
@@ -104,7 +104,7 @@ async def open_user_session(
     """Open a session in a folder with a user who records its events."""
     loaded = load_settings(folder, flags=flags or {})
     begin = SessionStart(folder, **start)
-    async with open_local_session(
+    async with AgentSession.open(
         loaded, begin, is_persistent=keeps, mode=mode, mcp_options=outside, is_verbose=verbose
     ) as session:
         yield SessionUser(session)

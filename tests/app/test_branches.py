@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.session import BranchChanged, PromptInput
+from steno.app.session_events import BranchChanged, PromptInput
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.content import Image, ImageData, ImageFile, Text

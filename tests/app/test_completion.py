@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steno.app.completion import TimedCache, complete_path, find_completions
-from steno.app.session import Suggestion
+from steno.app.session_events import Suggestion
 from steno.app.session_state import CommandContext
 from steno.inputs.mentions import parse_mentions
 from steno.messages.content import FileReference

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice
-from steno.app.session import AgentSession, ErrorRaised, PromptInput, ShellEnded, ShellOutput
+from steno.app.session import AgentSession
+from steno.app.session_events import ErrorRaised, PromptInput, ShellEnded, ShellOutput
 from steno.app.shell_command import MAX_SHOWN_CHARACTERS, OutputLimiter
 from steno.errors import Conflict, Missing, StenoError
 from steno.messages.message import ChatMessage

@@ -11,7 +11,7 @@ import pytest
 from steno.agent import EntryRecorded
 from steno.agent.permissions.grants import GRANT_REVOKED
 from steno.app.permissions import GrantsFile
-from steno.app.session import PromptInput
+from steno.app.session_events import PromptInput
 from steno.errors import Conflict, Missing
 from steno.log.queries import searchable_text
 from steno.messages.event import TextDelta

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason, RunEnded, TurnStarted
-from steno.app.local_session import open_local_session
-from steno.app.session import (
-    AgentSession,
+from steno.app.session import AgentSession
+from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
     PromptInput,
@@ -218,7 +217,7 @@ def test_closing_without_waiting_for_the_end_leaves_nothing_open(
 
     async def sit() -> None:
         loaded = load_settings(project, flags={})
-        async with open_local_session(
+        async with AgentSession.open(
             loaded, SessionStart(project), mcp_options=NO_SERVER
         ) as session:
             await session.send(PromptInput("Tell me."))

@@ -11,7 +11,7 @@ import pytest
 
 from steno.agent import EndReason, TurnStarted
 from steno.app.input_setup import McpOptions
-from steno.app.session import PromptInput
+from steno.app.session_events import PromptInput
 from steno.errors import StenoError
 from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.app.project_setup import make_project, scripted_model

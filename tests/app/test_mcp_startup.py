@@ -15,7 +15,13 @@ from msgspec.structs import replace
 from steno.agent import EndReason, Notice, RunEnded
 from steno.app.input_setup import McpOptions, ServerSetup
 from steno.app.mcp_startup import McpStartup
-from steno.app.session import ErrorRaised, InputReturned, PromptInput, SessionEvent, ShellEnded
+from steno.app.session_events import (
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    SessionEvent,
+    ShellEnded,
+)
 from steno.errors import Unresolved
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec

@@ -11,7 +11,7 @@ import pytest
 
 from steno.agent import EndReason, Notice, NoticeKind, RunEnded, TurnStarted
 from steno.agent.results import ResultCode
-from steno.app.session import BranchChanged, ErrorRaised, InputReturned, PromptInput
+from steno.app.session_events import BranchChanged, ErrorRaised, InputReturned, PromptInput
 from steno.errors import InvalidValue, Missing, StenoError, Unresolved
 from steno.log.queries import result_code
 from steno.messages.event import TextDelta

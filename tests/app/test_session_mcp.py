@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno.app.input_setup import McpOptions
-from steno.app.session import PromptInput
+from steno.app.session_events import PromptInput
 from steno.messages.message import ToolResultMessage
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call

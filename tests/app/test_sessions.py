@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EntryRecorded, Notice
-from steno.app.session import BranchChanged
+from steno.app.session_events import BranchChanged
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.messages.message import SystemMessage, UserMessage
 from steno.records.entry import Mode, ModeChange

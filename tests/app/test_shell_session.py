@@ -9,7 +9,7 @@ import pytest
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Notice, TurnStarted
-from steno.app.session import PromptInput, ShellEnded, ShellOutput, ShellStarted
+from steno.app.session_events import PromptInput, ShellEnded, ShellOutput, ShellStarted
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Entry
 from steno.store import open_store

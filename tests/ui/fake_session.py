@@ -4,6 +4,10 @@ What a face asks for is noted in `asked`; what happens is said with `happen`. No
 itself: a test says what the agent does.
 """
 
+# A test sets attributes that a real session computes:
+# pyright: reportAssignmentType=false, reportIncompatibleMethodOverride=false
+# pyright: reportIncompatibleVariableOverride=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +15,9 @@ from decimal import Decimal
 from typing import Any
 
 from steno import Conversation, StenoError
-from steno.app.session import (
+from steno.app.branch_tree import BranchTree
+from steno.app.session import AgentSession
+from steno.app.session_events import (
     BranchChanged,
     BranchTreeRow,
     CommandReply,
@@ -25,6 +31,7 @@ from steno.app.session import (
     SessionSummary,
     Suggestion,
 )
+from steno.app.session_list import SessionList
 from steno.errors import Missing
 from steno.log.queries import searchable_text, total_usage
 from steno.messages.call import ToolCall
@@ -36,7 +43,7 @@ from steno.render.describe import entry_type
 Asked = tuple[Any, ...]
 
 
-class FakeBranches:
+class FakeBranches(BranchTree):
     def __init__(self, session: FakeSession) -> None:
         self._session = session
 
@@ -103,7 +110,7 @@ class FakeBranches:
         self._session.conversation.label(entry, text)
 
 
-class FakeSessionList:
+class FakeSessionList(SessionList):
     def __init__(self, session: FakeSession) -> None:
         self._session = session
         self.kept: list[SessionSummary] = []
@@ -132,16 +139,19 @@ class FakeSessionList:
         self.kept = [one for one in self.kept if one.id != session]
 
 
-class FakeSession:
+class FakeSession(AgentSession):
     """See above; every attribute may be set by a test."""
+
+    actor = "ann"
+    is_running = False
+    is_unfinished = False
+    pending_calls: Sequence[PendingCall] = ()
+    branches: FakeBranches
+    session_list: FakeSessionList
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         self.conversation = Conversation(messages)
         self.asked: list[Asked] = []
-        self.actor = "ann"
-        self.is_running = False
-        self.is_unfinished = False
-        self.pending_calls: list[PendingCall] = []
         self.branches = FakeBranches(self)
         self.session_list = FakeSessionList(self)
         self.replies: dict[str, CommandReply | StenoError] = {}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.app.session import BranchTreeRow
+from steno.app.session_events import BranchTreeRow
 from steno.records.entry import Entry
 from steno.ui.tree_state import TreeLine, TreeLines
 

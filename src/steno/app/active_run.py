@@ -15,7 +15,7 @@ from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
 from steno.app.run_control import interrupted_before_start
-from steno.app.session import ErrorRaised, InputReturned, PromptInput
+from steno.app.session_events import ErrorRaised, InputReturned, PromptInput
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError

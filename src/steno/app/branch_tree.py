@@ -1,15 +1,15 @@
-"""The branch tree of the open session (`steno.app.session.BranchTree`)."""
+"""The branch tree of the open session."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, final
+from typing import Any
 
 from steno.agent import EntryRecorded
 from steno.app.reports.tree import TreeLayout
-from steno.app.session import BranchTreeRow, PromptInput
+from steno.app.session_events import BranchTreeRow, PromptInput
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing
@@ -22,8 +22,7 @@ from steno.render.describe import entry_type
 from steno.store import Store
 
 
-@final
-class LocalBranchTree:
+class BranchTree:
     """The branches of the open session; changes are reported to the listener."""
 
     def __init__(self, state: SessionState) -> None:

@@ -23,7 +23,7 @@ from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from steno.app.mcp_servers import prompt_arguments
-from steno.app.session import Suggestion
+from steno.app.session_events import Suggestion
 from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from steno.app.errors import UsageError
-from steno.app.session import Suggestion
+from steno.app.session_events import Suggestion
 from steno.app.settings import ModelSettings, Settings, variable_name
 from steno.app.settings_loader import LoadedSettings
 from steno.context import ModelTarget

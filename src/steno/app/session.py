@@ -1,317 +1,186 @@
-"""The session of an interface: status, events and requests.
+"""The session of every interface: one conversation, and the agent that works on it.
 
 An interface subscribes to events (`SessionEvent`), reads entries, and sends requests. It knows no
-provider, store or tool; `app` creates the session.
+provider, store or tool, and needs no terminal.
 
-Everything is called in the event loop of the interface. A refused request raises StenoError with a
-message for the user, and has changed nothing.
+Everything is called in one event loop. A refused request raises StenoError with a message for the
+user, and has changed nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from decimal import Decimal
-from typing import NamedTuple, Protocol, TypeAlias, final
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 
-from msgspec import Struct
-
-from steno.agent.events import LoopEvent
-from steno.messages.call import ToolCall
-from steno.messages.usage import Usage
-from steno.ports import ApprovalDecision, ApprovalRequest
-from steno.records.entry import Entry, Mode
-from steno.render.items import TextForm
-
-ImageReader: TypeAlias = Callable[[], bytes | None]
-"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
-
-
-# -- values -----------------------------------------------------------------------------------
-
-
-class SessionStatus(NamedTuple):
-    """The values of a status line."""
-
-    session: str | None
-    """None if the session is not stored; empty before it is recorded."""
-    title: str
-    folder: str
-    branch: str
-    model: str
-    mode: Mode
-    usage: Usage
-    """Of the active branch."""
-    cost: Decimal | None
-    """In dollars; None if no price is known."""
-    context_tokens: int | None
-    """Tokens of the last request; None if unknown."""
-    context_limit: int | None
-    """The context window of the model."""
-
-
-class PendingCall(NamedTuple):
-    """A call that awaits a decision, or will."""
-
-    call: ToolCall
-    request: ApprovalRequest | None
-    """None: it waits for another call of its turn, and a rule may still decide about it."""
-    decision: ApprovalDecision | None = None
-    """The user's decision before the request."""
-
-
-class Suggestion(NamedTuple):
-    """A completion of the typed text."""
-
-    text: str
-    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
-    description: str = ""
-    expects_more: bool = False
-    """Whether more follows: a folder, a command with an argument."""
-
-
-class CommandReply(NamedTuple):
-    """The output of a command."""
-
-    text: str
-    title: str = ""
-    form: TextForm = TextForm.MARKDOWN
-
-
-class PromptInput(NamedTuple):
-    """A prompt of the user."""
-
-    text: str
-    images: tuple[str | bytes, ...] = ()
-    """Names of files and addresses, or pasted bytes."""
-
-
-class BranchTreeRow(NamedTuple):
-    """One row of a drawn tree: an entry and its position.
-
-    The continuation of an entry is below it; other branches come first, one step to the right.
-    """
-
-    graph_prefix: str
-    """The indentation, drawn: `| | `."""
-    entry: Entry
-    number: int
-    """The number of the entry for users: #12."""
-    kind: str
-    """`user`, `assistant`, `mode_change`, ..."""
-    summary: str
-    """Its content on one line, printable."""
-    labels: tuple[str, ...]
-    branches: tuple[str, ...]
-    """The branches that end here."""
-    is_active: bool
-    """Whether the active branch contains it."""
-    is_notable: bool
-    """Whether it is drawn even where other rows are folded."""
-
-
-class SessionSummary(NamedTuple):
-    """A session as a list shows it."""
-
-    id: str
-    title: str
-    entries: int
-    branches: int
-    changed_at: datetime | None
-    folder: str | None
-    is_in_this_folder: bool
-    """Whether it was started in this folder."""
-    snippet: str = ""
-    """The text around the first match of a search."""
-
-
-# -- events -----------------------------------------------------------------------------------
-
-
-@final
-class BranchChanged(Struct, frozen=True):
-    """Another session, branch or head is active: show everything again."""
-
-
-@final
-class PendingCallsChanged(Struct, frozen=True):
-    """The pending calls have changed."""
-
-
-@final
-class InputReturned(Struct, frozen=True):
-    """Prompts that were withdrawn before a model read them.
-
-    A prompt with an unresolved reference returns together with those after it, just before the end
-    of its run; a retry sends all of them.
-    """
-
-    prompts: tuple[PromptInput, ...]
-
-
-@final
-class ErrorRaised(Struct, frozen=True):
-    """Something went wrong; `text` is for the user, `code` for programs."""
-
-    text: str
-    code: str = "error"
-
-
-@final
-class ShellStarted(Struct, frozen=True):
-    """A shell command of the user runs."""
-
-    command: str
-
-
-@final
-class ShellOutput(Struct, frozen=True):
-    """It has printed something."""
-
-    text: str
-
-
-@final
-class ShellEnded(Struct, frozen=True):
-    """It has ended, and its output is recorded."""
-
-    status: int | None
-    """None where it was stopped."""
-
-
-SessionEvent: TypeAlias = (
-    LoopEvent
-    | BranchChanged
-    | PendingCallsChanged
-    | InputReturned
-    | ErrorRaised
-    | ShellStarted
-    | ShellOutput
-    | ShellEnded
+from steno.agent.permissions.gate import last_decision
+from steno.app.active_run import ActiveRun
+from steno.app.branch_tree import BranchTree
+from steno.app.commands.dispatch import CommandDispatcher
+from steno.app.commands.model import change_mode, change_model, run_interruptible
+from steno.app.completion import find_completions
+from steno.app.compose import open_settings_store
+from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
+from steno.app.models import choose_model, list_models
+from steno.app.session_events import (
+    CommandReply,
+    ImageReader,
+    PendingCall,
+    PromptInput,
+    SessionListener,
+    SessionStatus,
+    Suggestion,
 )
+from steno.app.session_images import SessionImages
+from steno.app.session_list import SessionList
+from steno.app.session_lookup import SessionStart, apply_start, open_session
+from steno.app.session_state import SessionConfig, SessionState
+from steno.app.settings_loader import LoadedSettings
+from steno.errors import ToolFailed
+from steno.log.conversation import Conversation
+from steno.log.queries import entry_decision
+from steno.messages.call import ToolCall
+from steno.ports import ApprovalDecision, Approver, SetupNotice
+from steno.records.entry import ApprovalStatus, Entry, Mode
+from steno.store import MemoryStore, Store
+from steno.values import replace_lone_surrogates
 
 
-SessionListener: TypeAlias = Callable[[SessionEvent], None]
+class AgentSession:
+    """One open session: its status, its events, and the requests of an interface."""
 
-
-# -- requests ---------------------------------------------------------------------------------
-
-
-class BranchTree(Protocol):
-    """The branch tree of a session. It cannot be changed while the agent runs."""
-
-    def names(self) -> Sequence[str]:
-        """Return the branches, the active one first."""
-        ...
-
-    async def rows(self) -> Sequence[BranchTreeRow]:
-        """Return the whole tree from top to bottom; all of the session is read for it."""
-        ...
-
-    def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Start a branch after an entry or after the last one, and switch to it; return its name."""
-        ...
-
-    def fork_before(self, entry: str, name: str = "") -> PromptInput:
-        """Switch to a new branch just before a user message; return its prompt.
-
-        The next prompt takes its place there.
-        """
-        ...
-
-    def switch(self, name: str) -> None:
-        """Switch to another branch."""
-        ...
-
-    def label(self, entry: str, text: str) -> None:
-        """Label an entry."""
-        ...
-
-
-class SessionList(Protocol):
+    branches: BranchTree
+    """The tree of this session. It cannot be changed while the agent runs."""
+    session_list: SessionList
     """All stored sessions."""
 
-    async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        """Return the sessions, the latest first; a search keeps those with all its words."""
-        ...
+    def __init__(self, state: SessionState) -> None:
+        """Take the shared state; see `open`."""
+        self._state = state
+        self._active_run = ActiveRun(state)
+        self._images = SessionImages(state.config.store)
+        self.branches = BranchTree(state)
+        self.session_list = SessionList(state)
+        self._commands = CommandDispatcher(
+            state, self._active_run, self.branches, self.session_list
+        )
 
-    async def new(self, title: str = "") -> None:
-        """Start another session, and switch to it."""
-        ...
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        loaded_settings: LoadedSettings,
+        start: SessionStart,
+        *,
+        is_persistent: bool = True,
+        mode: str | None = None,
+        mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
+        approver: Approver | None = None,
+        is_verbose: bool = False,
+        on_progress: Callable[[str], object] = lambda _: None,
+    ) -> AsyncGenerator[AgentSession]:
+        """Open a session in a folder; everything is closed at the end of the `async with` block.
 
-    async def resume(self, session: str) -> None:
-        """Resume a session: by its id, the beginning of it, or `last`."""
-        ...
+        A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
+        replaces the recorded mode. `approver` decides in place of the user. With `is_verbose`, each
+        field that a server ignores is reported on its own. `on_progress` receives what the session
+        waits for.
+        """
+        is_persistent = is_persistent or not start.is_new
+        on_progress("looking for a model")
+        store = await asyncio.to_thread(
+            _open_store, loaded_settings, is_persistent=is_persistent, is_new=start.is_new
+        )
+        state = SessionState(
+            SessionConfig(
+                loaded_settings,
+                start.folder,
+                store,
+                is_persistent,
+                mcp_options,
+                on_progress,
+                approver,
+                is_verbose,
+            )
+        )
+        session = cls(state)
+        skipped: list[SetupNotice] = []
+        try:
+            stored: Conversation | None = None
+            if not start.is_new:
+                stored = await asyncio.to_thread(_open_stored, store, start, skipped.append)
+            recorded = "" if stored is None else stored.model or ""
+            await state.use_model(await choose_model(loaded_settings, recorded))
+            if stored is None:
+                state.prepare_new_session("", loaded_settings.settings.mode)
+            else:
+                apply_start(stored, start, mode)
+                state.resume(state.read_session(stored))
+            state.emit_notices((*skipped, *loaded_settings.notices))
+            yield session
+        finally:
+            await session.close()
 
-    async def rename(self, session: str, title: str) -> None:
-        """Rename a session."""
-        ...
+    async def close(self) -> None:
+        """Interrupt whatever runs, and release all resources."""
+        self._state.is_closed = True  # from here on nothing starts
+        self._state.subscribe(None)
+        try:
+            await self._active_run.close()
+        finally:  # also if the wait is cancelled
+            await self._state.close()
 
-    async def delete(self, session: str) -> None:
-        """Delete a session; not the open one."""
-        ...
-
-
-class AgentSession(Protocol):
-    """One open session, the agent that works on it, and the requests of an interface."""
+    # -- status -------------------------------------------------------------------------------
 
     @property
     def actor(self) -> str:
         """The name of the user, for recorded decisions."""
-        ...
+        return self._state.actor
 
     @property
     def status(self) -> SessionStatus:
         """The status; reading it costs nothing, however long the session."""
-        ...
+        return self._state.status
 
     @property
     def is_running(self) -> bool:
         """Whether the agent or a shell command runs."""
-        ...
+        return self._active_run.is_running
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the log ends inside a turn: a call or a prompt without an answer."""
-        ...
+        return self._active_run.is_unfinished
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
         """The calls that await a decision, requested ones first."""
-        ...
-
-    @property
-    def branches(self) -> BranchTree:
-        """The tree of this session."""
-        ...
-
-    @property
-    def session_list(self) -> SessionList:
-        """All sessions."""
-        ...
+        return self._state.approvals.pending_calls(self._undecided_calls().values())
 
     def subscribe(self, listener: SessionListener) -> None:
         """Set the listener of all further events; there is one at a time."""
-        ...
+        self._state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         """Return the entries of the active branch, or of another; reading them costs nothing."""
-        ...
+        return self._state.conversation.entries_view(branch) if self._state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
         """Return a reader for an image of an entry, for any thread; None if it is not available."""
-        ...
+        return self._images.find(self._state.conversation, entry, block)
+
+    # -- the run ------------------------------------------------------------------------------
 
     async def send(self, prompt: PromptInput) -> None:
         """Send a prompt: it starts a run, or steers the current one.
 
         Returns once the prompt is accepted; the listener receives the results.
         """
-        ...
+        await self._active_run.send(prompt)
 
     async def run_shell(self, command: str) -> None:
-        """Run a shell command of the user; its output is recorded as a user message."""
-        ...
+        """Run a shell command of the user; its output is recorded. Returns once it runs."""
+        await self._active_run.shell.run(command)
 
     def interrupt(self) -> None:
         """Interrupt the run and the shell command. Nothing happens if nothing runs.
@@ -320,36 +189,81 @@ class AgentSession(Protocol):
         that are still being prepared, or wait for their turn, are refused. The output of a shell
         command is recorded all the same.
         """
-        ...
+        self._active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits for it."""
-        ...
+        self._state.approvals.decide(call_id, decision, self._undecided_calls())
 
     async def preview(self, call: ToolCall) -> str:
-        """Return the effect that a call would have now, as text for the user."""
-        ...
+        """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
+        approvals = self._state.approvals
+        try:
+            text = replace_lone_surrogates(await self._preview_text(call))
+        except ToolFailed as exc:
+            approvals.record_preview(call, str(exc))
+            raise
+        approvals.record_preview(call, text)
+        return text
+
+    async def _preview_text(self, call: ToolCall) -> str:
+        tools = {tool.definition.name: tool for tool in self._state.environment.tools}
+        tool = tools.get(call.name)
+        if tool is None or tool.definition.check(call):
+            return call.arguments
+        return await tool.preview(call)
+
+    def _undecided_calls(self) -> dict[str, ToolCall]:
+        """Return the calls of this turn without a decision."""
+        conversation = self._state.conversation
+        if not self._state.is_agent_running:
+            return {}
+        calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
+        decisions = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
+        return {
+            call.id: call
+            for call in calls
+            if isinstance(call, ToolCall) and _is_undecided(decisions[call.id])
+        }
+
+    # -- commands -----------------------------------------------------------------------------
 
     def change_mode(self, mode: Mode) -> None:
         """Switch between plan and act; it counts from the next decision on."""
-        ...
+        change_mode(self._state, mode)
 
     async def change_model(self, name: str) -> CommandReply:
         """Switch to another model; return the changes in what it sees."""
-        ...
+        return await change_model(self._state, name)
 
     async def list_models(self) -> Sequence[Suggestion]:
         """Return the models that there are to choose from."""
-        ...
+        return await run_interruptible(self._state, list_models(self._state.config.loaded_settings))
 
     async def run_command(self, name: str, argument: str = "") -> CommandReply:
         """Run a slash command, and return its output."""
-        ...
+        return await self._commands.run(name, argument)
 
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
-        ...
+        return await find_completions(self._state.command_context, typed)
 
-    async def close(self) -> None:
-        """Interrupt whatever runs, and release all resources."""
-        ...
+
+def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new: bool) -> Store:
+    return (
+        open_settings_store(loaded_settings.settings, is_new=is_new)
+        if is_persistent
+        else MemoryStore()
+    )
+
+
+def _open_stored(
+    store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
+) -> Conversation:
+    conversation = open_session(store, start, shows_progress=False, on_skipped=on_skipped)
+    conversation.entries_view()  # read the entries here, in the thread
+    return conversation
+
+
+def _is_undecided(decision: Entry | None) -> bool:
+    return decision is None or entry_decision(decision) == ApprovalStatus.PENDING

@@ -1,4 +1,4 @@
-"""All sessions of the store (`steno.app.session.SessionList`).
+"""All sessions of the store.
 
 Reads and writes of more than a line run in a thread, so that the screen stays responsive.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, final
+from typing import Final
 
-from steno.app.session import SessionSummary
+from steno.app.session_events import SessionSummary
 from steno.app.session_lookup import (
     UnreadableSessions,
     find_by_title,
@@ -31,8 +31,7 @@ _MAX_HITS: Final = 200
 """How many entries that contain the searched words are read."""
 
 
-@final
-class LocalSessionList:
+class SessionList:
     """The sessions of this session's store."""
 
     def __init__(self, state: SessionState) -> None:

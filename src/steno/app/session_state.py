@@ -30,7 +30,7 @@ from steno.app.input_setup import McpOptions, set_up_servers
 from steno.app.mcp_startup import McpStartup
 from steno.app.models import choose_model
 from steno.app.run_control import DeferredAgent, OperationLock
-from steno.app.session import (
+from steno.app.session_events import (
     BranchChanged,
     ErrorRaised,
     PendingCallsChanged,

@@ -19,7 +19,7 @@ from steno.agent import EntryRecorded, Notice, NoticeKind
 from steno.agent.tool_runner import BoundedText
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
-from steno.app.session import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
+from steno.app.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY

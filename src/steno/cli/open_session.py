@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 from steno.agent import AllowingApprover
 from steno.app.input_setup import McpOptions
-from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import settings_from_options
@@ -22,7 +21,7 @@ async def open_session_from_options(
     """Open the session of a command line; `on_progress` receives each step."""
     start = session_start_from_options(options)
     loaded = load_settings(flags=settings_from_options(options))
-    async with open_local_session(
+    async with AgentSession.open(
         loaded,
         start,
         is_persistent=not options.no_session,

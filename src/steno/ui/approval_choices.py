@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.session import AgentSession, PendingCall
+from steno.app.session import AgentSession
+from steno.app.session_events import PendingCall
 from steno.errors import InvalidValue, StenoError
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
 from steno.render.terminal_text import terminal_line, terminal_text

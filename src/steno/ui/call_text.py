@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.app.session import PendingCall
+from steno.app.session_events import PendingCall
 from steno.messages.call import ToolCall
 from steno.render.describe import call_arguments
 from steno.render.terminal_text import terminal_line, terminal_text

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, final
 
-from steno.app.session import BranchTreeRow
+from steno.app.session_events import BranchTreeRow
 from steno.log.queries import entry_decision, searchable_text
 from steno.render.describe import describe_decider
 from steno.render.quantities import format_time

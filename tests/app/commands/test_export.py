@@ -10,7 +10,7 @@ import pytest
 
 from steno import ChatMessage, Conversation
 from steno.app.commands.export import run_export
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.codec import decode_document
 from steno.errors import InvalidValue, Unavailable

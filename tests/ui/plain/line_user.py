@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from steno.agent.events import EndReason, RunEnded, RunResult
-from steno.app.session import PendingCall, PendingCallsChanged
+from steno.app.session_events import PendingCall, PendingCallsChanged
 from steno.errors import StenoError
 from steno.messages.usage import Usage
 from steno.ports import ApprovalDecision

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from steno.agent.events import EndReason, Notice, NoticeKind, RunEnded, RunResult
-from steno.app.session import PendingCall, PendingCallsChanged, PromptInput, Suggestion
+from steno.app.session_events import PendingCall, PendingCallsChanged, PromptInput, Suggestion
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.messages.event import TextDelta

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent.events import RunEnded
-from steno.app.session import CommandReply, PendingCall, PendingCallsChanged, PromptInput
+from steno.app.session_events import CommandReply, PendingCall, PendingCallsChanged, PromptInput
 from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.ports import ApprovalDecision

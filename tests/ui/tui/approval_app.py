@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from steno.app.session import PendingCall, SessionEvent
+from steno.app.session_events import PendingCall, SessionEvent
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability
 from steno.ui.tui.screens.approval_panel import ApprovalPanel

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from textual.pilot import Pilot
 
-from steno.app.session import SessionSummary
+from steno.app.session_events import SessionSummary
 from steno.errors import Missing, StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 from textual.pilot import Pilot
 
-from steno.app.session import SessionStatus
+from steno.app.session_events import SessionStatus
 from steno.messages.usage import Usage
 from steno.records.entry import Mode
 from steno.render.quantities import format_dollars

@@ -23,7 +23,13 @@ from steno.agent import (
     Runner,
 )
 from steno.agent.events import EndReason, RunResult
-from steno.app.session import CommandReply, ErrorRaised, ShellEnded, ShellOutput, ShellStarted
+from steno.app.session_events import (
+    CommandReply,
+    ErrorRaised,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.errors import Overloaded
 from steno.messages.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
 from steno.messages.event import TextDelta

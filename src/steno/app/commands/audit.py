@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from steno.app.reports.audit import describe_verification, verify_session
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.errors import LogError, Missing
 from steno.ids import utc_now

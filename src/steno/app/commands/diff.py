@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage

@@ -10,7 +10,7 @@ from msgspec import json
 
 from steno.agent import EntryRecorded
 from steno.app.active_run import ActiveRun
-from steno.app.branch_tree import LocalBranchTree
+from steno.app.branch_tree import BranchTree
 from steno.app.commands.audit import run_audit
 from steno.app.commands.diff import run_diff
 from steno.app.commands.export import run_export
@@ -19,8 +19,8 @@ from steno.app.commands.model import change_mode, change_model
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import SLASH_COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.session import CommandReply
-from steno.app.session_list import LocalSessionList
+from steno.app.session_events import CommandReply
+from steno.app.session_list import SessionList
 from steno.app.session_state import CommandContext, SessionState, explain_conflicts
 from steno.app.settings import variable_name
 from steno.app.settings_loader import LoadedSettings
@@ -82,8 +82,8 @@ class CommandDispatcher:
         self,
         state: SessionState,
         active_run: ActiveRun,
-        branches: LocalBranchTree,
-        session_list: LocalSessionList,
+        branches: BranchTree,
+        session_list: SessionList,
     ) -> None:
         """Take the parts of a session that commands use."""
         self._state = state

@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     encode_branch,

@@ -14,7 +14,7 @@ from steno.app.mcp_servers import (
     server_status,
     tool_row,
 )
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.app.settings_loader import describe_how_to_trust
 from steno.errors import Missing, ServerFailed

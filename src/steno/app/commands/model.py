@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from steno.agent import EntryRecorded
 from steno.app.models import name_model_in_errors
 from steno.app.reports.explain import list_context_changes
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import set_mode
 from steno.app.session_state import SessionState, explain_conflicts

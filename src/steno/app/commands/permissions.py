@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from steno.agent import Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope

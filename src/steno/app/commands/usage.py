@@ -16,7 +16,7 @@ from steno.app.reports.usage import (
     sum_usage,
     usage_row,
 )
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing

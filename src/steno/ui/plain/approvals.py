@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias, final
 
-from steno.app.session import AgentSession, PendingCall
+from steno.app.session import AgentSession
+from steno.app.session_events import PendingCall
 from steno.errors import StenoError
 from steno.ports import ApprovalDecision, GrantScope
 from steno.render.quantities import format_count

@@ -21,7 +21,7 @@ from steno.agent.events import (
     RunResult,
     TurnStarted,
 )
-from steno.app.session import (
+from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
     PromptInput,

@@ -18,7 +18,7 @@ from importlib import import_module
 from threading import Thread
 from typing import Any, Final, TypeAlias, final
 
-from steno.app.session import Suggestion
+from steno.app.session_events import Suggestion
 from steno.errors import StenoError
 from steno.render.terminal_text import is_dumb_terminal
 from steno.ui.completion_state import CompletionState, insertion_text, word_at

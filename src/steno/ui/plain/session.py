@@ -17,8 +17,8 @@ from typing import Final, TextIO, final
 
 from steno.agent.events import EntryRecorded
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
-from steno.app.session import (
-    AgentSession,
+from steno.app.session import AgentSession
+from steno.app.session_events import (
     BranchChanged,
     CommandReply,
     InputReturned,

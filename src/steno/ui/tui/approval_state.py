@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from steno.app.session import AgentSession, PendingCall
+from steno.app.session import AgentSession
+from steno.app.session_events import PendingCall
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.render.terminal_text import terminal_line

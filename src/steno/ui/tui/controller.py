@@ -28,8 +28,8 @@ from steno.app.commands.table import (
     TypedCommand,
     parse_slash_command,
 )
-from steno.app.session import (
-    AgentSession,
+from steno.app.session import AgentSession
+from steno.app.session_events import (
     BranchChanged,
     CommandReply,
     ErrorRaised,

@@ -52,7 +52,7 @@ class TokenCounts(Protocol):
 
 
 class StatusValues(Protocol):
-    """The values of the status line: the fields of `steno.app.session.SessionStatus`.
+    """The values of the status line: the fields of `steno.app.session_events.SessionStatus`.
 
     A protocol, because `app.session` is imported after the first paint.
     """

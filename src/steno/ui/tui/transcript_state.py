@@ -20,7 +20,7 @@ from steno.agent.events import (
     RunEnded,
     TurnStarted,
 )
-from steno.app.session import (
+from steno.app.session_events import (
     CommandReply,
     ErrorRaised,
     InputReturned,

@@ -12,7 +12,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from steno.app.input_setup import McpOptions
-from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
@@ -44,7 +43,7 @@ def opens_real_session(
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         loaded = load_settings(folder, flags=flags or {})
         begin = SessionStart(folder, **start)
-        async with open_local_session(
+        async with AgentSession.open(
             loaded, begin, mcp_options=McpOptions(is_disabled=True), on_progress=say
         ) as session:
             yield session

@@ -11,8 +11,8 @@ import pytest
 from steno import ChatMessage
 from steno.agent import CallEnded, CallOutput, CallStarted
 from steno.agent.events import EndReason
-from steno.app.session import (
-    AgentSession,
+from steno.app.session import AgentSession
+from steno.app.session_events import (
     BranchChanged,
     ErrorRaised,
     PromptInput,

@@ -10,8 +10,8 @@ import pytest
 
 from steno import StenoError
 from steno.agent.events import TurnStarted
-from steno.app.session import (
-    AgentSession,
+from steno.app.session import AgentSession
+from steno.app.session_events import (
     CommandReply,
     ErrorRaised,
     InputReturned,

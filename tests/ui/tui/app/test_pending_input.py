@@ -12,7 +12,7 @@ import pytest
 from steno import ChatMessage
 from steno.agent import EntryRecorded
 from steno.agent.events import EndReason
-from steno.app.session import (
+from steno.app.session_events import (
     CommandReply,
     ErrorRaised,
     InputReturned,

@@ -15,7 +15,7 @@ import pytest_textual_snapshot  # type: ignore[import-untyped] # it has no types
 from textual.pilot import Pilot
 
 from steno import ChatMessage, Conversation
-from steno.app.session import (
+from steno.app.session_events import (
     BranchChanged,
     PendingCall,
     PendingCallsChanged,

@@ -6,7 +6,7 @@ import pytest
 
 from steno import ChatMessage
 from steno.agent import EntryRecorded
-from steno.app.session import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
+from steno.app.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.render.items import CallState, ItemKind
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen

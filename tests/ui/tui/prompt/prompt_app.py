@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from steno.app.session import Suggestion
+from steno.app.session_events import Suggestion
 from steno.ui.prompt_history import PromptHistory
 from steno.ui.tui.prompt.prompt import Popup, Prompt
 

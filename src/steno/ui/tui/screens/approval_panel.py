@@ -23,7 +23,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from steno.app.session import AgentSession, PendingCall
+from steno.app.session import AgentSession
+from steno.app.session_events import PendingCall
 from steno.ports import ApprovalDecision, Capability
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line

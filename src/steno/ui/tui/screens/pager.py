@@ -23,7 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
-from steno.app.session import CommandReply
+from steno.app.session_events import CommandReply
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title

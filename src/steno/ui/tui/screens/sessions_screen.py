@@ -21,7 +21,8 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from steno.app.session import SessionList, SessionStatus, SessionSummary
+from steno.app.session_events import SessionStatus, SessionSummary
+from steno.app.session_list import SessionList
 from steno.errors import StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age, format_count

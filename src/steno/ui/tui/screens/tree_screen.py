@@ -25,7 +25,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from steno.app.session import AgentSession, BranchTreeRow, PromptInput, Suggestion
+from steno.app.session import AgentSession
+from steno.app.session_events import BranchTreeRow, PromptInput, Suggestion
 from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.log.queries import check_label_text
 from steno.messages.message import UserMessage
