@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, final
 
 from steno.agent.dispatch import Dispatcher
@@ -41,6 +42,7 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "run": "tool_without_run",
 }
 """The attributes of a tool, and the code of the error if one is missing; codes are stable."""
+_INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
 
 
 def _unknown_price(_: str) -> Price | None:
@@ -59,6 +61,9 @@ class Agent:
     `resolver=InputResolver(workspace)` to resolve references to files, images and resources.
     `model` is the name of the model in the log (`anthropic/claude-…`), `target` holds its
     settings, and `actor` names the user.
+
+    Parts may become available after the agent is made: each run awaits `before_run` first, such as
+    the start of MCP servers, and `begin_run` returns the conversation and the tools from then on.
     """
 
     def __init__(
@@ -78,6 +83,8 @@ class Agent:
         actor: str | None = None,
         count_tokens: CountTokens = estimate_tokens,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        before_run: Callable[[], Awaitable[object]] | None = None,
+        begin_run: Callable[[], tuple[Conversation, Iterable[Tool]]] | None = None,
     ) -> None:
         """Take the parts of every run.
 
@@ -94,13 +101,13 @@ class Agent:
         _check_settings(target=target, limits=limits, telemetry=telemetry)
         _check_texts(model=model, actor="" if actor is None else actor)
         _check_functions(price_of=price_of, count_tokens=count_tokens, sleep=sleep)
+        hooks = {"before_run": before_run, "begin_run": begin_run}
+        _check_functions(**{name: hook for name, hook in hooks.items() if hook is not None})
         self.conversation = conversation
-        self._telemetry = telemetry
+        self._create_dispatcher = partial(Dispatcher, gate=gate, runner=runner, telemetry=telemetry)
         self._config = RunConfig(
             provider=provider,
-            dispatcher=Dispatcher(
-                _collect_tools(tools), gate=gate, runner=runner, telemetry=telemetry
-            ),
+            dispatcher=self._create_dispatcher(_collect_tools(tools)),
             references=None if resolver is None else ReferenceResolver(resolver, gate),
             context_builder=ContextBuilder(count_tokens=count_tokens),
             count_tokens=count_tokens,
@@ -113,12 +120,22 @@ class Agent:
             sleep=sleep,
         )
         self._steering = SteeringQueue()
+        self._before_run = before_run
+        self._begin_run = begin_run
+        self._waiting: asyncio.Future[object] | None = None
+        """The wait of a run that has not begun."""
+        self._is_wait_interrupted = False
         self._run: AgentRun | None = None
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is in progress."""
-        return self._run is not None
+        """Whether a run is in progress, or waits for `before_run`."""
+        return self._run is not None or self._waiting is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a run waits for `before_run`: nothing of it is recorded."""
+        return self._waiting is not None
 
     async def run(
         self,
@@ -136,13 +153,15 @@ class Agent:
         template. Errors of the provider are part of the result. So are references of the prompt
         that cannot be resolved: then nothing is sent, the branch is as it was before, and messages
         that were sent after the prompt wait for `withdraw` or the next run. Raises LogError if the
-        log cannot be written, StenoError (`agent_busy`) while another run is in progress. If the
+        log cannot be written, StenoError (`agent_busy`) while another run is in progress, or
+        (`interrupted`) if it is interrupted before it begins: nothing is recorded then. If the
         task is cancelled, the conversation is left in order.
         """
         message = None if prompt is None else _build_user_message(prompt)
+        await self._wait_to_begin()
         with (
-            self._begin_run(on_event) as run,
-            self._telemetry.run(self.conversation.id, self._config.model) as span,
+            self._open_run(on_event) as run,
+            self._config.telemetry.run(self.conversation.id, self._config.model) as span,
         ):
             result = await run.execute(message, origin=origin, retry_references=retry_references)
             span.record_result(result)
@@ -157,14 +176,43 @@ class Agent:
         the reason), or it was interrupted. Raises LogError if the log cannot be written, StenoError
         (`agent_busy`) while a run is in progress.
         """
-        with self._begin_run(on_event) as run:
+        self._check_idle()
+        with self._open_run(on_event) as run:
             return await run.compact()
 
-    @contextmanager
-    def _begin_run(self, on_event: OnEvent) -> Generator[AgentRun]:
-        """Begin a run, the only one as long as this lasts. Raises StenoError."""
-        if self._run is not None:
+    def _check_idle(self) -> None:
+        if self.is_running:
             raise StenoError("it is at work; steer it, or wait", place="agent", code="agent_busy")
+
+    async def _wait_to_begin(self) -> None:
+        """Await `before_run`. Raises StenoError if it is interrupted, even at its end."""
+        self._check_idle()
+        if self._before_run is None:
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        cancel_count = task.cancelling()
+        self._waiting = asyncio.ensure_future(self._before_run())
+        try:
+            await self._waiting
+        except asyncio.CancelledError:
+            if task.cancelling() > cancel_count:
+                task.cancel()  # the run begins, so that its prompt is recorded, and ends at once
+                return
+            self._is_wait_interrupted = True
+        finally:
+            is_interrupted, self._is_wait_interrupted = self._is_wait_interrupted, False
+            self._waiting = None
+        if is_interrupted:
+            raise StenoError(_INTERRUPTED_EARLY, code="interrupted")
+
+    @contextmanager
+    def _open_run(self, on_event: OnEvent) -> Generator[AgentRun]:
+        """Begin a run, the only one as long as this lasts. Raises StenoError."""
+        if self._begin_run is not None:
+            self.conversation, tools = self._begin_run()
+            if (collected := _collect_tools(tools)) != self._config.dispatcher.tools:
+                self._config = self._config._replace(dispatcher=self._create_dispatcher(collected))
         recorder = RunRecorder(self.conversation, on_event)
         self._run = AgentRun(self._config, recorder, self._steering)
         try:
@@ -204,16 +252,19 @@ class Agent:
         `audit` is recorded with the message. Without `wants_answer` the message is recorded, and
         the run does not continue because of it.
         """
-        if self._run is None:
+        if not self.is_running:
             raise StenoError(
                 "nothing is under way that could be steered; run it",
                 place="agent",
                 code="agent_idle",
             )
         steering = SteeringMessage(_build_user_message(message), audit or {}, wants_answer)
-        self._steering.put(steering, policy)
         if policy is SteeringPolicy.INTERRUPT:
-            self._run.interrupt()
+            if self._run is None:  # it waits: there is nothing yet to interrupt
+                policy = SteeringPolicy.AFTER_CALLS
+            else:
+                self._run.interrupt()
+        self._steering.put(steering, policy)
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Take back the steering messages that are not recorded yet."""
@@ -222,8 +273,12 @@ class Agent:
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
 
-        A tool that ignores its cancellation has ten seconds, or none if this is called twice.
+        A tool that ignores its cancellation has ten seconds, or none if this is called twice. A run
+        that waits for `before_run` does not begin.
         """
+        if self._waiting is not None:
+            self._is_wait_interrupted = True
+            self._waiting.cancel()
         if self._run is not None:
             self._run.interrupt()
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent import CallEnded, LoopEvent, RunEnded
+from steno.agent import CallEnded, LoopEvent, RunEnded, SteeringPolicy
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
@@ -65,6 +65,8 @@ class ActiveRun:
         self._run: asyncio.Task[Any] | None = None
         self._started: asyncio.Future[StenoError | None] | None = None
         """Of the last run: None once the run has accepted its prompt, else the reason why not."""
+        self._is_starting = False
+        """Whether the task of the last run is about to begin; an interrupt resets it."""
         self._has_events = False
         """Whether the last run has sent an event."""
         self._prompt: PromptInput | None = None
@@ -103,7 +105,10 @@ class ActiveRun:
             prepared = await state.lock.run_cancellable(self._read_prompt(prompt))
             state.check_open()
             if state.is_agent_running and prepared.message is not None:
-                self._steer(_SteeredPrompt(prepared.message, prompt, prepared.origin))
+                steered = _SteeredPrompt(prepared.message, prompt, prepared.origin)
+                self._steered.append(steered)
+                if self._has_events:
+                    self._steer(steered, state.environment.settings.steering)
             else:
                 state.check_prompt_size(prepared.text)
                 self._prompt = prompt
@@ -111,10 +116,16 @@ class ActiveRun:
             for notice in prepared.notices:
                 state.emit_input_notice(notice)
 
-    def _steer(self, steered: _SteeredPrompt) -> None:
-        steering = self._state.environment.settings.steering
-        self._state.agent.steer(steered.message, steering, audit={"origin": steered.origin})
-        self._steered.append(steered)
+    def _steer(self, steered: _SteeredPrompt, policy: SteeringPolicy) -> None:
+        self._state.agent.steer(steered.message, policy, audit={"origin": steered.origin})
+
+    def _steer_early_prompts(self) -> None:
+        """Steer with the prompts that were sent before the first event of the run."""
+        policy = self._state.environment.settings.steering
+        if policy is SteeringPolicy.INTERRUPT:  # there is nothing yet to interrupt
+            policy = SteeringPolicy.AFTER_CALLS
+        for steered in self._steered:
+            self._steer(steered, policy)
 
     async def _read_prompt(self, prompt: PromptInput) -> prompt_input.PreparedPrompt:
         environment = self._state.environment
@@ -201,11 +212,9 @@ class ActiveRun:
         does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
         event.
         """
-        self._state.is_agent_running = True
-        self._state.agent.expect_run()
-        for prompt in steered:
-            self._steer(prompt)
+        self._state.is_agent_running = self._is_starting = True
         self._has_events = False
+        self._steered = list(steered)
         self._started = started = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._run_agent(message, origin, started))
         self._run.add_done_callback(lambda _: _report_start(started, interrupted_before_start()))
@@ -220,8 +229,11 @@ class ActiveRun:
     ) -> None:
         error: StenoError | None = None
         try:
+            is_interrupted, self._is_starting = not self._is_starting, False
             if self._state.start_mcp():
                 _report_start(started, None)
+            if is_interrupted:
+                raise interrupted_before_start()
             with explain_conflicts(self._state):
                 await self._state.agent.run(message, on_event=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
@@ -250,7 +262,9 @@ class ActiveRun:
         return unread
 
     def _on_event(self, event: LoopEvent) -> None:
-        self._has_events = True
+        if not self._has_events and not isinstance(event, RunEnded):
+            self._has_events = True
+            self._steer_early_prompts()
         if self._started is not None:
             _report_start(self._started, None)
         if isinstance(event, RunEnded):
@@ -289,8 +303,9 @@ class ActiveRun:
         state = self._state
         state.lock.cancel_all()
         if state.is_agent_running:
-            if not state.agent.is_waiting:  # else they return together with the prompt that waits
-                self._return_pending()
+            if not self._is_starting and not state.agent.is_waiting:
+                self._return_pending()  # else they return together with the prompt that waits
+            self._is_starting = False
             state.agent.interrupt()
         self.shell.interrupt()
 

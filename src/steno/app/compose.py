@@ -6,7 +6,7 @@ No other module knows all of these parts.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -115,9 +115,15 @@ class AgentEnvironment(NamedTuple):
         return self._replace(input_setup=self.input_setup._replace(mcp_tools=mcp_tools))
 
     def agent_for(
-        self, conversation: Conversation, *, runner: ToolRunner, gate: PermissionGate | None = None
+        self,
+        conversation: Conversation,
+        *,
+        runner: ToolRunner,
+        gate: PermissionGate | None = None,
+        before_run: Callable[[], Awaitable[object]] | None = None,
+        begin_run: Callable[[], tuple[Conversation, Iterable[Tool]]] | None = None,
     ) -> Agent:
-        """Build an agent for a conversation; `gate` replaces the default gate."""
+        """Build an agent for a conversation; `gate` replaces the default gate. See `Agent`."""
         target = self.target
         return Agent(
             self.provider,
@@ -133,6 +139,8 @@ class AgentEnvironment(NamedTuple):
             telemetry=self.telemetry,
             price_of=cache(find_price),
             actor=user_name(),
+            before_run=before_run,
+            begin_run=begin_run,
         )
 
 

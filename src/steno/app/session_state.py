@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import ContextChanged, EntryRecorded, Notice, NoticeKind, Runner
+from steno.agent import Agent, ContextChanged, EntryRecorded, Notice, NoticeKind, Runner
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
@@ -29,7 +29,7 @@ from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
 from steno.app.mcp_startup import McpStartup
 from steno.app.models import choose_model
-from steno.app.run_control import DeferredAgent, OperationLock
+from steno.app.run_control import OperationLock
 from steno.app.session_events import (
     BranchChanged,
     ErrorRaised,
@@ -118,7 +118,7 @@ class SessionState:
         """Whether the session is stored; else it is only prepared."""
         self.title: str = ""
         self._system_prompt = ""
-        self._agent: DeferredAgent | None = None
+        self._agent: Agent | None = None
         self._notice_filter = IgnoredFieldCounter()
         """Counts the fields that the server of this agent ignores."""
         self._context_limit: int | None = None
@@ -213,15 +213,14 @@ class SessionState:
             )
 
     @property
-    def agent(self) -> DeferredAgent:
+    def agent(self) -> Agent:
         """The agent of the session."""
         if self._agent is None:
-            self._agent = DeferredAgent(
+            self._agent = self.environment.agent_for(
                 self.conversation,
-                lambda: self.environment,
-                ensure_recorded=self.ensure_recorded,
                 runner=Runner(self.config.store),
-                wait=self._wait_for_mcp,
+                before_run=self._wait_for_mcp,
+                begin_run=lambda: (self.ensure_recorded(), self.environment.tools),
             )
             self._notice_filter = IgnoredFieldCounter()
         return self._agent

@@ -155,7 +155,7 @@ class ShellCommandRunner:
         shell_audit = {SHELL_AUDIT_KEY: command} | (
             {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
         )
-        if state.is_agent_running and state.agent.is_running:
+        if state.is_agent_running and state.agent.is_running and not state.agent.is_waiting:
             state.agent.steer(message, audit=shell_audit, wants_answer=False)
             return
         state.ensure_recorded()
