@@ -19,6 +19,7 @@ from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
 from steno.records.entry import Approval, Entry
+from steno.render.notices import ChangeSummarizer
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -39,11 +40,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 class SessionUser:
     """A user of a session who records its events."""
 
-    def __init__(self, session: AgentSession) -> None:
+    def __init__(self, session: AgentSession, *, verbose: bool = False) -> None:
         self.session = session
         self.events: list[SessionEvent] = []
         self._happened = asyncio.Event()
-        session.subscribe(self._record)
+        session.subscribe(ChangeSummarizer(self._record, is_verbose=verbose))
 
     def _record(self, event: SessionEvent) -> None:
         self.events.append(event)
@@ -105,9 +106,9 @@ async def open_user_session(
     loaded = load_settings(folder, flags=flags or {})
     begin = SessionStart(folder, **start)
     async with AgentSession.open(
-        loaded, begin, is_persistent=keeps, mode=mode, mcp_options=outside, is_verbose=verbose
+        loaded, begin, is_persistent=keeps, mode=mode, mcp_options=outside
     ) as session:
-        yield SessionUser(session)
+        yield SessionUser(session, verbose=verbose)
 
 
 def decisions(entries: Sequence[Entry]) -> list[tuple[str, str, str | None]]:

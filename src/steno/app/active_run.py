@@ -9,18 +9,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent import CallEnded, LoopEvent, RunEnded, SteeringPolicy
+from steno.agent import CallEnded, LoopEvent, RunEnded, RunResult, SteeringPolicy
 from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
-from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
+from steno.app.permissions import build_rule_hint
+from steno.app.prompt_input import PreparedPrompt, prepare_prompt, with_image_mode
 from steno.app.run_control import interrupted_before_start
-from steno.app.session_events import ErrorRaised, InputReturned, PromptInput
+from steno.app.session_events import ErrorRaised, InputReturned, PromptInput, RunStarted
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.log.queries import last_message
+from steno.messages.content import RecognitionMode
 from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.records.entry import Entry
@@ -31,21 +33,12 @@ _STOP_TIMEOUT_S: Final = 3.0
 _MAX_STOP_ATTEMPTS: Final = 3
 
 
-class _SteeredPrompt(NamedTuple):
-    """A prompt that was sent during a run."""
-
-    message: UserMessage
-    prompt: PromptInput
-    """As typed."""
-    origin: str | None
-
-
 class _ReturnedPrompt(NamedTuple):
     """A prompt with an unresolved reference, and those sent after it."""
 
     conversation: Conversation
     prompt: UserMessage
-    steered: Sequence[_SteeredPrompt]
+    steered: Sequence[PreparedPrompt]
 
 
 def _report_start(started: asyncio.Future[StenoError | None], error: StenoError | None) -> None:
@@ -69,9 +62,13 @@ class ActiveRun:
         """Whether the task of the last run is about to begin; an interrupt resets it."""
         self._has_events = False
         """Whether the last run has sent an event."""
+        self._result: RunResult | None = None
+        """The result of the last run."""
+        self._error: Exception | None = None
+        """The error that ended the last run."""
         self._prompt: PromptInput | None = None
         """The prompt of the last run, as typed; None for a continuation."""
-        self._steered: list[_SteeredPrompt] = []
+        self._steered: list[PreparedPrompt] = []
         """The prompts sent during this run."""
         self._returned: _ReturnedPrompt | None = None
         """The last returned prompt, for a retry."""
@@ -104,19 +101,19 @@ class ActiveRun:
             state.check_open()
             prepared = await state.lock.run_cancellable(self._read_prompt(prompt))
             state.check_open()
-            if state.is_agent_running and prepared.message is not None:
-                steered = _SteeredPrompt(prepared.message, prompt, prepared.origin)
-                self._steered.append(steered)
-                if self._has_events:
-                    self._steer(steered, state.environment.settings.steering)
-            else:
+            if not state.is_agent_running:
                 state.check_prompt_size(prepared.text)
-                self._prompt = prompt
-                await self._start(prepared.message, prepared.origin)
             for notice in prepared.notices:
                 state.emit_input_notice(notice)
+            if state.is_agent_running:
+                self._steered.append(prepared)
+                if self._has_events:
+                    self._steer(prepared, state.environment.settings.steering)
+            else:
+                self._prompt = prompt
+                await self._start(prepared.message, prepared.origin)
 
-    def _steer(self, steered: _SteeredPrompt, policy: SteeringPolicy) -> None:
+    def _steer(self, steered: PreparedPrompt, policy: SteeringPolicy) -> None:
         self._state.agent.steer(steered.message, policy, audit={"origin": steered.origin})
 
     def _steer_early_prompts(self) -> None:
@@ -127,25 +124,26 @@ class ActiveRun:
         for steered in self._steered:
             self._steer(steered, policy)
 
-    async def _read_prompt(self, prompt: PromptInput) -> prompt_input.PreparedPrompt:
-        environment = self._state.environment
-        if not prompt.text.strip() and not prompt.images:
+    async def _read_prompt(self, prompt: PromptInput) -> PreparedPrompt:
+        if not prompt.text.strip() and not prompt.images and not prompt.piped.strip():
             raise InvalidValue(
                 "say what to do, as in: What does this project do?", code="empty_prompt"
             )
-        raw_prompt = prompt_input.RawPrompt(prompt.text, images=prompt.images)
-        mode = environment.settings.image_mode
+        environment = self._state.environment
         try:
-            return await prompt_input.prepare_prompt(
-                raw_prompt, environment.input_setup, mode, place="image"
+            return await prepare_prompt(
+                prompt, environment.input_setup, environment.settings.image_mode
             )
         except OSError as exc:
             raise InvalidValue(
                 f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
             ) from exc
 
-    async def retry(self) -> None:
-        """Send an unsent prompt and those that returned with it again, or continue the log."""
+    async def retry(self, image_mode: RecognitionMode | None = None) -> None:
+        """Send an unsent prompt and those that returned with it again, or continue the log.
+
+        `image_mode` replaces that of the prompt's images.
+        """
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -153,14 +151,17 @@ class ActiveRun:
             if unsent is not None:
                 self._prompt = prompt_from_message(unsent.message, unsent.audit)
                 steered = self._steered_with(unsent.message)
-                await self._start(unsent.message, unsent.audit.get("origin"), steered)
+                message = unsent.message
+                if image_mode is not None:
+                    message = with_image_mode(message, image_mode)
+                await self._start(message, unsent.audit.get("origin"), steered)
                 return
             if not self.is_unfinished:
                 self._rewind_cut_off_answer()
             self._prompt = None
             await self._start(None)
 
-    def _steered_with(self, prompt: UserMessage) -> Sequence[_SteeredPrompt]:
+    def _steered_with(self, prompt: UserMessage) -> Sequence[PreparedPrompt]:
         """Return the prompts that returned with this prompt; empty if that was another one."""
         returned = self._returned
         if returned is None or returned.conversation is not self._state.conversation:
@@ -204,7 +205,7 @@ class ActiveRun:
         self,
         message: UserMessage | None,
         origin: str | None = None,
-        steered: Sequence[_SteeredPrompt] = (),
+        steered: Sequence[PreparedPrompt] = (),
     ) -> None:
         """Start a run, followed by the `steered` prompts; it can be steered when this returns.
 
@@ -213,7 +214,7 @@ class ActiveRun:
         event.
         """
         self._state.is_agent_running = self._is_starting = True
-        self._has_events = False
+        self._has_events, self._result, self._error = False, None, None
         self._steered = list(steered)
         self._started = started = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._run_agent(message, origin, started))
@@ -237,7 +238,7 @@ class ActiveRun:
             with explain_conflicts(self._state):
                 await self._state.agent.run(message, on_event=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
-            error = as_steno_error(exc)
+            self._error, error = exc, as_steno_error(exc)
         finally:
             returned: tuple[PromptInput, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has started already
@@ -251,10 +252,10 @@ class ActiveRun:
                     self._state.emit(InputReturned(returned))
                 self._state.emit(ErrorRaised(str(error), error.code))
 
-    def _withdraw_pending(self) -> list[_SteeredPrompt]:
+    def _withdraw_pending(self) -> list[PreparedPrompt]:
         """Withdraw the prompts of this run that no model has read; return them as typed."""
         withdrawn = self._state.agent.withdraw()
-        unread, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
+        unread, recorded = list[PreparedPrompt](), list[PreparedPrompt]()
         for steered in self._steered:
             is_unread = not self._has_events or any(steered.message is other for other in withdrawn)
             (unread if is_unread else recorded).append(steered)
@@ -264,14 +265,21 @@ class ActiveRun:
     def _on_event(self, event: LoopEvent) -> None:
         if not self._has_events and not isinstance(event, RunEnded):
             self._has_events = True
+            self._state.emit(RunStarted())
             self._steer_early_prompts()
         if self._started is not None:
             _report_start(self._started, None)
         if isinstance(event, RunEnded):
+            self._result = event.result
             self._finish_run()
         elif isinstance(event, CallEnded):
             self._state.approvals.forget(event.call.id)
         self._state.emit(event)
+        if isinstance(event, CallEnded):
+            environment = self._state.environment
+            tools = {tool.definition.name: tool for tool in environment.tools}
+            if hint := build_rule_hint(event, tools, environment.settings.allow):
+                self._state.emit(hint)
 
     def _finish_run(self) -> None:
         """Return a prompt with an unresolved reference, and those sent after it."""
@@ -291,6 +299,16 @@ class ActiveRun:
     @property
     def _unsent_prompt(self) -> UnsentPrompt | None:
         return find_unsent_prompt(self._state.conversation) if self._state.is_recorded else None
+
+    async def wait(self) -> RunResult:
+        """Wait for the end of the last run, and return its result. Raises its error."""
+        if self._run is not None:
+            await asyncio.wait([self._run])
+        if self._error is not None:
+            raise self._error
+        if self._result is None:
+            raise StenoError("there was no run", code="no_run", place="session")
+        return self._result
 
     # -- the end -----------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions, Runner
+from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.permissions.gate import PermissionGate
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.agent.tool_runner import ToolRunner
@@ -25,15 +25,10 @@ from steno.app.input_setup import (
     build_input_setup,
     set_up_servers,
 )
-from steno.app.models import build_target, choose_model, unknown_model
+from steno.app.models import build_target, unknown_model
 from steno.app.optional_parts import build_telemetry
 from steno.app.permissions import GrantsFile
-from steno.app.prompt_input import PreparedPrompt
 from steno.app.session_lookup import (
-    SessionStart,
-    apply_start,
-    begin_session,
-    open_session,
     open_store_at,
     session_folder,
 )
@@ -51,29 +46,6 @@ from steno.providers.prices import find_price
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
-
-_ReadPrompt: TypeAlias = Callable[[InputSetup, Conversation | None], Awaitable[PreparedPrompt]]
-
-
-class PreparedRun(NamedTuple):
-    """An agent that is ready to run, with its parts."""
-
-    agent: Agent
-    store: Store
-    model_selection: ModelSelection
-    """The model, and how it was chosen."""
-    target: ModelTarget
-    """The model that requests are for, and its limits."""
-    tools: tuple[Tool, ...]
-    prompt: PreparedPrompt
-    """The prompt of the run."""
-    notices: tuple[SetupNotice, ...]
-    """Notices for the user before the run."""
-
-    @property
-    def model(self) -> str:
-        """The name of the model in the log."""
-        return self.model_selection.name
 
 
 class AgentEnvironment(NamedTuple):
@@ -141,70 +113,6 @@ class AgentEnvironment(NamedTuple):
             actor=user_name(),
             before_run=before_run,
             begin_run=begin_run,
-        )
-
-
-@asynccontextmanager
-async def prepare_run(
-    loaded: LoadedSettings,
-    start: SessionStart,
-    *,
-    is_persistent: bool = True,
-    mode: str | None = None,
-    approver: Approver | None = None,
-    read_prompt: _ReadPrompt,
-    mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
-    on_progress: Callable[[str], object] = lambda _: None,
-    notify: Callable[[SetupNotice], object] = lambda _: None,
-) -> AsyncGenerator[PreparedRun]:
-    """Build an agent for a session; everything is closed at the end.
-
-    A new session begins last: an error before that leaves nothing in the store. Neither does a
-    prompt that `read_prompt` refuses, or that does not fit the model.
-    """
-    settings = loaded.settings
-    async with AsyncExitStack() as stack:
-        store = (
-            None
-            if start.is_new
-            else stack.enter_context(open_settings_store(settings, is_new=False))
-        )
-        resumed = None if store is None else open_session(store, start)
-        model = await choose_model(loaded, "" if resumed is None else resumed.model or "")
-        environment = await stack.enter_async_context(
-            open_environment(
-                loaded,
-                model,
-                start.folder,
-                approver,
-                mcp_options,
-                on_progress=on_progress,
-                notify=notify,
-            )
-        )
-        system_prompt, notices = read_system_prompt(loaded, start.folder)
-        prompt = await read_prompt(environment.input_setup, resumed)
-        check_prompt_fits(
-            environment, prompt.text if resumed is not None else system_prompt + prompt.text
-        )
-        if store is None:
-            store = stack.enter_context(
-                open_settings_store(settings) if is_persistent else MemoryStore()
-            )
-        conversation = resumed  # not `or`: an empty Conversation is falsy
-        if conversation is None:
-            conversation = begin_session(store, start.folder, system_prompt, settings.mode)
-        apply_start(conversation, start, mode)
-        agent = environment.agent_for(conversation, runner=Runner(store))
-        notices += (
-            *environment.notices,
-            *prompt.notices,
-            *environment_notices(environment, start.folder),
-        )
-        if resumed is not None:
-            notices += tuple(session_notices(store, resumed, start.folder))
-        yield PreparedRun(
-            agent, store, model, environment.target, environment.tools, prompt, notices
         )
 
 

@@ -20,7 +20,7 @@ from steno.ports import PrepareImage, SetupNotice
 _logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
 """How long a wait is not reported."""
-_MAX_WAIT_S: Final = 10.0
+MAX_SERVER_WAIT_S: Final = 10.0
 """How long a prompt waits after that: most servers are ready by then."""
 
 
@@ -37,13 +37,14 @@ class McpStartup:
         on_progress: Callable[[str], object],
         on_notice: Callable[[SetupNotice], object],
         silent_wait_s: float = _SILENT_WAIT_S,
-        max_wait_s: float = _MAX_WAIT_S,
+        max_wait_s: float | None = MAX_SERVER_WAIT_S,
     ) -> None:
         """Take the servers; none is started yet.
 
         `prepare_image` prepares images for a model, `on_change` is called when tools have arrived,
         `on_progress` receives what is waited for, and `on_notice` notices for the user. A wait of
-        `silent_wait_s` is not reported; `max_wait_s` is its limit after that.
+        `silent_wait_s` is not reported; `max_wait_s` is its limit after that. If it is None, every
+        prompt waits until each server has answered or failed.
         """
         self.server_setup: Final = server_setup
         self._servers, self._notices = drop_ambiguous_servers(server_setup.servers)
@@ -106,7 +107,11 @@ class McpStartup:
         A cancelled wait cancels nothing else.
         """
         self.start()
-        if late := self._unfinished():
+        late = self._unfinished()
+        if late and self._max_wait_s is None:
+            self._on_progress(f"starting {', '.join(late)}")
+            await asyncio.wait(late.values())
+        elif late:
             await asyncio.wait(late.values(), timeout=self._silent_wait_s)
         if late := self._unfinished(excluding=self._waited_for):
             self._waited_for |= late.keys()

@@ -6,37 +6,25 @@ Piped input is plain text: references in it are not resolved.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from steno.agent.recorder import find_unsent_prompt, is_unanswered
-from steno.app.errors import UsageError
 from steno.app.input_setup import InputSetup, read_named_image, validate_image
+from steno.app.session_events import PromptInput
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
 from steno.inputs.mentions import is_url
-from steno.log.conversation import Conversation
 from steno.messages.content import Image, ImageData, RecognitionMode
 from steno.messages.message import UserMessage
 from steno.ports import SetupNotice
 from steno.tools import Workspace
 
 
-class RawPrompt(NamedTuple):
-    """A prompt as the user typed it, with piped input and images."""
-
-    text: str
-    piped: str = ""
-    images: tuple[str | bytes, ...] = ()
-    """Paths and URLs, or pasted bytes."""
-
-
 class PreparedPrompt(NamedTuple):
-    """The message of a prompt, and notices about it."""
+    """A prompt as typed, its message, and notices about it."""
 
-    message: UserMessage | None
-    """None: the last message of the session waits for a response."""
+    prompt: PromptInput
+    message: UserMessage
     origin: str | None = None
     """The command that the message stands for, where a server expanded it."""
     notices: tuple[SetupNotice, ...] = ()
@@ -45,17 +33,19 @@ class PreparedPrompt(NamedTuple):
     @property
     def text(self) -> str:
         """The text of the message, before its references are resolved."""
-        return "" if self.message is None else self.message.text or ""
+        return self.message.text or ""
 
 
 async def prepare_prompt(
-    prompt: RawPrompt, input_setup: InputSetup, mode: RecognitionMode, *, place: str = "--image"
+    prompt: PromptInput, input_setup: InputSetup, mode: RecognitionMode
 ) -> PreparedPrompt:
     """Return the message of a prompt, with its references, or as a server expands it.
 
-    `place` names the option of the images in errors. Raises OSError, StenoError.
+    Raises OSError, StenoError.
     """
-    images = await asyncio.to_thread(_load_images, prompt.images, input_setup.workspace, place)
+    images = await asyncio.to_thread(
+        lambda: [_load_image(image, input_setup.workspace) for image in prompt.images]
+    )
     parse, servers = input_setup.resolver.prompt, input_setup.servers
     command = parse_prompt_command(prompt.text)
     if command is None or command.server not in servers.specs:
@@ -66,33 +56,13 @@ async def prepare_prompt(
         if command is not None:
             text = f"{command.command}: there is no server of this name; left as text"
             notices += (SetupNotice("command_left_as_text", text),)
-        return PreparedPrompt(parsed.message, notices=notices)
+        return PreparedPrompt(prompt, parsed.message, notices=notices)
     expanded = await expand_prompt(command, [servers.get(command.server)])
     content = with_image_mode(expanded, mode).content
     if prompt.piped.strip() or images:
         rest = await asyncio.to_thread(parse, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
-    return PreparedPrompt(UserMessage(content), origin=prompt.text.strip())
-
-
-def prepare_retry(
-    conversation: Conversation | None, mode: RecognitionMode | None
-) -> PreparedPrompt:
-    """Return the prompt that could not be sent, optionally in another image mode.
-
-    Raises UsageError.
-    """
-    unsent = None if conversation is None else find_unsent_prompt(conversation)
-    if unsent is None:
-        if conversation is None or not is_unanswered(conversation):
-            raise UsageError(
-                "everything that was said last has been sent",
-                code="nothing_unsent",
-                place="--retry",
-            )
-        return PreparedPrompt(None)
-    message = unsent.message if mode is None else with_image_mode(unsent.message, mode)
-    return PreparedPrompt(message, unsent.audit.get("origin"))
+    return PreparedPrompt(prompt, UserMessage(content), origin=prompt.text.strip())
 
 
 def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
@@ -104,16 +74,10 @@ def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
     return replace(message, content=tuple(blocks))
 
 
-def _load_images(
-    images: Sequence[str | bytes], workspace: Workspace, place: str
-) -> list[str | ImageData]:
-    return [_load_image(image, workspace, place) for image in images]
-
-
-def _load_image(image: str | bytes, workspace: Workspace, place: str) -> str | ImageData:
+def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
     if isinstance(image, bytes):
-        return ImageData(validate_image(image, "what was pasted", place=place))
+        return ImageData(validate_image(image, "what was pasted", place="image"))
     if is_url(image):
         return image
-    loaded = read_named_image(image, workspace, place=place)
+    loaded = read_named_image(image, workspace, place="image")
     return loaded if isinstance(loaded, str) else ImageData(loaded)

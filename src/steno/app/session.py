@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
+from steno.agent import RunResult
 from steno.agent.permissions.gate import last_decision
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
@@ -40,6 +42,7 @@ from steno.errors import ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
 from steno.messages.call import ToolCall
+from steno.messages.content import RecognitionMode
 from steno.ports import ApprovalDecision, Approver, SetupNotice
 from steno.records.entry import ApprovalStatus, Entry, Mode
 from steno.store import MemoryStore, Store
@@ -76,50 +79,57 @@ class AgentSession:
         mode: str | None = None,
         mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
         approver: Approver | None = None,
-        is_verbose: bool = False,
+        is_interactive: bool = True,
         on_progress: Callable[[str], object] = lambda _: None,
+        on_skipped: Callable[[SetupNotice], object] | None = None,
     ) -> AsyncGenerator[AgentSession]:
         """Open a session in a folder; everything is closed at the end of the `async with` block.
 
         A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
-        replaces the recorded mode. `approver` decides in place of the user. With `is_verbose`, each
-        field that a server ignores is reported on its own. `on_progress` receives what the session
-        waits for.
+        replaces the recorded mode. `approver` decides in place of the user. Without
+        `is_interactive`, calls that need a decision are denied, and the first prompt waits for all
+        MCP servers. `on_progress` receives what the session waits for, and `on_skipped` notices
+        about sessions of the folder that cannot be read, which are events otherwise.
         """
-        is_persistent = is_persistent or not start.is_new
         on_progress("looking for a model")
-        store = await asyncio.to_thread(
-            _open_store, loaded_settings, is_persistent=is_persistent, is_new=start.is_new
-        )
-        state = SessionState(
-            SessionConfig(
-                loaded_settings,
-                start.folder,
-                store,
-                is_persistent,
-                mcp_options,
-                on_progress,
-                approver,
-                is_verbose,
-            )
-        )
-        session = cls(state)
-        skipped: list[SetupNotice] = []
-        try:
+        settings, skipped = loaded_settings.settings, list[SetupNotice]()
+        async with AsyncExitStack() as stack:
+            store: Store | None = None
             stored: Conversation | None = None
             if not start.is_new:
-                stored = await asyncio.to_thread(_open_stored, store, start, skipped.append)
+                store = await asyncio.to_thread(open_settings_store, settings, is_new=False)
+                stack.callback(store.close)
+                stored = await asyncio.to_thread(
+                    _open_stored, store, start, on_skipped or skipped.append
+                )
+            # A model that is not there leaves no new store behind.
             recorded = "" if stored is None else stored.model or ""
-            await state.use_model(await choose_model(loaded_settings, recorded))
+            model = await choose_model(loaded_settings, recorded)
+            if store is None:
+                open_new = partial(open_settings_store, settings) if is_persistent else MemoryStore
+                store = await asyncio.to_thread(open_new)
+            state = SessionState(
+                SessionConfig(
+                    loaded_settings,
+                    start.folder,
+                    store,
+                    is_persistent or stored is not None,
+                    mcp_options,
+                    on_progress,
+                    approver,
+                    is_interactive,
+                )
+            )
+            session = cls(state)
+            stack.push_async_callback(session.close)
+            await state.use_model(model)
             if stored is None:
-                state.prepare_new_session("", loaded_settings.settings.mode)
+                state.prepare_new_session("", settings.mode)
             else:
                 apply_start(stored, start, mode)
                 state.resume(state.read_session(stored))
             state.emit_notices((*skipped, *loaded_settings.notices))
             yield session
-        finally:
-            await session.close()
 
     async def close(self) -> None:
         """Interrupt whatever runs, and release all resources."""
@@ -177,6 +187,17 @@ class AgentSession:
         Returns once the prompt is accepted; the listener receives the results.
         """
         await self._active_run.send(prompt)
+
+    async def retry(self, image_mode: RecognitionMode | None = None) -> None:
+        """Send an unsent prompt again, or continue where the log stops.
+
+        `image_mode` replaces that of the prompt's images.
+        """
+        await self._active_run.retry(image_mode)
+
+    async def wait(self) -> RunResult:
+        """Wait for the end of the last run, and return its result. Raises its error."""
+        return await self._active_run.wait()
 
     async def run_shell(self, command: str) -> None:
         """Run a shell command of the user; its output is recorded. Returns once it runs."""
@@ -247,14 +268,6 @@ class AgentSession:
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
         return await find_completions(self._state.command_context, typed)
-
-
-def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new: bool) -> Store:
-    return (
-        open_settings_store(loaded_settings.settings, is_new=is_new)
-        if is_persistent
-        else MemoryStore()
-    )
 
 
 def _open_stored(

@@ -77,6 +77,8 @@ class PromptInput(NamedTuple):
     text: str
     images: tuple[str | bytes, ...] = ()
     """Names of files and addresses, or pasted bytes."""
+    piped: str = ""
+    """Plain text that follows: references in it are not resolved."""
 
 
 class BranchTreeRow(NamedTuple):
@@ -124,6 +126,11 @@ class SessionSummary(NamedTuple):
 @final
 class BranchChanged(Struct, frozen=True):
     """Another session, branch or head is active: show everything again."""
+
+
+@final
+class RunStarted(Struct, frozen=True):
+    """The agent begins to work on a prompt; the session is recorded from here on."""
 
 
 @final
@@ -175,6 +182,7 @@ class ShellEnded(Struct, frozen=True):
 SessionEvent: TypeAlias = (
     LoopEvent
     | BranchChanged
+    | RunStarted
     | PendingCallsChanged
     | InputReturned
     | ErrorRaised

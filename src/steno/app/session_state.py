@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import Agent, ContextChanged, EntryRecorded, Notice, NoticeKind, Runner
+from steno.agent import Agent, EntryRecorded, Notice, NoticeKind, Runner
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
@@ -27,7 +27,7 @@ from steno.app.compose import (
 )
 from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
-from steno.app.mcp_startup import McpStartup
+from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpStartup
 from steno.app.models import choose_model
 from steno.app.run_control import OperationLock
 from steno.app.session_events import (
@@ -48,8 +48,6 @@ from steno.ports import Approver, SetupNotice
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
-from steno.render.changes import format_change
-from steno.render.notices import IgnoredFieldCounter, notice_text
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
@@ -86,8 +84,8 @@ class SessionConfig(NamedTuple):
     """Receives what the session waits for."""
     approver: Approver | None = None
     """Decides in place of the user."""
-    is_verbose: bool = False
-    """Whether each field that a server ignores is reported on its own."""
+    is_interactive: bool = True
+    """Whether a user can answer; else undecided calls are denied."""
 
 
 class ResumableSession(NamedTuple):
@@ -119,8 +117,6 @@ class SessionState:
         self.title: str = ""
         self._system_prompt = ""
         self._agent: Agent | None = None
-        self._notice_filter = IgnoredFieldCounter()
-        """Counts the fields that the server of this agent ignores."""
         self._context_limit: int | None = None
         """The context window of the model."""
         self._usage_totals = UsageTotals(cache(find_price))
@@ -149,19 +145,6 @@ class SessionState:
         """Send an event to the listener; important events are held until there is one."""
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
-        change = event.change if isinstance(event, ContextChanged) else None
-        if self.config.is_verbose:
-            text = None if change is None else format_change(change)
-        else:
-            if change is not None and self._notice_filter.count(change):
-                return
-            if summary := self._notice_filter.summary():
-                self.emit(Notice(NoticeKind.CONTEXT, summary, "fields_ignored"))
-            text = None if change is None else notice_text(change)
-        if change is not None:
-            if text is None:
-                return
-            event = Notice(NoticeKind.CONTEXT, text, change.code)
         if self._listener is None:
             if isinstance(event, (Notice, ErrorRaised)):
                 self._held_events.append(event)
@@ -222,7 +205,6 @@ class SessionState:
                 before_run=self._wait_for_mcp,
                 begin_run=lambda: (self.ensure_recorded(), self.environment.tools),
             )
-            self._notice_filter = IgnoredFieldCounter()
         return self._agent
 
     @property
@@ -342,7 +324,7 @@ class SessionState:
         # The first lookup of prices and limits takes a moment.
         await asyncio.to_thread(find_price, model.name)
         startup = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
-        approver = config.approver or self.approvals
+        approver = config.approver or (self.approvals if config.is_interactive else None)
         environment_context = open_environment_with_servers(
             config.loaded_settings, model, config.folder, approver, startup.server_setup
         )
@@ -380,6 +362,7 @@ class SessionState:
             on_change=self._update_tools,
             on_progress=config.on_progress,
             on_notice=self.emit_input_notice,
+            max_wait_s=MAX_SERVER_WAIT_S if config.is_interactive else None,
         )
 
     def _prepare_image(self, data: bytes) -> Image:

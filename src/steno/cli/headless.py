@@ -13,32 +13,40 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from threading import Timer
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from steno.agent import (
     AllowingApprover,
     Approver,
-    CallEnded,
     EndReason,
     EntryRecorded,
     LoopEvent,
     Notice,
-    NoticeKind,
     RunResult,
     TurnStarted,
 )
-from steno.app.compose import PreparedRun, prepare_run
 from steno.app.errors import UsageError
-from steno.app.input_setup import InputSetup, McpOptions
-from steno.app.permissions import build_rule_hint
-from steno.app.prompt_input import PreparedPrompt, RawPrompt, prepare_prompt, prepare_retry
+from steno.app.input_setup import McpOptions
+from steno.app.session import AgentSession
+from steno.app.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    InputReturned,
+    PendingCallsChanged,
+    PromptInput,
+    RunStarted,
+    SessionEvent,
+    SessionStatus,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import exit_status_for, settings_from_options
 from steno.cli.signals import StopSignals
 from steno.cli.store_options import session_start_from_options
 from steno.errors import Conflict, InvalidValue, StenoError, Unresolved
-from steno.log.conversation import Conversation
 from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
@@ -56,28 +64,18 @@ _STDIN_WARNING_S: Final = 3.0
 """The time that stdin may stay open before a notice explains the wait."""
 
 
-class _HeadlessRun(NamedTuple):
-    """The options, settings and prompt of one run."""
-
-    options: argparse.Namespace
-    loaded: LoadedSettings
-    start: SessionStart
-    prompt: RawPrompt
-    reporter: RunReporter
-
-
 def run_headless(options: argparse.Namespace) -> int:
     """Run the prompt of the command line, and return the exit status."""
     start = session_start_from_options(options)
     if options.ask and not has_terminal():
         options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
-    prompt = _read_prompt(options)
+    prompt = None if options.retry else _read_prompt(options)
     loaded = load_settings(flags=settings_from_options(options))
-    run = _HeadlessRun(options, loaded, start, prompt, _build_reporter(options))
+    reporter = _build_reporter(options)
     try:
-        return asyncio.run(_run_until_signal(run))
+        return asyncio.run(HeadlessRun(options, loaded, start, reporter).run(prompt))
     finally:
-        run.reporter.close()
+        reporter.close()
 
 
 def _build_reporter(options: argparse.Namespace) -> RunReporter:
@@ -87,19 +85,11 @@ def _build_reporter(options: argparse.Namespace) -> RunReporter:
     return JsonReporter(streams=streams, quiet=options.quiet, verbose=options.verbose)
 
 
-def _build_approver(options: argparse.Namespace) -> Approver | None:
-    if options.yes:
-        return AllowingApprover()
-    return ConsoleApprover() if options.ask else None
-
-
 # -- prompt -----------------------------------------------------------------------------------
 
 
-def _read_prompt(options: argparse.Namespace) -> RawPrompt:
+def _read_prompt(options: argparse.Namespace) -> PromptInput:
     """Return the prompt: the option, followed by stdin."""
-    if options.retry:
-        return RawPrompt("")
     if options.first_prompt is not None and options.prompt not in (None, "-"):
         extra = truncate_to_width(terminal_line(options.first_prompt), 40)
         reason = "nothing is expected there; what has blanks in it has to be in quotes"
@@ -114,7 +104,7 @@ def _read_prompt(options: argparse.Namespace) -> RawPrompt:
         options.parser.error(
             "say what to do, as in: steno -p 'What does this project do?'; steno --help tells more"
         )
-    return RawPrompt(text, piped, tuple(options.images))
+    return PromptInput(text, tuple(options.images), piped)
 
 
 def _read_stdin(prompt: str | None) -> str:
@@ -148,114 +138,161 @@ def _warn_if_stdin_stays_open() -> Generator[None]:
         timer.cancel()
 
 
-async def _prepare_prompt(
-    run: _HeadlessRun, input_setup: InputSetup, conversation: Conversation | None
-) -> PreparedPrompt:
-    """Build the message of the prompt, or find the one that could not be sent."""
-    options = run.options
-    if options.retry:
-        mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
-        return prepare_retry(conversation, mode)
-    return await prepare_prompt(run.prompt, input_setup, run.loaded.settings.image_mode)
-
-
 # -- run -------------------------------------------------------------------------------------
 
 
-async def _run_until_signal(run: _HeadlessRun) -> int:
-    """Run the prompt, and return the exit status; a signal stops it in order."""
-    with StopSignals() as signals:
-        return await signals.run(_run_to_status(run, signals))
+@final
+class HeadlessRun:
+    """One run: the events of its session go to the reporter, and its result to the exit status."""
 
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        loaded: LoadedSettings,
+        start: SessionStart,
+        reporter: RunReporter,
+    ) -> None:
+        """Take the options, the settings and the session."""
+        self._options = options
+        self._loaded = loaded
+        self._start = start
+        self._reporter = reporter
+        self._totals = PartialRunResult()
+        self._has_started = False
+        self._notices: list[Notice] = []
+        """Notices before the run, which are printed when it starts."""
+        self._output_failure: BaseException | None = None
+        """Why nothing more can be written."""
 
-async def _run_to_status(run: _HeadlessRun, signals: StopSignals) -> int:
-    result = await _run_agent(run, signals)
-    if result.error is not None:
-        print_notice(terminal_line(f"{result.error}{_retry_hint(result.error, run)}"))
-    if result.end_reason is EndReason.INTERRUPTED and signals.status is not None:
-        return signals.status
-    return exit_status_for(result.end_reason)
+    async def run(self, prompt: PromptInput | None) -> int:
+        """Run the prompt, or without one the last one again; return the exit status.
 
+        A signal stops it in order.
+        """
+        with StopSignals() as signals:
+            return await signals.run(self._run_session(prompt, signals))
 
-def _retry_hint(error: Exception, run: _HeadlessRun) -> str:
-    """Return how to retry where a reference could not be opened; the prompt is recorded."""
-    if not isinstance(error, Unresolved) or run.options.no_session:
-        return ""
-    session = "-c" if run.start.resume is None else "-r last"
-    return f"; {session} --retry tries the same again, {session} -p says something else"
+    async def _run_session(self, prompt: PromptInput | None, signals: StopSignals) -> int:
+        options = self._options
+        approver: Approver | None = ConsoleApprover() if options.ask else None
+        async with AgentSession.open(
+            self._loaded,
+            self._start,
+            is_persistent=not options.no_session,
+            mode=options.mode,
+            mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
+            approver=AllowingApprover() if options.yes else approver,
+            is_interactive=False,
+            on_progress=self._reporter.prepare,
+            on_skipped=lambda notice: print_notice(notice.text),
+        ) as session:
+            session.subscribe(partial(self._on_event, session))
+            with _name_image_option():
+                await self._send(session, prompt)
+            signals.on_first_signal = session.interrupt
+            result = await self._wait(session)
+        if result.error is not None:
+            print_notice(terminal_line(f"{result.error}{self._retry_hint(result.error)}"))
+        if result.end_reason is EndReason.INTERRUPTED and signals.status is not None:
+            return signals.status
+        return exit_status_for(result.end_reason)
 
+    async def _send(self, session: AgentSession, prompt: PromptInput | None) -> None:
+        if prompt is not None:
+            await session.send(prompt)
+        elif session.is_unfinished:
+            image_mode = self._options.image_mode
+            await session.retry(None if image_mode is None else RecognitionMode(image_mode))
+        else:
+            raise UsageError(
+                "everything that was said last has been sent",
+                code="nothing_unsent",
+                place="--retry",
+            )
 
-async def _run_agent(run: _HeadlessRun, signals: StopSignals) -> RunResult:
-    options, reporter = run.options, run.reporter
-    reporter.prepare("looking for a model")
-    async with prepare_run(
-        run.loaded,
-        run.start,
-        is_persistent=not options.no_session,
-        mode=options.mode,
-        approver=_build_approver(options),
-        read_prompt=partial(_prepare_prompt, run),
-        mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
-        on_progress=reporter.prepare,
-        notify=lambda notice: reporter.on_event(Notice(NoticeKind.INPUT, notice.text, notice.code)),
-    ) as prepared:
-        reporter.begin(_describe_run(prepared, run))
-        if prepared.target.tools is False:
-            text = f"{prepared.model} calls no tools: it can only talk"
-            reporter.on_event(Notice(NoticeKind.CONTEXT, text, "model_without_tools"))
-        if not options.quiet:
-            for notice in (*run.loaded.notices, *prepared.notices):
-                print_notice(terminal_line(notice.text))
-        signals.on_first_signal = prepared.agent.interrupt
-        return await _run_and_report(prepared, run)
+    async def _wait(self, session: AgentSession) -> RunResult:
+        """Wait for the end of the run, and report it, also where it ends with an error."""
+        totals, reporter = self._totals, self._reporter
+        try:
+            result = await session.wait()
+        except asyncio.CancelledError:
+            reporter.end(totals.result(EndReason.INTERRUPTED))
+            raise
+        except Conflict as exc:
+            conflict = Conflict(
+                "another program has gone on with it meanwhile, and what it said is kept; "
+                "go on behind it with -c, or beside it with --fork",
+                code="session_changed",
+                place="session",
+            )
+            reporter.end(totals.result(EndReason.FAILED, conflict))
+            raise conflict from exc
+        except Exception as exc:
+            reporter.end(totals.result(EndReason.FAILED, exc))
+            raise
+        if self._output_failure is not None:
+            raise self._output_failure
+        reporter.end(result)
+        return result
 
+    def _on_event(self, session: AgentSession, event: SessionEvent) -> None:
+        if self._output_failure is not None:
+            return
+        try:
+            self._report(session, event)
+        except (BrokenPipeError, OutputError) as exc:  # the reader of the output is gone
+            self._output_failure = exc
+            session.interrupt()
 
-async def _run_and_report(prepared: PreparedRun, run: _HeadlessRun) -> RunResult:
-    """Run the agent, and report its end, also where it ends with an error."""
-    totals, reporter = PartialRunResult(), run.reporter
-    tools = {tool.definition.name: tool for tool in prepared.tools}
+    def _report(self, session: AgentSession, event: SessionEvent) -> None:
+        match event:
+            case RunStarted():
+                self._begin(session.status)
+            case Notice() if not self._has_started:
+                self._notices.append(event)
+            case PendingCallsChanged() | BranchChanged() | InputReturned() | ErrorRaised():
+                pass  # `wait` returns or raises the end of the run
+            case ShellStarted() | ShellOutput() | ShellEnded():
+                pass
+            case _ if self._has_started:
+                self._totals.on_event(event)
+                self._reporter.on_event(event)
+            case _:
+                pass  # the entries that a new session begins with
 
-    def on_event(event: LoopEvent) -> None:
-        totals.on_event(event)
-        reporter.on_event(event)
-        if isinstance(event, CallEnded):
-            notice = build_rule_hint(event, tools, run.loaded.settings.allow)
-            if notice is not None:
-                reporter.on_event(notice)
-
-    try:
-        prompt = prepared.prompt
-        result = await prepared.agent.run(prompt.message, on_event=on_event, origin=prompt.origin)
-    except (BrokenPipeError, OutputError):
-        raise  # the reader of the output is gone
-    except asyncio.CancelledError:
-        reporter.end(totals.result(EndReason.INTERRUPTED))
-        raise
-    except Conflict as exc:
-        conflict = Conflict(
-            "another program has gone on with it meanwhile, and what it said is kept; "
-            "go on behind it with -c, or beside it with --fork",
-            code="session_changed",
-            place="session",
+    def _begin(self, status: SessionStatus) -> None:
+        self._has_started = True
+        self._reporter.begin(
+            RunDescription(
+                session=status.session,
+                branch=status.branch,
+                model=status.model,
+                mode=str(status.mode),
+                folder=replace_lone_surrogates(str(self._start.folder)),
+            )
         )
-        reporter.end(totals.result(EndReason.FAILED, conflict))
-        raise conflict from exc
-    except Exception as exc:
-        reporter.end(totals.result(EndReason.FAILED, exc))
-        raise
-    reporter.end(result)
-    return result
+        for notice in () if self._options.quiet else self._notices:
+            print_notice(terminal_line(notice.text))
+
+    def _retry_hint(self, error: Exception) -> str:
+        """Return how to retry where a reference could not be opened; the prompt is recorded."""
+        if not isinstance(error, Unresolved) or self._options.no_session:
+            return ""
+        session = "-c" if self._start.resume is None else "-r last"
+        return f"; {session} --retry tries the same again, {session} -p says something else"
 
 
-def _describe_run(prepared: PreparedRun, run: _HeadlessRun) -> RunDescription:
-    conversation = prepared.agent.conversation
-    return RunDescription(
-        session=None if run.options.no_session else conversation.id,
-        branch=conversation.branch,
-        model=prepared.model,
-        mode=str(conversation.mode),
-        folder=replace_lone_surrogates(str(run.start.folder)),
-    )
+@contextmanager
+def _name_image_option() -> Generator[None]:
+    """Name the option in an error about an image."""
+    try:
+        yield
+    except InvalidValue as exc:
+        if isinstance(exc.__cause__, OSError):
+            raise exc.__cause__ from None
+        if exc.place != "image":
+            raise
+        raise InvalidValue(exc.message, code=exc.code, place="--image") from exc
 
 
 @final

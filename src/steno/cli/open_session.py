@@ -28,7 +28,6 @@ async def open_session_from_options(
         mode=options.mode,
         approver=AllowingApprover() if options.yes else None,
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
-        is_verbose=options.verbose,
         on_progress=on_progress,
     ) as session:
         yield session

@@ -291,7 +291,11 @@ def _run_full_screen(
         return _open_session(options, report, sessions)
 
     status = screen.run_terminal(
-        opener, theme=theme, history=history, first_prompt=options.first_prompt or ""
+        opener,
+        theme=theme,
+        history=history,
+        first_prompt=options.first_prompt or "",
+        is_verbose=options.verbose,
     )
     for session in sessions:
         print(f"session {session}: steno -c goes on with it", file=sys.stderr)

@@ -7,10 +7,13 @@ calls that had to be repaired.
 
 from __future__ import annotations
 
-from typing import Final, final
+from collections.abc import Callable
+from typing import Any, Final, final
 
+from steno.agent.events import ContextChanged, EntryRecorded, Notice, NoticeKind
 from steno.messages.change import Change, ChangeCode
-from steno.render.changes import describe_change
+from steno.records.entry import ModelChange
+from steno.render.changes import describe_change, format_change
 from steno.render.quantities import format_count
 
 _IGNORED_BY_SERVER: Final = frozenset(
@@ -68,3 +71,29 @@ class IgnoredFieldCounter:
         self._is_reported = True
         count = format_count(self._count, "thing", "things")
         return f"{count} the server does not look at ({', '.join(self._members)}); --verbose shows them"
+
+
+@final
+class ChangeSummarizer:
+    """A listener for another listener: changes become notices, and ignored fields one line."""
+
+    def __init__(self, listener: Callable[[Any], None], *, is_verbose: bool) -> None:
+        """Take the listener; with `is_verbose` it gets a notice on each change."""
+        self._listener = listener
+        self._is_verbose = is_verbose
+        self._ignored_fields = IgnoredFieldCounter()
+
+    def __call__(self, event: object) -> None:
+        """Pass on an event, or a notice in its place."""
+        change = event.change if isinstance(event, ContextChanged) else None
+        if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, ModelChange):
+            self._ignored_fields = IgnoredFieldCounter()  # another server ignores other fields
+        if not self._is_verbose:
+            if change is not None and self._ignored_fields.count(change):
+                return
+            if summary := self._ignored_fields.summary():
+                self._listener(Notice(NoticeKind.CONTEXT, summary, "fields_ignored"))
+        if change is None:
+            self._listener(event)
+        elif text := format_change(change) if self._is_verbose else notice_text(change):
+            self._listener(Notice(NoticeKind.CONTEXT, text, change.code))

@@ -28,6 +28,7 @@ from steno.app.session_events import (
 from steno.errors import InvalidValue, StenoError
 from steno.render.items import TextForm
 from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
+from steno.render.notices import ChangeSummarizer
 from steno.ui.help_text import build_help
 from steno.ui.pasted_text import sanitize_pasted
 from steno.ui.plain.approvals import YES, LineApprovals
@@ -77,7 +78,7 @@ async def run_plain(
     editor: ReadlineEditor | None = None
     if stdin == 0 and stdout is None and has_readline(environ):
         editor = ReadlineEditor(session.complete, prompt_history.entries())
-    plain = _PlainSession(session, writer, reader, EventWriter(writer, is_verbose=is_verbose))
+    plain = _PlainSession(session, writer, reader, is_verbose=is_verbose)
     plain.use_editor(editor, prompt_history)
     try:
         with _handle_ctrl_c(plain.interrupt, is_enabled=reader.is_terminal):
@@ -117,12 +118,14 @@ class _PlainSession:
         session: AgentSession,
         writer: LineWriter,
         reader: LineReader,
-        event_writer: EventWriter,
+        *,
+        is_verbose: bool,
     ) -> None:
         self._session = session
         self._writer = writer
         self._reader = reader
-        self._event_writer = event_writer
+        self._is_verbose = is_verbose
+        self._event_writer = EventWriter(writer, is_verbose=is_verbose)
         self._editor: ReadlineEditor | None = None
         self._history = PromptHistory()
         self._approvals = LineApprovals(session, writer, self._read_answer)
@@ -145,7 +148,7 @@ class _PlainSession:
 
     async def run(self, first_prompt: str = "") -> None:
         """Read and run lines until the user leaves."""
-        self._session.subscribe(self._on_event)
+        self._session.subscribe(ChangeSummarizer(self._on_event, is_verbose=self._is_verbose))
         self._show_status()
         if first_prompt:
             await self._submit(first_prompt, is_typed=False)

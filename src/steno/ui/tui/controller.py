@@ -46,6 +46,7 @@ from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
+from steno.render.notices import ChangeSummarizer
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
@@ -72,8 +73,11 @@ _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
 class SessionController:
     """Runs one session on the full screen."""
 
-    def __init__(self, app: TerminalApp, session: AgentSession) -> None:
-        """Take the screen and the session."""
+    def __init__(
+        self, app: TerminalApp, session: AgentSession, *, is_verbose: bool = False
+    ) -> None:
+        """Take the screen and the session; with `is_verbose`, every change is shown."""
+        self._is_verbose = is_verbose
         self._app = app
         self._session = session
         self._prompt = app.prompt
@@ -95,7 +99,7 @@ class SessionController:
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
         """Show the session, run the early input, and handle events until the user leaves."""
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
-        self._session.subscribe(self._on_event)
+        self._session.subscribe(ChangeSummarizer(self._on_event, is_verbose=self._is_verbose))
         self._reload()
         for submitted in early:
             self.submit(submitted)

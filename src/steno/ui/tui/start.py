@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ from steno.ui.tui.app import Controller, SessionOpener, TerminalApp
 
 
 def run_terminal(
-    open_session: SessionOpener, *, theme: str, history: Path | None, first_prompt: str = ""
+    open_session: SessionOpener,
+    *,
+    theme: str,
+    history: Path | None,
+    first_prompt: str = "",
+    is_verbose: bool = False,
 ) -> int:
     """Run the full screen until the user leaves; return the exit status.
 
-    `first_prompt` is sent as soon as the session is open. Raises the error that kept it from
-    opening.
+    `first_prompt` is sent as soon as the session is open. With `is_verbose`, each field that a
+    server ignores is shown. Raises the error that kept the session from opening.
     """
-    app = create_app(open_session, theme=theme, history=history)
+    app = create_app(open_session, theme=theme, history=history, is_verbose=is_verbose)
     if first_prompt:
         app.send_first(first_prompt)
     app.run()
@@ -37,12 +43,13 @@ def create_app(
     theme: str = "steno-dark",
     history: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
+    is_verbose: bool = False,
 ) -> TerminalApp:
     """Return the app with the controller that works on a session."""
-    return TerminalApp(open_session, _load_controller, theme=theme, history=history, clock=clock)
 
+    def load_controller() -> Callable[[TerminalApp, Any], Controller]:
+        from steno.ui.tui.controller import SessionController  # noqa: PLC0415 - see above
 
-def _load_controller() -> Callable[[TerminalApp, Any], Controller]:
-    from steno.ui.tui.controller import SessionController  # noqa: PLC0415 - see above
+        return partial(SessionController, is_verbose=is_verbose)
 
-    return SessionController
+    return TerminalApp(open_session, load_controller, theme=theme, history=history, clock=clock)
