@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 SCRIPT = """\
 read notes.txt
 run rm notes.txt
-why we still need it
+reason we still need it
 /fork calmer
 list the files
 /quit

@@ -27,7 +27,7 @@ def write(name: str, id: str) -> Call:
 def kill_while_asking(prompt: str = "x") -> None:
     """Kill a run while it waits for an approval."""
     with start_on_terminal("-p", prompt, "--ask") as person:
-        person.see("[e]xplain why / [?]? ")
+        person.see("h help? ")
         person.process.kill()
 
 
@@ -91,8 +91,8 @@ def test_an_undecided_question_is_asked_again(home: Path, project: Path) -> None
     with scripted_model(home, [write("new.txt", "call_1")], "I see."):
         kill_while_asking()
         with start_on_terminal("-c", "-p", "go on", "--ask") as person:
-            person.see("[e]xplain why / [?]? ")
-            person.type("y\n")
+            person.see("h help? ")
+            person.type("o\n")
             assert person.end() == 0
     assert (project / "new.txt").exists()
 

@@ -128,10 +128,10 @@ def test_ask_without_a_terminal_is_refused_before_anything_is_sent(home: Path) -
 def test_an_abandoned_question_ends_its_line(home: Path, keys: str) -> None:
     call = Call("write", {"path": "a", "content": "x"})
     with scripted_model(home, [call], "Too bad."), start_on_terminal("-p", "x", "--ask") as person:
-        person.see("[?]? ")
+        person.see("h help? ")
         person.type(keys)
         person.end()
-    answered = person.screen.partition("[?]? ")[2]
+    answered = person.screen.partition("h help? ")[2]
     assert answered.removeprefix("^C").startswith("\n")
 
 

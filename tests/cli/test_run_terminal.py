@@ -13,7 +13,7 @@ from tests.app.scripted_vendor import Call, Fault
 from tests.cli.program import ProgramOutput, run_steno
 from tests.cli.running_program import start_on_terminal
 
-ASKED = "no, and [e]xplain why / [?]? "
+ASKED = "h help? "
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +136,7 @@ def test_ctrl_c_ends_it_in_order(home: Path) -> None:
 # -- asking ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("keys", "is_made"), [("y\n", True), ("n\n", False)])
+@pytest.mark.parametrize(("keys", "is_made"), [("o\n", True), ("d\n", False)])
 def test_a_person_is_asked_where_that_is_wanted(
     home: Path, project: Path, keys: str, is_made: bool
 ) -> None:
@@ -158,7 +158,7 @@ def test_a_person_is_asked_while_a_program_reads_the_output(home: Path, project:
         ) as person,
     ):
         person.see(ASKED)
-        person.type("y\n")
+        person.type("o\n")
         assert person.process.stdout is not None
         out = person.process.stdout.read().decode()
         assert person.end() == 0

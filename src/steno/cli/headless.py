@@ -56,7 +56,7 @@ from steno.render.output import OutputError
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, RunReporter, TextReporter
-from steno.ui.plain.console_approver import NO_TERMINAL, ConsoleApprover, has_terminal
+from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024

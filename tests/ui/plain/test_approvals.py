@@ -43,19 +43,22 @@ def test_a_word_or_its_letter_allows_as_far_as_it_says(word: str, scope: GrantSc
     ]
 
 
-@pytest.mark.parametrize("word", ["no", "n"])
-def test_no_denies(word: str) -> None:
+@pytest.mark.parametrize("word", ["deny", "d"])
+def test_deny_denies(word: str) -> None:
     assert verdicts_for(word) == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 @pytest.mark.parametrize(
-    "stray", ["", " ", "y", "yes", "ok", "once more", "onc", "2 once", "all s"]
+    "stray",
+    ["", " ", "y", "yes", "n", "no", "w", "ok", "once more", "onc", "2 once", "all s", "all rule"],
 )
 def test_what_is_none_of_the_words_decides_nothing(stray: str) -> None:
-    assert verdicts_for(stray, "no") == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
+    assert verdicts_for(stray, "deny") == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
-@pytest.mark.parametrize("lines", [("why not here",), ("why", "not here"), ("w", " not here ")])
+@pytest.mark.parametrize(
+    "lines", [("reason not here",), ("reason", "not here"), ("r", " not here ")]
+)
 def test_a_reason_goes_to_the_model(lines: tuple[str, ...]) -> None:
     assert verdicts_for(*lines) == [
         ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="not here"))
@@ -63,12 +66,12 @@ def test_a_reason_goes_to_the_model(lines: tuple[str, ...]) -> None:
 
 
 def test_a_reason_that_is_blank_decides_nothing() -> None:
-    assert verdicts_for("why", "", "once") == [
+    assert verdicts_for("reason", "", "once") == [
         ("call_1", ApprovalDecision(allowed=True, actor="ann"))
     ]
 
 
-@pytest.mark.parametrize("lines", [("rule bash(git *)",), ("rule", "bash(git *)")])
+@pytest.mark.parametrize("lines", [("edit bash(git *)",), ("e", "bash(git *)")])
 def test_the_rule_can_be_written_anew(lines: tuple[str, ...]) -> None:
     assert verdicts_for(*lines, "project") == [
         (
@@ -81,18 +84,18 @@ def test_the_rule_can_be_written_anew(lines: tuple[str, ...]) -> None:
 
 
 def test_what_is_no_rule_leaves_the_rule_as_it_was() -> None:
-    assert verdicts_for("rule bash(", "session")[0][1].rule == "bash(git log *)"
-    assert verdicts_for("rule", "", "session")[0][1].rule == "bash(git log *)"
+    assert verdicts_for("edit bash(", "session")[0][1].rule == "bash(git log *)"
+    assert verdicts_for("edit", "", "session")[0][1].rule == "bash(git log *)"
 
 
 def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call(rule=""))
         await user.see("only once or not")
-        await user.see("bash: once, no, why, view, help? ")
+        await user.see("bash: o once, d deny, r deny with reason, v view all, h help? ")
         user.type("session\n")
-        await user.see("nothing was decided; say one of: once, no, why, view, help")
-        await user.answer("no")
+        await user.see("nothing was decided; say one of: o once, d deny, r deny with")
+        await user.answer("deny")
         await user.until(lambda: user.decisions)
         user.end()
 
@@ -105,7 +108,7 @@ def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> Non
     async def act(user: LineUser) -> None:
         user.ask(pending_call(preview=hostile, arguments={"command": "x\nbash: once? "}))
         await user.see("help? ")
-        user.type("no\n")
+        user.type("deny\n")
         await user.until(lambda: user.decisions)
 
     output = at_terminal(act).said
@@ -125,7 +128,7 @@ def test_a_long_call_is_shortened_and_view_says_all_of_it() -> None:
         assert "│ line 100\n" not in user.said
         await user.answer("view")
         await user.see("│ line 100\n")
-        await user.answer("no")
+        await user.answer("deny")
         await user.until(lambda: user.decisions)
 
     at_terminal(act)
@@ -135,8 +138,8 @@ def test_help_says_what_each_answer_means() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.answer("?")
-        await user.see("  once: this call runs, with exactly these arguments\n")
-        await user.answer("no")
+        await user.see("  o once: this call runs, with exactly these arguments\n")
+        await user.answer("deny")
         await user.until(lambda: user.decisions)
 
     at_terminal(act)
@@ -148,7 +151,7 @@ def test_several_questions_have_numbers_and_are_answered_one_by_one() -> None:
         await user.see("Question 1 of 2: bash asks")
         await user.see("Question 2 of 2: write waits for its turn")
         await user.see("question 1, bash: ")
-        await user.answer("2 no")
+        await user.answer("2 deny")
         await user.until(lambda: len(user.decisions) == 1)
         await user.answer("once")
         await user.until(lambda: len(user.decisions) == 2)
@@ -160,26 +163,29 @@ def test_several_questions_have_numbers_and_are_answered_one_by_one() -> None:
     ]
 
 
-def test_all_are_allowed_together_only_after_a_yes() -> None:
+@pytest.mark.parametrize("typed", ["a", "all", "all once"])
+def test_all_are_allowed_together_only_after_a_yes(typed: str) -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call("c1"), queued_call("c2"))
-        await user.answer("all once", "y")
+        await user.answer("all once", "ok")
+        await user.see("Notice: nothing was decided\n")
+        await user.answer("all", "n")
         await user.see("Notice: nothing was decided\n")
         assert user.decisions == []
-        await user.answer("all once", "yes")
+        await user.answer(typed, "y")
         await user.until(lambda: len(user.decisions) == 2)
         user.end()
 
     assert [(id, one.allowed, one.scope) for id, one in at_terminal(act).decisions] == [
-        ("c1", True, GrantScope.ONCE),
         ("c2", True, GrantScope.ONCE),
+        ("c1", True, GrantScope.ONCE),
     ]
 
 
 def test_all_are_denied_together() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call("c1"), queued_call("c2"))
-        await user.answer("all why too early")
+        await user.answer("all reason too early")
         await user.until(lambda: len(user.decisions) == 2)
         user.end()
 
@@ -192,7 +198,7 @@ def test_a_yes_to_all_counts_for_nothing_if_something_else_is_asked_meanwhile() 
     async def act(user: LineUser) -> None:
         user.ask(pending_call("c1"), queued_call("c2"))
         await user.answer("all once")
-        await user.see("once each? ")
+        await user.see("n go back? ")
         user.ask(pending_call("c1"), queued_call("c2"), queued_call("c3", "edit"))
         await user.see("Question 3 of 3: edit waits")
         await user.answer("yes")
@@ -211,7 +217,7 @@ def test_a_question_that_is_no_longer_asked_is_dropped_and_the_others_keep_their
         await user.see("Notice: question 1 is no longer asked")
         await user.answer("1 once")
         await user.see("nothing was decided")
-        await user.answer("2 no")
+        await user.answer("2 deny")
         await user.until(lambda: user.decisions)
         user.end()
 
@@ -232,8 +238,8 @@ def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
         user.ask(pending_call())
         await user.see("help? ")
         user.session.happen(Notice(NoticeKind.CONTEXT, "something else", "settings_ignored"))
-        await user.see("\nNotice: something else\nbash: once, session")
-        await user.answer("no")
+        await user.see("\nNotice: something else\nbash: o once, s for session")
+        await user.answer("deny")
         await user.until(lambda: user.decisions)
 
     at_terminal(act)

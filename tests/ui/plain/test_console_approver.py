@@ -13,7 +13,7 @@ import pytest
 
 from steno import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
-from steno.ui.plain.console_approver import NO_TERMINAL, ConsoleApprover
+from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover
 
 CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
 PATIENCE_S = 60
@@ -94,8 +94,8 @@ def answered(asked: ApprovalRequest, *lines: str) -> ApprovalDecision:
 @pytest.mark.parametrize(
     ("keys", "scope", "rule"),
     [
-        ("y\n", GrantScope.ONCE, None),
-        (" YES \n", GrantScope.ONCE, None),
+        ("o\n", GrantScope.ONCE, None),
+        (" ONCE \n", GrantScope.ONCE, None),
         ("s\n", GrantScope.SESSION, "bash(git log *)"),
         ("p\n", GrantScope.PROJECT, "bash(git log *)"),
         ("user\n", GrantScope.USER, "bash(git log *)"),
@@ -106,33 +106,41 @@ def test_an_approval_has_the_chosen_scope(keys: str, scope: GrantScope, rule: st
     assert verdict == ApprovalDecision(allowed=True, actor="ada", scope=scope, rule=rule)
 
 
-@pytest.mark.parametrize("keys", ["n\n", "no\n", "\x04"])
-def test_no_and_the_end_of_the_input_deny(keys: str) -> None:
+@pytest.mark.parametrize("keys", ["d\n", "deny\n", "\x04"])
+def test_deny_and_the_end_of_the_input_deny(keys: str) -> None:
     assert answered(question(), keys) == ApprovalDecision(allowed=False, actor="ada")
 
 
 def test_no_can_be_explained_to_the_model() -> None:
-    verdict = answered(question(), "e\n", "use git status, élan\n")
+    verdict = answered(question(), "r\n", "use git status, élan\n")
     assert verdict == ApprovalDecision(allowed=False, actor="ada", reason="use git status, élan")
-    assert answered(question(), "e\n", "\n").reason is None
-    assert answered(question(), "e\n", "\x04").reason is None
+    assert answered(question(), "reason\n", "\n", "d\n").reason is None
+    assert answered(question(), "r\n", "\x04").reason is None
 
 
-@pytest.mark.parametrize("keys", ["\n", "yn\n", "ok\n", "1\n"])
+@pytest.mark.parametrize("keys", ["\n", "y\n", "yes\n", "n\n", "od\n", "ok\n", "1\n"])
 def test_what_is_no_answer_is_asked_again(keys: str) -> None:
-    assert not answered(question(), keys, "n\n").allowed
+    """Keys of earlier versions are no answer either: none of them allows or denies."""
+    assert not answered(question(), keys, "d\n").allowed
+    assert answered(question(), keys, "o\n").allowed
 
 
-@pytest.mark.parametrize(("rule", "letters"), [("bash(git log *)", "yspune"), ("", "yne")])
+def test_the_rule_can_be_edited() -> None:
+    verdict = answered(question(), "e\n", "bash(git *)\n", "s\n")
+    assert (verdict.scope, verdict.rule) == (GrantScope.SESSION, "bash(git *)")
+    assert answered(question(), "e\n", "bash(\n", "s\n").rule == "bash(git log *)"
+
+
+@pytest.mark.parametrize(("rule", "letters"), [("bash(git log *)", "ospudreh"), ("", "odrh")])
 def test_a_question_mark_is_answered_with_what_the_offered_letters_mean(
     rule: str, letters: str
 ) -> None:
     async def act(person: Person) -> None:
         await person.answer("?\n")
-        await person.see("[?]? ")
+        await person.see("h help? ")
         explained = [line for line in person.before.splitlines() if line.startswith("  ")]
         assert "".join([line.split()[0] for line in explained]) == letters
-        person.type("n\n")
+        person.type("d\n")
 
     assert not decision_after(question(rule=rule), act).allowed
 
@@ -141,10 +149,10 @@ def test_a_question_mark_is_answered_with_what_the_offered_letters_mean(
 def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
     async def act(person: Person) -> None:
         await person.see("? ")
-        assert "[s]ession" not in person.before
+        assert "session" not in person.before
         assert "rule" not in person.before
         person.type(keys)
-        await person.answer("y\n")
+        await person.answer("o\n")
 
     assert decision_after(question(rule=""), act) == ApprovalDecision(allowed=True, actor="ada")
 
@@ -152,11 +160,11 @@ def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
 def test_what_was_typed_before_the_question_is_no_answer() -> None:
     async def run() -> ApprovalDecision:
         with sitting() as person:
-            person.type("y\ny\n")
-            await person.see("y\ny\n")  # the terminal echoes it: it has arrived
+            person.type("o\no\n")
+            await person.see("o\no\n")  # the terminal echoes it: it has arrived
             approver = ConsoleApprover(terminal=person.terminal, actor="ada")
             asking = asyncio.create_task(approver.ask(question()))
-            await person.answer("n\n")
+            await person.answer("d\n")
             return await asyncio.wait_for(asking, PATIENCE_S)
 
     assert not asyncio.run(run()).allowed
@@ -172,7 +180,7 @@ def shown(asked: ApprovalRequest) -> str:
     async def act(person: Person) -> None:
         await person.see("? ")
         seen.append(person.before)
-        person.type("n\n")
+        person.type("d\n")
 
     decision_after(asked, act)
     return seen[0]
@@ -183,8 +191,8 @@ def test_the_call_the_rule_and_the_choice_are_shown() -> None:
         "bash asks for permission to execute:\n"
         "│ git log -1\n"
         "rule for more than once: bash(git log *)\n"
-        "[y]es, once / for the [s]ession / [p]roject / [u]ser / [n]o / no, and [e]xplain why / "
-        "[?]"
+        "o once, s for session, p for project, u for user, d deny, r deny with reason, "
+        "e edit rule, h help"
     )
 
 
@@ -193,11 +201,11 @@ def test_without_a_preview_the_arguments_are_shown() -> None:
 
 
 def test_what_a_model_wrote_cannot_act_on_the_terminal_or_pass_for_a_question() -> None:
-    preview = "ls \x1b[2J\x1b]0;title\x07\u202e\rok\nread asks for permission to read:\n[y]es"
+    preview = "ls \x1b[2J\x1b]0;title\x07\u202e\rok\nread asks for permission to read:\no once"
     screen = shown(question(preview=preview))
     assert "\x1b" not in screen
     assert "\\x1b[2J\\x1b]0;title\\x07\\u202e\\rok\n" in screen
-    assert "\n│ read asks for permission to read:\n│ [y]es\n" in screen
+    assert "\n│ read asks for permission to read:\n│ o once\n" in screen
 
 
 def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
@@ -205,8 +213,8 @@ def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
     seen: list[str] = []
 
     async def act(person: Person) -> None:
-        for keys in ("v\n", "n\n"):
-            await person.see("[v]iew all of it / [?]? ")
+        for keys in ("v\n", "d\n"):
+            await person.see("v view all, e edit rule, h help? ")
             seen.append(person.before)
             person.type(keys)
 
@@ -236,7 +244,7 @@ def test_questions_are_asked_one_after_the_other() -> None:
             asking = asyncio.gather(
                 *[approver.ask(question(preview=f"command {number}")) for number in range(3)]
             )
-            for number, keys in enumerate(("y\n", "n\n", "s\n")):
+            for number, keys in enumerate(("o\n", "d\n", "s\n")):
                 await person.see("? ")
                 assert person.before.count("asks for permission") == 1
                 assert f"│ command {number}\n" in person.before
@@ -264,7 +272,7 @@ def test_a_question_can_be_cancelled_and_the_next_one_asked() -> None:
                 await asyncio.wait_for(asking, PATIENCE_S)
             assert descriptors() == open_files
             asking = asyncio.create_task(approver.ask(question()))
-            await person.answer("y\n")
+            await person.answer("o\n")
             return await asyncio.wait_for(asking, PATIENCE_S)
 
     assert asyncio.run(run()).allowed
@@ -275,7 +283,7 @@ def test_the_event_loop_runs_while_the_approver_waits() -> None:
         await person.see("? ")
         for _ in range(100):
             await asyncio.sleep(0)
-        person.type("y")
+        person.type("o")
         for _ in range(100):
             await asyncio.sleep(0)
         person.type("\n")
@@ -301,11 +309,11 @@ def test_a_closed_terminal_denies_the_call() -> None:
 
 def test_without_a_terminal_nothing_is_allowed(tmp_path: Path) -> None:
     file = tmp_path / "answers"
-    file.write_text("y\n" * 10, encoding="utf-8")
+    file.write_text("o\n" * 10, encoding="utf-8")
     for place in (file, tmp_path / "missing"):
         verdict = asyncio.run(ConsoleApprover(terminal=str(place)).ask(question()))
         assert verdict == ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
-    assert file.read_text(encoding="utf-8") == "y\n" * 10
+    assert file.read_text(encoding="utf-8") == "o\n" * 10
 
 
 def test_the_default_actor_is_the_login_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +322,7 @@ def test_the_default_actor_is_the_login_name(monkeypatch: pytest.MonkeyPatch) ->
     async def run() -> ApprovalDecision:
         with sitting() as person:
             asking = asyncio.create_task(ConsoleApprover(terminal=person.terminal).ask(question()))
-            await person.answer("y\n")
+            await person.answer("o\n")
             return await asyncio.wait_for(asking, PATIENCE_S)
 
     assert asyncio.run(run()).actor == "grace"

@@ -89,7 +89,7 @@ def test_a_question_takes_the_next_line() -> None:
 @pytest.mark.requirement("S2-18")
 def test_what_the_lines_do_not_answer_is_denied_with_a_reason() -> None:
     user = through_a_pipe("go\n", Answering(pending_call("c1"), queued_call("c2")))
-    assert [(id, one.allowed) for id, one in user.decisions] == [("c1", False), ("c2", False)]
+    assert [(id, one.allowed) for id, one in user.decisions] == [("c2", False), ("c1", False)]
     assert {one.reason for _, one in user.decisions} == {
         "nobody was there to decide: the input has ended"
     }

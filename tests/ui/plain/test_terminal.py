@@ -222,8 +222,8 @@ def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path, ter
         user.see("help? ")
         user.type("\n")
         user.see("help? ")
-        user.type("no\n")
-        user.see("Decided: no to bash\n")
+        user.type("deny\n")
+        user.see("Decided: bash, deny\n")
         user.see("act> ")
         user.type("\x04")
         assert user.left() == 0

@@ -9,7 +9,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from steno.ports import ApprovalDecision
-from steno.ui.tui.key_guard import KeyGuard, KeyRefusal
+from steno.ui.approval_state import KeyGuard, KeyRefusal
 from tests.ui.idle_clock import ManualClock
 from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 

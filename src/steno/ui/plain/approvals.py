@@ -1,56 +1,62 @@
-"""Approvals line by line.
+"""Approvals line by line: in the plain mode, and at the terminal of `steno -p --ask`.
 
 A user must not allow a call by accident. A request is written in full, with a bar before all
 untrusted text. An answer is a word and Enter, typed after the request was readable. Any other text
 decides nothing.
+
+`--ask` opens the terminal itself, not stdin and stdout: a prompt may come from a pipe, and the
+response may go to a program. Waiting for a key leaves the event loop free, and can be cancelled at
+any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+import errno
+import os
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import groupby
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TextIO, TypeAlias, final
 
+from msgspec.structs import replace
+
+from steno.app.folders import user_name
 from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
 from steno.errors import StenoError
-from steno.ports import ApprovalDecision, GrantScope
-from steno.render.quantities import format_count
-from steno.render.terminal_text import terminal_line
-from steno.ui.approval_choices import preview_rule, rule_obstacle
+from steno.ports import ApprovalDecision, ApprovalRequest
+from steno.render.table_output import load_rich
+from steno.render.terminal_text import terminal_line, terminal_text
+from steno.ui.approval_state import (
+    ApprovalChoice,
+    ApprovalOffer,
+    decide_calls,
+    decision_for,
+    find_offer,
+    list_offers,
+    offers_for_calls,
+    preview_rule,
+    rule_obstacle,
+    typed_offers,
+)
 from steno.ui.call_text import LineTone, describe_call
-from steno.ui.plain.line_input import InputNoLongerNeeded
+from steno.ui.plain.line_input import InputNoLongerNeeded, LineReader
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
 _MAX_PREVIEW_LINES: Final = 60
-_SCOPE_BY_WORD: Final = {
-    "once": GrantScope.ONCE,
-    "session": GrantScope.SESSION,
-    "project": GrantScope.PROJECT,
-    "user": GrantScope.USER,
-}
-_ANSWER_HELP: Final = {
-    "once": "this call runs, with exactly these arguments",
-    "session": "and whatever else the rule covers, in this session",
-    "project": "and whatever else the rule covers, in this folder for good",
-    "user": "and whatever else the rule covers, in all folders for good",
-    "no": "it does not run; the model is told so, and goes on",
-    "why": "it does not run, and the model is told why: why REASON",
-    "view": "say all of what the call would do",
-    "rule": "write another rule for session, project and user: rule TEXT",
-    "help": "say this",
-}
-"""The effect of each answer. The first letter of each is enough."""
-_ANSWER_WORDS: Final = {
-    "?": "help",
-    **{word[0]: word for word in _ANSWER_HELP},
-    **{w: w for w in _ANSWER_HELP},
-}
-_RULE_WORDS: Final = ("session", "project", "user", "rule")
-_SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all no"
+_MAX_LINE_LENGTH: Final = 2_000
+_DIFF_STYLES: Final = {"@@": "cyan", "+": "green", "-": "red"}
+NO_TERMINAL: Final = "there is no terminal at which somebody could be asked"
+_SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all deny"
 _INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
-YES: Final = "yes"
-"""The answer that confirms."""
+_REASON_QUESTION: Final = "what should the model know? "
+_ASK_RULE_HEAD: Final = "rule for more than once"
+_RULE_QUESTION: Final = "which rule instead? "
+_WITH_TEXT: Final = (ApprovalChoice.REASON, ApprovalChoice.EDIT)
+"""The choices that a text may follow."""
+_FOR_ALL: Final = (ApprovalChoice.ONCE, ApprovalChoice.DENY, ApprovalChoice.REASON)
+"""The choices that may follow `all`."""
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
 """Returns a line that is typed after a prompt; None at the end of the input. Raises
@@ -63,7 +69,6 @@ class _TypedAnswer(NamedTuple):
     target: str
     """The number of a question, `all`, or nothing."""
     word: str
-    """A known word; empty if there is none."""
     rest: str
 
 
@@ -94,12 +99,17 @@ class LineApprovals:
         """Ask until every call is decided; return whether the input ended first."""
         while self.is_due:
             self._announce_questions()
-            number = self._current_number()
-            offers = ", ".join(self._offered_words(self._questions[number]))
-            name = terminal_line(self._questions[number].call.name)
+            # An answer without a number is about the first call that the run waits for.
+            number, pending = next(
+                (number, pending)
+                for number, pending in self._questions.items()
+                if pending.request is not None
+            )
+            name = terminal_line(pending.call.name)
             subject = name if len(self._questions) == 1 else f"question {number}, {name}"
+            prompt = f"{subject}: {list_offers(self._offers(pending))}? "
             try:
-                typed = await self._read_answer(f"{subject}: {offers}? ", self._is_current)
+                typed = await self._read_answer(prompt, self._is_current)
                 if typed is None:
                     return True
                 await self._apply_answer(_parse_answer(typed), number)
@@ -112,14 +122,8 @@ class LineApprovals:
 
     def deny_all(self) -> None:
         """Deny every request: there is no user to ask."""
-        for pending in self._undecided():
-            self._writer.write(
-                "Decided", f"no to {terminal_line(pending.call.name)}; {_INPUT_ENDED}"
-            )
-            self._decide(
-                pending,
-                ApprovalDecision(allowed=False, actor=self._session.actor, reason=_INPUT_ENDED),
-            )
+        decision = ApprovalDecision(allowed=False, actor=self._session.actor, reason=_INPUT_ENDED)
+        self._decide(self._undecided(), ApprovalChoice.DENY, decision, f"; {_INPUT_ENDED}")
         self._reset()
 
     # -- requests -------------------------------------------------------------------------
@@ -148,7 +152,7 @@ class LineApprovals:
                 self._write_question(number, pending, len(undecided))
 
     def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
-        name, request = terminal_line(pending.call.name), pending.request
+        name, request = terminal_line(pending.call.name), self._with_rule(pending).request
         if request is None:
             question = f"{name} waits for its turn; it can be decided now"
         else:
@@ -157,7 +161,7 @@ class LineApprovals:
         self._write_quote(pending, "" if request is None else request.preview, _MAX_PREVIEW_LINES)
         obstacle = rule_obstacle(request)
         if request is not None and not obstacle:
-            self._writer.write("Rule for session, project and user", self._rule(pending))
+            self._writer.write("Rule for session, project and user", request.rule)
         else:
             self._writer.write("Notice", f"only once or not: {obstacle}")
 
@@ -172,127 +176,270 @@ class LineApprovals:
             else:
                 self._writer.quote(lines if max_lines is None else shorten_lines(lines, max_lines))
 
-    def _current_number(self) -> int:
-        """Return the question that an answer without a number is about."""
-        return next(
-            number for number, pending in self._questions.items() if pending.request is not None
-        )
+    def _offers(self, pending: PendingCall) -> list[ApprovalOffer]:
+        return typed_offers(self._with_rule(pending), len(self._questions))
 
-    def _offered_words(self, pending: PendingCall) -> list[str]:
-        has_no_rule = bool(rule_obstacle(pending.request))
-        return [word for word in _ANSWER_HELP if not (has_no_rule and word in _RULE_WORDS)]
-
-    def _rule(self, pending: PendingCall) -> str:
-        assert pending.request is not None
-        return self._rules.get(pending.call.id, pending.request.rule)
+    def _with_rule(self, pending: PendingCall) -> PendingCall:
+        """Return a call with the rule that the user has written for it."""
+        rule = self._rules.get(pending.call.id)
+        if rule is None or pending.request is None:
+            return pending
+        return pending._replace(request=replace(pending.request, rule=rule))
 
     # -- answers --------------------------------------------------------------------------
 
     async def _apply_answer(self, answer: _TypedAnswer, current: int) -> None:
-        if not answer.target and not answer.word and not answer.rest:
+        if not any(answer):
             return  # Enter alone decides nothing
         if answer.target == "all":
             await self._apply_to_all(answer)
             return
-        number = int(answer.target) if answer.target else current
-        pending = self._questions.get(number)
-        offered = [] if pending is None else self._offered_words(pending)
-        is_complete = answer.word in ("why", "rule") or not answer.rest
-        if pending is None or answer.word not in offered or not is_complete:
-            self._refuse(offered or list(_ANSWER_HELP))
-        elif answer.word in _SCOPE_BY_WORD:
-            self._allow(pending, _SCOPE_BY_WORD[answer.word])
-        elif answer.word == "no":
-            self._deny([pending], None)
-        elif answer.word == "why":
-            await self._explain([pending], answer.rest)
-        elif answer.word == "rule":
-            await self._write_rule(pending, answer.rest)
-        elif answer.word == "view":
+        pending = self._questions.get(int(answer.target) if answer.target else current)
+        if pending is None:
+            self._refuse(self._offers(self._questions[current]))
+            return
+        offers = self._offers(pending)
+        offer = find_offer(offers, answer.word)
+        if offer is None or (answer.rest and offer.choice not in _WITH_TEXT):
+            self._refuse(offers)
+        elif offer.choice is ApprovalChoice.ALL:
+            await self._apply_to_all(_TypedAnswer("all", ApprovalChoice.ONCE, ""))
+        elif offer.choice is ApprovalChoice.EDIT:
+            await self._edit_rule(pending, answer.rest)
+        elif offer.choice is ApprovalChoice.VIEW:
             request = pending.request
             preview = request.preview if request else await self._session.preview(pending.call)
             self._write_quote(pending, preview, None)
+        elif offer.choice is ApprovalChoice.HELP:
+            self._writer.write_lines(
+                [f"{offer.key} {offer.label}: {offer.meaning}" for offer in offers]
+            )
+            if len(self._questions) > 1:
+                self._writer.write_lines([_SEVERAL_HINT])
+        elif offer.choice is ApprovalChoice.REASON:
+            await self._deny_with_reason([pending], answer.rest)
         else:
-            self._help(offered)
+            self._choose([pending], offer.choice)
 
     async def _apply_to_all(self, answer: _TypedAnswer) -> None:
         listed = list(self._questions.values())
-        if answer.word == "once" and not answer.rest:
-            calls = format_count(len(listed), "call", "calls")
-            typed = await self._read_answer(f"allow {calls}, once each? {YES}: ", self._is_current)
-            if (typed or "").strip().lower() == YES:
-                for pending in listed:
-                    self._allow(pending, GrantScope.ONCE)
+        offers = [offer for offer in self._offers(listed[0]) if offer.choice in _FOR_ALL]
+        offer = find_offer(offers, answer.word)
+        if offer is None or (answer.rest and offer.choice not in _WITH_TEXT):
+            self._refuse([offer._replace(key=f"all {offer.key}") for offer in offers])
+        elif offer.choice is ApprovalChoice.REASON:
+            await self._deny_with_reason(listed, answer.rest)
+        elif offer.choice is ApprovalChoice.DENY:
+            self._choose(listed, offer.choice)
+        else:
+            choices = offers_for_calls(len(listed))
+            typed = await self._read_answer(f"{list_offers(choices)}? ", self._is_current)
+            confirmed = find_offer(choices, typed or "")
+            if confirmed is not None and confirmed.choice is ApprovalChoice.THESE:
+                self._choose(listed, offer.choice)
             else:
                 self._writer.write("Notice", "nothing was decided")
-        elif answer.word == "no" and not answer.rest:
-            self._deny(listed, None)
-        elif answer.word == "why":
-            await self._explain(listed, answer.rest)
+
+    def _refuse(self, offers: Sequence[ApprovalOffer]) -> None:
+        self._writer.write("Notice", f"nothing was decided; say one of: {list_offers(offers)}")
+
+    async def _deny_with_reason(self, listed: Sequence[PendingCall], reason: str) -> None:
+        reason = reason or await self._read_answer(_REASON_QUESTION, self._is_current) or ""
+        if reason.strip():
+            self._choose(listed, ApprovalChoice.REASON, reason)
         else:
-            self._refuse(["all once", "all no", "all why"])
+            self._writer.write("Notice", "nothing was decided; d denies without a reason")
 
-    def _refuse(self, offered: Sequence[str]) -> None:
-        self._writer.write("Notice", f"nothing was decided; say one of: {', '.join(offered)}")
-
-    def _help(self, offered: Sequence[str]) -> None:
-        self._writer.write_lines([f"{word}: {_ANSWER_HELP[word]}" for word in offered])
-        if len(self._questions) > 1:
-            self._writer.write_lines([_SEVERAL_HINT])
-
-    def _allow(self, pending: PendingCall, scope: GrantScope) -> None:
-        rule = None if scope is GrantScope.ONCE else self._rule(pending)
-        decision = ApprovalDecision(allowed=True, actor=self._session.actor, scope=scope, rule=rule)
-        name = terminal_line(pending.call.name)
-        self._writer.write("Decided", f"{name}, {scope}" + ("" if rule is None else f": {rule}"))
-        self._decide(pending, decision)
-
-    def _deny(self, listed: Sequence[PendingCall], reason: str | None) -> None:
-        for pending in listed:
-            self._writer.write("Decided", f"no to {terminal_line(pending.call.name)}")
-            decision = ApprovalDecision(allowed=False, actor=self._session.actor, reason=reason)
-            self._decide(pending, decision)
-
-    async def _explain(self, listed: Sequence[PendingCall], reason: str) -> None:
-        if not reason:
-            typed = await self._read_answer("what should the model know? ", self._is_current)
-            reason = (typed or "").strip()
-        if reason:
-            self._deny(listed, reason)
-        else:
-            self._writer.write("Notice", "nothing was decided; no says no without a reason")
-
-    async def _write_rule(self, pending: PendingCall, text: str) -> None:
-        assert pending.request is not None
+    async def _edit_rule(self, pending: PendingCall, text: str) -> None:
+        request = self._with_rule(pending).request
+        assert request is not None
         if not text:
-            self._writer.write("Rule", self._rule(pending))
-            typed = await self._read_answer("which rule instead? ", self._is_current)
+            self._writer.write("Rule", request.rule)
+            typed = await self._read_answer(_RULE_QUESTION, self._is_current)
             text = (typed or "").strip()
         if not text:
             self._writer.write("Notice", "the rule is as it was")
             return
-        preview = preview_rule(text, pending.request)
+        preview = preview_rule(text, request)
         if preview.rule is None:
             self._writer.write("Notice", f"the rule is as it was; {preview.description}")
         else:
             self._rules[pending.call.id] = preview.rule
             self._writer.write("Rule", f"{preview.rule}; it {preview.description}")
 
-    def _decide(self, pending: PendingCall, decision: ApprovalDecision) -> None:
-        for number, question in list(self._questions.items()):
-            if question.call == pending.call:  # so that it is not reported as no longer open
-                del self._questions[number]
-        try:
-            self._session.decide(pending.call.id, decision)
-        except StenoError as exc:
-            self._writer.write("Trouble", str(exc))
+    def _choose(
+        self, listed: Sequence[PendingCall], choice: ApprovalChoice, reason: str | None = None
+    ) -> None:
+        request, actor = self._with_rule(listed[0]).request, self._session.actor
+        decision = decision_for(choice, request, actor=actor, text=reason)
+        if decision is None:
+            self._writer.write("Notice", "nothing was decided")
+            return
+        self._decide(listed, choice, decision, f": {decision.rule}" if decision.rule else "")
+
+    def _decide(
+        self,
+        listed: Sequence[PendingCall],
+        choice: ApprovalChoice,
+        decision: ApprovalDecision,
+        suffix: str,
+    ) -> None:
+        for pending in listed:
+            shown = choice if decision.allowed else ApprovalChoice.DENY
+            self._writer.write("Decided", f"{terminal_line(pending.call.name)}, {shown}{suffix}")
+            for number, question in list(self._questions.items()):
+                if question.call == pending.call:  # so that it is not reported as no longer open
+                    del self._questions[number]
+        for error in decide_calls(self._session, listed, decision):
+            self._writer.write("Trouble", error)
 
 
 def _parse_answer(typed: str) -> _TypedAnswer:
     first, _, rest = typed.strip().partition(" ")
-    target = ""
-    if first.lower() == "all" or (first.isascii() and first.isdigit() and len(first) < 4):
-        target = first.lower()
-        first, _, rest = rest.strip().partition(" ")
-    word = _ANSWER_WORDS.get(first.lower(), "")
-    return _TypedAnswer(target, word, rest.strip() if word else f"{first} {rest}".strip())
+    target, rest = "", rest.strip()
+    is_number = first.isascii() and first.isdigit() and len(first) < 4
+    if is_number or (first.lower() in ("a", "all") and rest):
+        target = first if is_number else "all"
+        first, _, rest = rest.partition(" ")
+    return _TypedAnswer(target, first, rest.strip())
+
+
+# -- `--ask` --------------------------------------------------------------------------------------
+
+
+@final
+class ConsoleApprover:
+    """Asks one question after the other; the end of the input is a denial."""
+
+    def __init__(self, *, terminal: str | None = None, actor: str | None = None) -> None:
+        """Take a terminal other than that of this process, or a name other than the user's."""
+        self._terminal = terminal
+        self._actor = actor or user_name() or f"user {os.getuid()}"
+        self._lock = asyncio.Lock()
+
+    async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
+        """Show a preview of the call, and return the decision of the user."""
+        async with self._lock:
+            try:
+                with _open_terminal(self._terminal or _terminal_path()) as terminal:
+                    return await self._read_decision(request, terminal)
+            except OSError:
+                return ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
+
+    async def _read_decision(
+        self, request: ApprovalRequest, terminal: _Terminal
+    ) -> ApprovalDecision:
+        lines = terminal_text(request.preview or request.call.arguments).split("\n")
+        preview = shorten_lines([_shorten_line(line) for line in lines], _MAX_PREVIEW_LINES)
+        terminal.show(f"{request.call.name} asks for permission to {request.capability}:")
+        terminal.quote(preview)
+        if not rule_obstacle(request):
+            terminal.show(f"{_ASK_RULE_HEAD}: {request.rule}")
+        while True:
+            offers = typed_offers(PendingCall(request.call, request), can_view=preview != lines)
+            line = await terminal.read_line(f"{list_offers(offers)}? ")
+            if line is None:
+                return ApprovalDecision(allowed=False, actor=self._actor)
+            offer = find_offer(offers, line)
+            if offer is None:
+                continue
+            reason: str | None = None
+            if offer.choice is ApprovalChoice.VIEW:
+                terminal.quote(lines)
+            elif offer.choice is ApprovalChoice.HELP:
+                for explained in offers:
+                    terminal.show(f"  {explained.key}  {explained.meaning}")
+            elif offer.choice is ApprovalChoice.EDIT:
+                typed = preview_rule(await terminal.read_line(_RULE_QUESTION) or "", request)
+                if typed.rule is None:
+                    terminal.show(f"the rule is as it was; {typed.description}")
+                else:
+                    request = replace(request, rule=typed.rule)
+                    shown = terminal_text(typed.rule)
+                    terminal.show(f"{_ASK_RULE_HEAD}: {shown}; it {typed.description}")
+            elif offer.choice is ApprovalChoice.REASON:
+                reason = await terminal.read_line(_REASON_QUESTION)
+            if decision := decision_for(offer.choice, request, actor=self._actor, text=reason):
+                return decision
+
+
+def has_terminal() -> bool:
+    """Return whether this process has a terminal at which it can ask."""
+    try:
+        with _open_terminal(_terminal_path()):
+            return True
+    except OSError:
+        return False
+
+
+def _shorten_line(line: str) -> str:
+    omitted = len(line) - _MAX_LINE_LENGTH
+    return line if omitted <= 0 else f"{line[:_MAX_LINE_LENGTH]} … and {omitted:,} more characters"
+
+
+# -- the terminal ----------------------------------------------------------------------------------
+
+
+def _terminal_path() -> str:
+    # By its own name if possible: not every system can wait for /dev/tty.
+    for descriptor in (2, 1, 0):
+        with suppress(OSError):
+            return os.ttyname(descriptor)
+    return "/dev/tty"
+
+
+@contextmanager
+def _open_terminal(name: str) -> Generator[_Terminal]:
+    """Open a terminal twice: reads must not block, and writes must not be cut off."""
+    input_fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not os.isatty(input_fd):
+            raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+        output_fd = os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(output_fd, "w", errors="backslashreplace") as stream:
+            yield _Terminal(LineReader(input_fd), stream)
+    finally:
+        os.close(input_fd)
+
+
+@final
+class _Terminal:
+    """Shows lines and reads lines."""
+
+    def __init__(self, reader: LineReader, output: TextIO) -> None:
+        self._reader = reader
+        self._output = output
+        self._rich = load_rich(output)
+
+    def show(self, text: str, style: str = "") -> None:
+        """Print a line, which has to be printable."""
+        if self._rich is not None and style:
+            self._rich.print([(text, style)])
+        else:
+            print(text, file=self._output, flush=True)
+
+    def quote(self, lines: Sequence[str]) -> None:
+        """Print untrusted text after a bar, so that it cannot pass for a question of steno."""
+        is_diff = any(line.startswith("@@ ") for line in lines)
+        for line in lines:
+            styles = [style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)]
+            self.show(f"│ {line}", styles[0] if is_diff and styles else "")
+
+    async def read_line(self, prompt: str) -> str | None:
+        """Return the next line that is typed from now on; None at the end of the input."""
+        self._reader.discard()  # keys that were typed before the question are no answer to it
+        print(prompt, end="", file=self._output, flush=True)
+        ready = asyncio.Event()
+        line: str | None = None
+        try:
+            with self._reader.reading(ready.set):
+                while not (self._reader.has_line or self._reader.has_ended):
+                    ready.clear()
+                    await ready.wait()
+            if self._reader.has_line:
+                line = self._reader.next_line()
+        finally:
+            if line is None:  # the line of the question has no end yet
+                with suppress(OSError):
+                    print(file=self._output, flush=True)
+        return line

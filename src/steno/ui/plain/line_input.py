@@ -236,17 +236,22 @@ class LineReader:
         self._descriptor = descriptor
         self.is_terminal: Final = os.isatty(descriptor)
         self._buffer = b""
-        self._has_ended = False
+        self.has_ended: bool = False
+
+    @property
+    def has_line(self) -> bool:
+        """Whether a complete line was received."""
+        return b"\n" in self._buffer
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the input has ended and every line was read."""
-        return self._has_ended and not self._buffer
+        return self.has_ended and not self._buffer
 
     def next_line(self) -> str | None:
         """Return the next line if it is there already."""
         line, end, rest = self._buffer.partition(b"\n")
-        if not end and not (self._has_ended and line):
+        if not end and not (self.has_ended and line):
             return None
         self._buffer = rest
         return line.decode(errors="replace").removesuffix("\r")
@@ -265,7 +270,7 @@ class LineReader:
 
         def read() -> None:
             self._read_chunk()
-            if self._has_ended:
+            if self.has_ended:
                 loop.remove_reader(self._descriptor)
             on_input()
 
@@ -286,7 +291,7 @@ class LineReader:
 
     def _has_next(self) -> bool:
         """Return whether a line is complete, or the input has ended."""
-        return self._has_ended or b"\n" in self._buffer
+        return self.has_ended or self.has_line
 
     def _read_chunk(self) -> None:
         try:
@@ -296,4 +301,4 @@ class LineReader:
         except OSError:  # the terminal is gone
             chunk = b""
         self._buffer += chunk
-        self._has_ended = not chunk
+        self.has_ended = not chunk

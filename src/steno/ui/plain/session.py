@@ -31,7 +31,7 @@ from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
 from steno.render.notices import ChangeSummarizer
 from steno.ui.help_text import build_help
 from steno.ui.pasted_text import sanitize_pasted
-from steno.ui.plain.approvals import YES, LineApprovals
+from steno.ui.plain.approvals import LineApprovals
 from steno.ui.plain.event_writer import EventWriter, write_recap
 from steno.ui.plain.line_input import (
     InputNoLongerNeeded,
@@ -54,6 +54,8 @@ _PLAIN_KEYS: Final = (
     ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
 )
 _CONTINUATION_PROMPT: Final = "... "
+_YES: Final = "yes"
+"""The answer that confirms."""
 _RECENT_ENTRIES: Final = 5
 """A user who returns within this number of entries does not need a recap."""
 
@@ -292,10 +294,10 @@ class _PlainSession:
 
     async def _confirm(self, question: str) -> bool:
         try:
-            typed = await self._read_answer(f"{question} {YES}: ", lambda: not self._is_stopped)
+            typed = await self._read_answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
         except InputNoLongerNeeded:
             typed = None
-        is_confirmed = (typed or "").strip().lower() == YES
+        is_confirmed = (typed or "").strip().lower() == _YES
         if not is_confirmed:
             self._writer.write("Notice", "nothing was done")
         return is_confirmed

@@ -1,23 +1,29 @@
-"""The approval panel between the transcript and the prompt.
+"""The approval panel between the transcript and the prompt: the call, the choices, and an input.
 
-`approval_state` keeps the choice, `key_guard` decides which keys count, and `ui.call_text`
-describes a call. This module draws them and handles the keys.
+`ui.approval_state` keeps the state and decides which keys count; `ui.call_text` describes a call.
+This module draws them and forwards the keys.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Final, NamedTuple, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeAlias, final
 
+from rich.cells import chop_cells
+from rich.segment import Segment
 from textual import on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click, Key, Paste
 from textual.geometry import Size
 from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
@@ -25,61 +31,42 @@ from textual.widgets import Static
 
 from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
-from steno.ports import ApprovalDecision, Capability
-from steno.render.describe import summarize_call
-from steno.render.terminal_text import terminal_line
-from steno.ui.approval_choices import (
+from steno.ports import ApprovalDecision
+from steno.render.quantities import format_count
+from steno.render.terminal_text import display_width
+from steno.ui.approval_state import (
     SCOPE_BY_CHOICE,
     ApprovalChoice,
     ApprovalOffer,
+    ApprovalState,
+    FocusPolicy,
+    KeyGuard,
+    KeyRefusal,
     decide_calls,
-    decision_from_offer,
-    decision_from_text,
-    preview_rule,
-    rule_obstacle,
+    decision_for,
+    find_offer,
     stored_rule_notice,
 )
-from steno.ui.call_text import CallLine, describe_call, describe_calls
-from steno.ui.tui.approval_state import ApprovalState, CallPreview
-from steno.ui.tui.key_guard import FocusPolicy, KeyGuard, KeyRefusal
-from steno.ui.tui.screens.call_pane import CallPane
+from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
+from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
+_QUOTE_BAR: Final = "│ "
+"""Precedes every quoted line."""
+_MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
 APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
-    Binding("enter", "confirm", "confirm", show=False),
-    Binding("escape", "back", "back", show=False),
-    Binding("left", "highlight(-1)", "choice", show=False),
-    Binding("right", "highlight(1)", "choice", show=False),
-    Binding("tab", "edit", "edit the rule", show=False),
-    Binding("ctrl+n", "move(1)", "next call", show=False),
-    Binding("ctrl+p", "move(-1)", "previous call", show=False),
-    Binding("ctrl+f", "enlarge", "more room", show=False),
-    *[
-        Binding(direction.replace("_", ""), f"scroll('{direction}')", "scroll", show=False)
-        for direction in ("up", "down", "page_up", "page_down", "home", "end")
-    ],
+    ("enter", "confirm"),
+    ("escape", "back"),
+    ("left", "highlight(-1)"),
+    ("right", "highlight(1)"),
+    ("tab", "edit"),
+    ("ctrl+n", "move(1)"),
+    ("ctrl+p", "move(-1)"),
+    ("ctrl+f", "enlarge"),
+    *[(key, f"scroll('{key}')") for key in ("up", "down", "pageup", "pagedown", "home", "end")],
 )
-_MAX_LISTED_CALLS: Final = 3
-_PURPOSE_BY_CAPABILITY: Final = {
-    Capability.READ: "wants to read",
-    Capability.WRITE: "wants to write",
-    Capability.EXECUTE: "wants to execute",
-    Capability.NETWORK: "wants to use the network",
-}
-_ANSWER_NOTES: Final = {
-    ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
-    ApprovalChoice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
-    ApprovalChoice.USER: "allow in all folders, for good, whatever this rule covers:",
-    ApprovalChoice.EXPLAIN: "why not? The model is told:",
-}
-_UNFOCUSED_HINT: Final = "Ctrl+G decides · Esc interrupts"
-_CHOICE_HINT: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
-_EDIT_HINT: Final = " · e edits it first"
-_REASON_MISSING_HINT: Final = "write a reason; Esc, then d denies without one"
-_REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
-_RULE_HINT: Final = "Enter stores it · Esc goes back"
 _PANEL_SHARE: Final = 0.6
 """The share of the screen that the panel takes at most, unless it is enlarged."""
 _MIN_TRANSCRIPT_ROWS: Final = 4
@@ -92,23 +79,209 @@ _FOCUS_CHECK_S: Final = 0.1
 """The pause between two checks whether the panel may take the focus."""
 
 
+# -- the call ---------------------------------------------------------------------------------
+
+
+_WrappedRow: TypeAlias = tuple[tuple[str, str], ...]
+"""Texts, each with the name of its style."""
+
+
+@final
+class CallTextView(ScrollView, can_focus=False):
+    """Shows lines, as many as there is room for."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    CallTextView {
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+        overflow-x: hidden;
+        & > .call-text--bar { color: $text-muted; }
+        & > .call-text--heading { color: $text-muted; text-style: bold; }
+        & > .call-text--note { color: $text-muted; }
+        & > .call-text--file { text-style: bold; }
+        & > .call-text--hunk { color: $primary; text-style: bold; }
+        & > .call-text--added { color: $success; }
+        & > .call-text--removed { color: $error; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "call-text--bar",
+        *[f"call-text--{tone}" for tone in LineTone],
+    }
+
+    class Scrolled(Message):
+        """The visible lines have changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: Sequence[CallLine] = ()
+        self._rows: list[_WrappedRow] = []
+        self._width = 0
+        self._visible_rows = 0
+
+    def show_lines(self, lines: Sequence[CallLine]) -> None:
+        """Show other lines, from their beginning."""
+        self._lines, self._width = lines, 0
+        self.scroll_to(y=0, animate=False)
+
+    @property
+    def rows_below(self) -> int:
+        """The number of rows below the visible ones."""
+        return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
+
+    def wrap_to_width(self, width: int) -> int:
+        """Wrap the lines to a width, and return the number of rows."""
+        if width != self._width:
+            self._width = width
+            columns = max(width - self.styles.scrollbar_size_vertical - len(_QUOTE_BAR), 2)
+            self._rows = [row for line in self._lines for row in _wrap_call_line(line, columns)]
+            self.virtual_size = Size(width, len(self._rows))
+            self.refresh(layout=True)
+        return len(self._rows)
+
+    def limit_rows(self, max_rows: int) -> None:
+        """Limit the height; the rest is scrolled."""
+        self._visible_rows = min(len(self._rows), max_rows)
+        self.styles.height = self._visible_rows
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Report that other lines are visible."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled())
+
+    def scroll_by_key(self, key: str) -> None:
+        """Scroll to other lines."""
+        scrolls = {
+            "up": self.scroll_up,
+            "down": self.scroll_down,
+            "pageup": self.scroll_page_up,
+            "pagedown": self.scroll_page_down,
+            "home": self.scroll_home,
+            "end": self.scroll_end,
+        }
+        scrolls[key](animate=False)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one visible row."""
+        number = y + self.scroll_offset.y
+        if number >= len(self._rows):
+            return Strip.blank(self.size.width, self.rich_style)
+        style = self.get_component_rich_style
+        segments = [Segment(text, style(f"call-text--{name}")) for text, name in self._rows[number]]
+        return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
+
+
+def _wrap_call_line(line: CallLine, columns: int) -> Iterator[_WrappedRow]:
+    """Yield the rows of a line; the counts follow the name of a file."""
+    parts = [(part.text.expandtabs(TAB_SIZE), part.tone) for part in (line, *line.counts)]
+    bar = () if line.tone is LineTone.HEADING else ((_QUOTE_BAR, "bar"),)
+    start = 0
+    for text in _wrap_text("".join([text for text, _ in parts]), columns):
+        end = start + len(text)
+        yield (*bar, *_slice_parts(parts, start, end))
+        start = end
+
+
+def _slice_parts(
+    parts: Iterable[tuple[str, LineTone]], start: int, end: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the parts between two positions of the joined text, cut to them."""
+    for text, tone in parts:
+        if shown := text[max(start, 0) : max(end, 0)]:
+            yield shown, tone.value
+        start, end = start - len(text), end - len(text)
+
+
+def _wrap_text(line: str, columns: int) -> Iterator[str]:
+    """Yield a line in parts that fit, broken after blanks; no character is omitted.
+
+    A word that fills most of a row is broken all the same, and so is a text after an indent: almost
+    empty rows hide the text that matters.
+    """
+    start = 0
+    while display_width(line[start : start + columns + 1]) > columns:
+        end = start + len(chop_cells(line[start : start + columns], columns)[0])
+        if line[end : end + 1] == " ":
+            end += 1  # it is beyond the edge, and invisible
+        elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
+            end = blank + 1
+        yield line[start:end]
+        start = end
+    if start < len(line) or not line:
+        yield line[start:]
+
+
+@final
+class CallPane(Vertical, can_focus=False):
+    """The lines of a call, as many as fit, and a footer about the rest."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    CallPane {
+        height: auto;
+        & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_large = False
+        """Whether the panel is enlarged."""
+        self._fits_large = True
+        """Whether all rows fit when it is enlarged."""
+        self._footer_text = ""
+        self.text_view = CallTextView()
+        self._footer = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Stack the lines and the footer."""
+        yield from (self.text_view, self._footer)
+
+    @property
+    def can_enlarge(self) -> bool:
+        """Whether enlarging or shrinking makes a difference."""
+        return self._footer.display
+
+    def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
+        """Set the width, and the height: `share` rows, or `max_rows` when enlarged."""
+        share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
+        available_rows = max_rows if self.is_large else min(share, max_rows)
+        rows = self.text_view.wrap_to_width(width)
+        self._fits_large = rows < max_rows
+        self._footer.display = self.is_large or rows > available_rows
+        self.text_view.limit_rows(available_rows - self._footer.display)
+        self._update_footer()
+
+    @on(CallTextView.Scrolled)
+    def _update_footer(self) -> None:
+        """Show how many rows are hidden."""
+        below, parts = self.text_view.rows_below, list[str]()
+        if below:
+            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
+        elif self.text_view.scroll_offset.y > 0:
+            parts += ["↑ scrolls"]
+        enlarge_hint = "v shows all" if self._fits_large else "v shows more"
+        footer = " · ".join([*parts, "v less" if self.is_large else enlarge_hint])
+        if footer != self._footer_text:  # else the layout would change again, without end
+            self._footer_text = footer
+            self._footer.update(footer)
+
+
+# -- input and choices -----------------------------------------------------------------------
+
+
 @final
 class AnswerInput(LineInput):
     """Takes one line."""
 
     DEFAULT_CSS: ClassVar[str] = "AnswerInput { background: $surface; }"
 
-    @final
+    @dataclass
     class Ignored(Message):
         """Enter was pressed and ignored."""
 
-        def __init__(self, reason: KeyRefusal) -> None:
-            """Take the reason."""
-            super().__init__()
-            self.reason = reason
+        reason: KeyRefusal
 
     def __init__(self, key_guard: KeyGuard) -> None:
-        """Take the guard that checks keys."""
         super().__init__(select_on_focus=False)
         self._key_guard = key_guard
         self.allows_quick_enter = False
@@ -134,17 +307,13 @@ class ChoiceBar(Widget, can_focus=False):
 
     DEFAULT_CSS: ClassVar[str] = "ChoiceBar { height: auto; }"
 
-    @final
+    @dataclass
     class ChoiceClicked(Message):
         """A choice was clicked."""
 
-        def __init__(self, choice: ApprovalChoice) -> None:
-            """Take the choice."""
-            super().__init__()
-            self.choice = choice
+        choice: ApprovalChoice
 
     def __init__(self) -> None:
-        """Start without choices."""
         super().__init__()
         self._offers: tuple[ApprovalOffer, ...] = ()
         self._highlighted: ApprovalOffer | None = None
@@ -179,7 +348,7 @@ class ChoiceBar(Widget, can_focus=False):
 
     def _offer_text(self, offer: ApprovalOffer) -> str:
         before, after = "▸◂" if offer == self._highlighted else "  "
-        return f"{before}{offer.letter} {offer.label}{after}"
+        return f"{before}{offer.key} {offer.label}{after}"
 
     def _offer_content(self, offer: ApprovalOffer) -> Content:
         text = Content(self._offer_text(offer))
@@ -189,132 +358,7 @@ class ChoiceBar(Widget, can_focus=False):
         return text.stylize("$primary bold underline", 1, 2)
 
 
-def panel_title(state: ApprovalState) -> Content:
-    """Return the tool, its purpose and the number of calls."""
-    if state.listed_calls:
-        return Content(f" allow these {len(state.listed_calls)} calls once? ")
-    shown = state.shown_call
-    if shown is None:
-        return Content("")
-    original_name = shown.call.original_name
-    name = (
-        shown.call.name
-        if original_name is None
-        else f"{shown.call.name} ({terminal_line(original_name)})"
-    )
-    number, count = state.pending.index(shown) + 1, len(state.pending)
-    position = f"· {number} of {count} " if count > 1 else ""
-    next_hint = "· Ctrl+N next " if len(state.undecided) > 1 else ""
-    return Content(f" permission · {name}{_call_purpose(shown)} {position}{next_hint}")
-
-
-def _call_purpose(pending: PendingCall) -> str:
-    """Return the purpose of a call; empty if its name states it."""
-    if pending.request is None:
-        return " · not asked yet"
-    capability = pending.request.capability
-    return "" if pending.call.name == capability else f" {_PURPOSE_BY_CAPABILITY[capability]}"
-
-
-def panel_calls(state: ApprovalState) -> Content:
-    """Return the calls around the one shown, one in a row; nothing if it is the only one."""
-    pending, shown = state.pending, state.shown_call
-    if shown is None or len(pending) < 2 or state.listed_calls:
-        return Content("")
-    index = pending.index(shown)
-    first = max(0, min(index - 1, len(pending) - _MAX_LISTED_CALLS))
-    rows = [
-        _call_row(call, is_shown=call == shown)
-        for call in pending[first : first + _MAX_LISTED_CALLS]
-    ]
-    return Content("\n").join(rows)
-
-
-def _call_row(pending: PendingCall, *, is_shown: bool) -> Content:
-    row = Content(
-        f"{'▸' if is_shown else ' '} {_call_state(pending):7}  {summarize_call(pending.call)}"
-    )
-    return row.stylize("$foreground bold") if is_shown else row
-
-
-def _call_state(pending: PendingCall) -> str:
-    if pending.decision is not None:
-        return "allowed" if pending.decision.allowed else "denied"
-    return "waits" if pending.request is None else "asked"
-
-
-def panel_lines(state: ApprovalState, preview: str) -> list[CallLine]:
-    """Return the lines to read; `preview` belongs to a call without a request."""
-    if state.listed_calls:
-        return describe_calls(state.listed_calls)
-    shown = state.shown_call
-    if shown is None:
-        return []
-    return describe_call(shown, preview if shown.request is None else shown.request.preview)
-
-
-def panel_note(state: ApprovalState) -> Content:
-    """Return the label of the input, or the reason why no rule is offered."""
-    shown = state.shown_call
-    if shown is None or state.listed_calls:
-        return Content("")
-    if state.edited_choice is not None:
-        return Content(_ANSWER_NOTES[state.edited_choice])
-    obstacle = rule_obstacle(shown.request)
-    return Content(f"only once or not: {obstacle}" if obstacle else "")
-
-
-def panel_hint(state: ApprovalState, *, typed: str, has_focus: bool) -> Content:
-    """Return a message or the next keys; `has_focus` states whether the panel has the focus."""
-    if state.message:
-        return Content(state.message)
-    if state.edited_choice is ApprovalChoice.EXPLAIN:
-        return Content(_REASON_HINT if typed.strip() else _REASON_MISSING_HINT)
-    if (
-        state.edited_choice is not None
-        and state.shown_call is not None
-        and state.shown_call.request is not None
-    ):
-        preview = preview_rule(typed, state.shown_call.request)
-        return Content(
-            preview.description if preview.rule is None else f"{preview.description} · {_RULE_HINT}"
-        )
-    if state.highlighted is not None:
-        edit_hint = _EDIT_HINT if state.is_rule_offered else ""
-        return Content(f"Enter: {state.highlighted.meaning}{edit_hint}")
-    return Content(_CHOICE_HINT if has_focus else _UNFOCUSED_HINT)
-
-
-class PanelRows(NamedTuple):
-    """The rows that are left for the call."""
-
-    share: int
-    max_rows: int
-    """When the panel is enlarged."""
-    has_margin: bool
-    """Whether empty rows fit around the choices."""
-
-
-def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelRows:
-    """Return the rows that the other parts of the panel leave, for a width."""
-    screen = panel.app.size
-    heights = [part.get_content_height(screen, screen, width) for part in parts if part.display]
-    is_roomy = screen.height >= _MARGIN_MIN_HEIGHT
-    other_rows = _TITLE_ROWS + sum(heights) + (_MARGIN_ROWS if is_roomy else 0)
-    share = int(screen.height * _PANEL_SHARE) - other_rows
-    return PanelRows(share, _max_panel_rows(panel) - other_rows, is_roomy)
-
-
-def _max_panel_rows(panel: Widget) -> int:
-    """Return the maximal height of the panel: enough rows of flexible widgets stay visible."""
-    others = [widget for widget in panel.screen.children if widget is not panel and widget.display]
-    fixed = [widget.outer_size.height for widget in others if not _can_shrink(widget)]
-    return panel.app.size.height - _MIN_TRANSCRIPT_ROWS - sum(fixed)
-
-
-def _can_shrink(widget: Widget) -> bool:
-    height = widget.styles.height
-    return height is not None and height.is_fraction
+# -- the panel --------------------------------------------------------------------------------
 
 
 @final
@@ -336,7 +380,6 @@ class ApprovalPanel(Widget, can_focus=True):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*APPROVAL_KEYS]
 
-    @final
     class Dismissed(Message):
         """The user returns to the prompt without a decision."""
 
@@ -359,8 +402,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._focus_policy = FocusPolicy(idle_s)
         self._focus_timer: Timer | None = None
         self._key_guard = KeyGuard(now)
-        self._approval_state = ApprovalState(self._key_guard)
-        self._call_preview = CallPreview()
+        self._state = ApprovalState(self._key_guard)
         self._shown_call_key: object = None
         """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
@@ -373,14 +415,8 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def compose(self) -> ComposeResult:
         """Yield the parts from top to bottom."""
-        yield from (
-            self._calls,
-            self._call_pane,
-            self._note,
-            self._choices,
-            self._answer_input,
-            self._hint,
-        )
+        yield from (self._calls, self._call_pane)
+        yield from (self._note, self._choices, self._answer_input, self._hint)
 
     def on_mount(self) -> None:
         """Follow the size of the screen, and start the check of the focus."""
@@ -395,19 +431,17 @@ class ApprovalPanel(Widget, can_focus=True):
         The panel appears with the first request, and stays until every call has a decision.
         """
         has_focus = self.display and self.has_focus_within
-        self._approval_state.update_pending(pending)
-        is_needed = bool(
-            self._approval_state.asked_ids or (self.display and self._approval_state.undecided)
-        )
+        self._state.update_pending(pending)
+        is_needed = bool(self._state.asked_ids or (self.display and self._state.undecided))
         if is_needed and not self.display:
             self._key_guard.content_changed()
             self.display = True
         elif not is_needed and self.display:
             self._hide_panel()
-        is_new = self._focus_policy.update(self._approval_state.asked_ids, has_focus=has_focus)
+        is_new = self._focus_policy.update(self._state.asked_ids, has_focus=has_focus)
         if is_new and not self._is_on_top:
             self.app.bell()
-        show_approval_banner(self.app, is_asked=bool(self._approval_state.asked_ids))
+        show_approval_banner(self.app, is_asked=bool(self._state.asked_ids))
         self._take_focus_if_idle()
         self._request_preview()
         self._draw()
@@ -430,8 +464,8 @@ class ApprovalPanel(Widget, can_focus=True):
         return self.app.screen is self.screen
 
     def _hide_panel(self) -> None:
-        if self._approval_state.message:
-            self.notify(self._approval_state.message, severity="warning", markup=False)
+        if self._state.message:
+            self.notify(self._state.message, severity="warning", markup=False)
         if self.has_focus_within:
             self.post_message(self.Dismissed())
         self._call_pane.is_large = False
@@ -439,16 +473,15 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _request_preview(self) -> None:
         """Load the preview of a waiting call."""
-        shown = self._approval_state.shown_call
-        if shown is not None and self._call_preview.select(shown):
-            self._fetch_preview(shown)
+        if self._state.select_preview() and self._state.shown_call is not None:
+            self._fetch_preview(self._state.shown_call)
 
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _fetch_preview(self, shown: PendingCall) -> None:
-        error = await self._call_preview.load(self.session, shown.call)
-        if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
-            self._approval_state.highlight(None, error)
+        error = await self._state.load_preview(self.session, shown.call)
+        if self._state.shown_call == shown and not self._state.listed_calls:
+            self._state.highlight(None, error)
             self._key_guard.content_changed()
             self._draw()
 
@@ -459,27 +492,27 @@ class ApprovalPanel(Widget, can_focus=True):
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
-        if self._approval_state.edited_choice is not None:
+        if self._state.edited_choice is not None:
             # The key was pressed before the input opened.
             self._key_guard.check_key()
             self._answer_input.insert_text_at_cursor(event.character or "")
             return
         letter = (event.character or "").lower()
-        offer = self._approval_state.offer_for_letter(letter)
+        offer = next((offer for offer in self._state.offers if offer.key == letter), None)
         enlarges = letter == "v" and self._call_pane.can_enlarge
-        edits_rule = letter == "e" and self._approval_state.is_rule_offered
+        edits_rule = letter == "e" and self._state.is_rule_offered
         is_choice = offer is not None or enlarges or edits_rule
         refusal = self._key_guard.check_letter(letter, is_choice=is_choice)
         if refusal is not None:
-            self._approval_state.highlight(None, refusal.text)
+            self._state.highlight(None, refusal)
         elif enlarges:
-            self._approval_state.highlight(None)
+            self._state.highlight(None)
             self.action_enlarge()
         elif edits_rule:
             self._open_answer()
         else:
-            self._approval_state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE.text)
-            if offer is not None and offer.choice is ApprovalChoice.EXPLAIN:
+            self._state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
+            if offer is not None and offer.choice is ApprovalChoice.REASON:
                 self._open_answer()  # at once: the next keys are the reason, and nothing else
         self._draw()
 
@@ -488,44 +521,44 @@ class ApprovalPanel(Widget, can_focus=True):
         if self.has_focus:
             event.stop()
             self._key_guard.check_letter(" ")
-            self._approval_state.highlight(None, KeyRefusal.PASTE.text)
+            self._state.highlight(None, KeyRefusal.PASTE)
             self._draw()
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice, unless the input is open."""
         refusal = self._key_guard.check_key()
-        if self._approval_state.edited_choice is not None:
+        if self._state.edited_choice is not None:
             return
         if refusal is None:
-            self._approval_state.highlight_next(step)
+            self._state.highlight_next(step)
         else:
-            self._approval_state.highlight(None, refusal.text)
+            self._state.highlight(None, refusal)
         self._draw()
 
     def action_edit(self) -> None:
         """Edit the rule before it is stored; without a rule, pass the key on."""
-        if self._approval_state.is_rule_offered:
+        if self._state.is_rule_offered:
             self._key_guard.check_key()
             self._open_answer()
             self._draw()
-        elif self._approval_state.edited_choice is None:
+        elif self._state.edited_choice is None:
             raise SkipAction
 
     def action_confirm(self) -> None:
         """Confirm the highlighted choice; the input submits its own text."""
         refusal = self._key_guard.check_enter()
-        if self._approval_state.edited_choice is not None:
+        if self._state.edited_choice is not None:
             return
         if refusal is None:
             self._confirm()
         else:
-            self._approval_state.highlight(None, refusal.text)
+            self._state.highlight(None, refusal)
         self._draw()
 
     def action_move(self, step: int) -> None:
         """Show another call, unless the input or the list is open."""
-        if self._approval_state.edited_choice is None and not self._approval_state.listed_calls:
-            self._approval_state.show_next(step)
+        if self._state.edited_choice is None and not self._state.listed_calls:
+            self._state.show_next(step)
             self._request_preview()
             self._draw()
 
@@ -534,40 +567,40 @@ class ApprovalPanel(Widget, can_focus=True):
         self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
-    def action_scroll(self, direction: str) -> None:
+    def action_scroll(self, key: str) -> None:
         """Scroll the call."""
-        self._call_pane.scroll_by_key(direction)
+        self._call_pane.text_view.scroll_by_key(key)
 
     def action_back(self) -> None:
         """Go back one step: from the input to the choices, from there to the prompt."""
-        if self._approval_state.edited_choice is None and not self._approval_state.listed_calls:
+        if self._state.edited_choice is None and not self._state.listed_calls:
             self.post_message(self.Dismissed())
-        self._approval_state.reset()
+        self._state.reset()
         self._draw()
 
     @on(ChoiceBar.ChoiceClicked)
     def _handle_choice_click(self, message: ChoiceBar.ChoiceClicked) -> None:
         message.stop()
-        offer = self._approval_state.offer_for_choice(message.choice)
+        offer = find_offer(self._state.offers, message.choice)
         refusal = self._key_guard.check_click()
         if refusal is not None:
-            self._approval_state.message = refusal.text
-        elif offer is not None and offer == self._approval_state.highlighted:
+            self._state.message = refusal
+        elif offer is not None and offer == self._state.highlighted:
             self._confirm()
         else:
-            self._approval_state.highlight(offer)
+            self._state.highlight(offer)
         self._draw()
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
         self._focus_policy.mark_focused()
-        if self._approval_state.edited_choice is not None:
+        if self._state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
 
     def on_blur(self) -> None:
         """Drop the highlight."""
-        self._approval_state.highlight(None, self._approval_state.message)
+        self._state.highlight(None, self._state.message)
         self._draw()
 
     # -- decisions ---------------------------------------------------------------------------
@@ -575,96 +608,98 @@ class ApprovalPanel(Widget, can_focus=True):
     def _confirm(self) -> None:
         """Apply the highlighted choice, if its request is still pending."""
         self.show_pending(self.session.pending_calls)
-        offer, shown = self._approval_state.highlighted, self._approval_state.shown_call
-        allow, deny = [
-            ApprovalDecision(allowed=allowed, actor=self.session.actor) for allowed in (True, False)
-        ]
+        state, actor = self._state, self.session.actor
+        offer, shown = state.highlighted, state.shown_call
         if offer is None or shown is None:
-            self._approval_state.message = (
-                self._approval_state.message or KeyRefusal.NOTHING_CHOSEN.text
-            )
-        elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
-            self._decide([shown], allow if offer.choice is ApprovalChoice.ONCE else deny)
+            state.message = state.message or KeyRefusal.NOTHING_CHOSEN
         elif offer.choice is ApprovalChoice.ALL:
-            self._approval_state.list_all()
-        elif offer.choice is ApprovalChoice.THESE:
-            self._decide(self._approval_state.listed_calls, allow)
+            state.list_all()
         elif offer.choice is ApprovalChoice.BACK:
-            self._approval_state.reset()
-        elif rule_decision := decision_from_offer(
-            offer.choice, shown.request, actor=self.session.actor
-        ):
-            self._decide([shown], rule_decision)
+            state.reset()
+        elif decision := decision_for(offer.choice, shown.request, actor=actor):
+            self._decide(state.listed_calls or [shown], decision)
         else:
             self._open_answer()
 
     def _open_answer(self) -> None:
         """Open the input for the rule or the reason of the highlighted choice."""
-        offer, pending = self._approval_state.highlighted, self._approval_state.shown_call
+        offer, pending = self._state.highlighted, self._state.shown_call
         if offer is None or pending is None:
             return
-        choice, request = offer.choice, pending.request
-        self._approval_state.begin_answer(choice)
-        self._answer_input.value = (
-            request.rule if request is not None and choice in SCOPE_BY_CHOICE else ""
-        )
+        stores_rule, request = offer.choice in SCOPE_BY_CHOICE, pending.request
+        self._state.begin_answer(offer.choice)
+        self._answer_input.value = request.rule if request is not None and stores_rule else ""
         self._answer_input.cursor_position = len(self._answer_input.value)
-        self._answer_input.allows_quick_enter = choice not in SCOPE_BY_CHOICE
+        self._answer_input.allows_quick_enter = not stores_rule
 
     @on(AnswerInput.Changed)
     def _handle_answer_changed(self, message: AnswerInput.Changed) -> None:
         message.stop()
-        self._approval_state.message = ""
+        self._state.message = ""
         self._draw()
 
     @on(AnswerInput.Ignored)
     def _handle_enter_ignored(self, message: AnswerInput.Ignored) -> None:
         message.stop()
-        self._approval_state.message = message.reason.text
+        self._state.message = message.reason
         self._draw()
 
     @on(AnswerInput.Submitted)
     def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
         message.stop()
         self.show_pending(self.session.pending_calls)
-        choice, shown = self._approval_state.edited_choice, self._approval_state.shown_call
+        choice, shown = self._state.edited_choice, self._state.shown_call
         if choice is not None and shown is not None:
-            decision = decision_from_text(
-                choice, message.value, shown.request, actor=self.session.actor
+            decision = decision_for(
+                choice, shown.request, actor=self.session.actor, text=message.value
             )
             if decision is not None:
                 self._decide([shown], decision)
         self._draw()
 
     def _decide(self, calls: Sequence[PendingCall], decision: ApprovalDecision) -> None:
-        self._approval_state.reset()
+        self._state.reset()
         errors = decide_calls(self.session, calls, decision)
         if not errors and (notice := stored_rule_notice(decision)):
             self._add_notice(notice)
         self.show_pending(self.session.pending_calls)
-        self._approval_state.message = self._approval_state.message or " · ".join(errors)
+        self._state.message = self._state.message or " · ".join(errors)
 
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
         """Draw the state."""
-        state = self._approval_state
+        state = self._state
         self._show_answer_input(state.edited_choice is not None)
-        self.border_title = panel_title(state)
-        self._set_part(self._calls, Content("") if self._call_pane.is_large else panel_calls(state))
-        self._set_part(self._note, panel_note(state))
+        self.border_title = Content(state.title)
+        rows = [
+            Content.styled(text, "$foreground bold" if is_shown else "")
+            for text, is_shown in ([] if self._call_pane.is_large else state.call_rows)
+        ]
         self._choices.show(state.offers, state.highlighted)
-        key = (state.shown_call, state.listed_calls, self._call_preview.preview)
+        key = (state.shown_call, state.listed_calls, state.loaded_preview)
         if key != self._shown_call_key:
             self._shown_call_key = key
-            self._call_pane.show_lines(panel_lines(state, self._call_preview.preview))
-        text, has_focus = self._answer_input.value, self.has_focus_within
-        self._set_part(self._hint, panel_hint(state, typed=text, has_focus=has_focus))
+            self._call_pane.text_view.show_lines(self._call_lines())
+        hint = state.hint(typed=self._answer_input.value, has_focus=self.has_focus_within)
+        for part, content in (
+            (self._calls, Content("\n").join(rows)),
+            (self._note, Content(state.note)),
+            (self._hint, Content(hint)),
+        ):
+            part.display = bool(content)
+            part.update(content)
         self._fit()
 
-    def _set_part(self, part: Static, content: Content) -> None:
-        part.display = bool(content)
-        part.update(content)
+    def _call_lines(self) -> list[CallLine]:
+        """Return the lines to read about the shown call or the listed ones."""
+        shown, listed = self._state.shown_call, self._state.listed_calls
+        if listed or shown is None:
+            return describe_calls(listed)
+        request = shown.request
+        return describe_call(
+            shown, self._state.loaded_preview if request is None else request.preview
+        )
 
     def _show_answer_input(self, is_open: bool) -> None:
         if is_open == self._answer_input.display:
@@ -678,8 +713,27 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _fit(self, _: object = None) -> None:
         """Give the call the rows that the other parts leave, up to the share."""
-        width = self.content_size.width or self.app.size.width - 2
+        screen = self.app.size
+        width = self.content_size.width or screen.width - 2
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
-        rows = available_rows(self, parts, width)
-        self.set_class(rows.has_margin, "-roomy")
-        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.max_rows)
+        is_roomy = screen.height >= _MARGIN_MIN_HEIGHT
+        other_rows = _TITLE_ROWS + (_MARGIN_ROWS if is_roomy else 0)
+        for part in parts:
+            if part.display:
+                other_rows += part.get_content_height(screen, screen, width)
+        self.set_class(is_roomy, "-roomy")
+        self._call_pane.fit_rows(
+            width,
+            share=int(screen.height * _PANEL_SHARE) - other_rows,
+            max_rows=self._max_rows() - other_rows,
+        )
+
+    def _max_rows(self) -> int:
+        """Return the maximal height of the panel: enough rows of flexible widgets stay visible."""
+        fixed_rows = 0
+        for widget in self.screen.children:
+            height = widget.styles.height
+            is_flexible = height is not None and height.is_fraction
+            if widget is not self and widget.display and not is_flexible:
+                fixed_rows += widget.outer_size.height
+        return self.app.size.height - _MIN_TRANSCRIPT_ROWS - fixed_rows

@@ -1,0 +1,617 @@
+"""Approvals without a terminal: choices, rules, decisions, the state of the panel, and its keys.
+
+The full screen, the plain mode and `--ask` offer the same choices under the same keys. This module
+imports no widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple, final
+
+from steno.agent.permissions.rules import PermissionRule
+from steno.app.session import AgentSession
+from steno.app.session_events import PendingCall
+from steno.errors import InvalidValue, StenoError
+from steno.messages.call import ToolCall
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.render.describe import summarize_call
+from steno.render.terminal_text import terminal_line, terminal_text
+
+_WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
+_NO_RULE_REASON: Final = "no rule would cover only calls like this one"
+_UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
+_NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
+
+
+# -- choices ----------------------------------------------------------------------------------
+
+
+class ApprovalChoice(StrEnum):
+    """An answer to a request. Its value is the word that can be typed instead of the key."""
+
+    ONCE = "once"
+    SESSION = "session"
+    PROJECT = "project"
+    USER = "user"
+    DENY = "deny"
+    REASON = "reason"
+    """Deny, with a reason for the model."""
+    ALL = "all"
+    """List all pending calls, to allow them together."""
+    THESE = "yes"
+    """Allow the listed calls."""
+    BACK = "no"
+    """Leave the list without a decision."""
+    VIEW = "view"
+    EDIT = "edit"
+    """Write another rule."""
+    HELP = "?"
+
+
+SCOPE_BY_CHOICE: Final = {
+    ApprovalChoice.SESSION: GrantScope.SESSION,
+    ApprovalChoice.PROJECT: GrantScope.PROJECT,
+    ApprovalChoice.USER: GrantScope.USER,
+}
+"""The choices that allow more than this call, by a rule."""
+_RULE_LIFETIMES: Final = {
+    ApprovalChoice.SESSION: "in this session",
+    ApprovalChoice.PROJECT: "for this folder until revoked",
+    ApprovalChoice.USER: "for all folders until revoked",
+}
+
+
+class ApprovalOffer(NamedTuple):
+    """A choice as it is offered."""
+
+    choice: ApprovalChoice
+    key: str
+    label: str
+    meaning: str
+    """The effect of Enter."""
+    obstacle: str = ""
+    """The reason why it cannot be chosen; empty if it can."""
+
+
+_ONCE: Final = ApprovalOffer(
+    ApprovalChoice.ONCE, "o", "once", "this call runs, with exactly these arguments"
+)
+_DENIALS: Final = (
+    ApprovalOffer(
+        ApprovalChoice.DENY, "d", "deny", "it does not run; the model is told so, and goes on"
+    ),
+    ApprovalOffer(ApprovalChoice.REASON, "r", "deny with reason", "asks what to tell the model"),
+)
+_VIEW: Final = ApprovalOffer(
+    ApprovalChoice.VIEW, "v", "view all", "shows all of what the call would do"
+)
+_EDIT: Final = ApprovalOffer(
+    ApprovalChoice.EDIT, "e", "edit rule", "asks for another rule for session, project and user"
+)
+_HELP: Final = ApprovalOffer(ApprovalChoice.HELP, "h", "help", "explains the answers")
+
+
+def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer, ...]:
+    """Return the choices for one call; `undecided` is the number of calls without a decision."""
+    request = pending.request
+    obstacle, rule = rule_obstacle(request), ""
+    if request is not None and not obstacle:
+        preview = preview_rule(request.rule, request)
+        rule = f"{request.rule}{'' if preview.is_narrow else f' ({preview.description})'}"
+    scopes = [
+        ApprovalOffer(
+            choice,
+            choice[0],
+            f"for {choice}",
+            f"stores the rule {rule} · kept {lifetime}",
+            obstacle,
+        )
+        for choice, lifetime in _RULE_LIFETIMES.items()
+    ]
+    label, meaning = f"all {undecided} once", f"lists all {undecided} before any runs"
+    all_offer = ApprovalOffer(ApprovalChoice.ALL, "a", label, meaning)
+    return (_ONCE, *scopes, *_DENIALS, *((all_offer,) if undecided > 1 else ()))
+
+
+def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
+    """Return the choices for a list of calls."""
+    label, meaning = f"allow these {count} once", f"these {count} calls run, once each"
+    return (
+        ApprovalOffer(ApprovalChoice.THESE, "y", label, meaning),
+        ApprovalOffer(ApprovalChoice.BACK, "n", "go back", "nothing is decided"),
+    )
+
+
+def typed_offers(
+    pending: PendingCall, undecided: int = 1, *, can_view: bool = True
+) -> list[ApprovalOffer]:
+    """Return the choices for one call that can be typed on a line."""
+    offers = [offer for offer in offers_for_call(pending, undecided) if not offer.obstacle]
+    view = [_VIEW] if can_view else []
+    edit = [] if rule_obstacle(pending.request) else [_EDIT]
+    return [*offers, *view, *edit, _HELP]
+
+
+def find_offer(offers: Iterable[ApprovalOffer], typed: str) -> ApprovalOffer | None:
+    """Return the offer of a typed key, word or label; None if there is none."""
+    answer = typed.strip().lower()
+    return next(
+        (offer for offer in offers if answer in (offer.key, offer.choice, offer.label)), None
+    )
+
+
+def list_offers(offers: Iterable[ApprovalOffer]) -> str:
+    """Return the keys and labels of offers on one line."""
+    return ", ".join([f"{offer.key} {offer.label}" for offer in offers])
+
+
+def rule_obstacle(request: ApprovalRequest | None) -> str:
+    """Return why nothing wider than the call can be allowed; empty where it can."""
+    if request is None:
+        return _WAITING_REASON
+    if not request.rule:
+        return _NO_RULE_REASON
+    return "" if terminal_text(request.rule) == request.rule else _UNPRINTABLE_RULE
+
+
+# -- rules and decisions ----------------------------------------------------------------------
+
+
+class RulePreview(NamedTuple):
+    """The effect of a rule that the user types."""
+
+    rule: str | None
+    """The stored form; None if the text is not a rule."""
+    description: str
+    is_narrow: bool = False
+    """Whether it covers this call and similar ones, and no more."""
+
+
+def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
+    """Return the calls that a rule would cover, or the reason why the text is not a rule."""
+    if not text.strip():
+        return RulePreview(None, "rule: write which calls to allow, as in bash(git log *)")
+    try:
+        rule = PermissionRule.parse(text)
+    except InvalidValue as exc:
+        return RulePreview(None, terminal_line(str(exc)))
+    is_narrow = False
+    if not rule.covers_all(request.call.name, request.capability, request.subjects):
+        description = "does not cover this call, which runs this once all the same"
+    elif rule.covers_everything:
+        description = f"covers every call of {rule.tool}, whatever it is about"
+    else:
+        description, is_narrow = "covers this call and its like", True
+    return RulePreview(str(rule), description, is_narrow)
+
+
+def decision_for(
+    choice: ApprovalChoice,
+    request: ApprovalRequest | None,
+    *,
+    actor: str,
+    text: str | None = None,
+) -> ApprovalDecision | None:
+    """Return the decision of a choice; None if it makes none.
+
+    `text` is the typed reason, or the typed rule in place of the offered one.
+    """
+    if choice in (ApprovalChoice.ONCE, ApprovalChoice.THESE):
+        return ApprovalDecision(allowed=True, actor=actor)
+    if choice is ApprovalChoice.DENY:
+        return ApprovalDecision(allowed=False, actor=actor)
+    if choice is ApprovalChoice.REASON:
+        reason = (text or "").strip()
+        return ApprovalDecision(allowed=False, actor=actor, reason=reason) if reason else None
+    if request is None or choice not in SCOPE_BY_CHOICE:
+        return None
+    rule = preview_rule(request.rule if text is None else text, request).rule
+    if rule is None:
+        return None
+    return ApprovalDecision(allowed=True, actor=actor, scope=SCOPE_BY_CHOICE[choice], rule=rule)
+
+
+def stored_rule_notice(decision: ApprovalDecision) -> str:
+    """Return the notice about a rule that outlasts the session; empty if there is none."""
+    if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
+        return ""
+    lifetime = _RULE_LIFETIMES[ApprovalChoice(decision.scope)]
+    return f"{decision.rule} is allowed {lifetime}; /permissions shows it"
+
+
+def decide_calls(
+    session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
+) -> list[str]:
+    """Apply one decision to several calls; return the errors as text."""
+    errors: list[str] = []
+    # Waiting calls first: the run continues with the last answered request.
+    for pending in sorted(calls, key=lambda pending: pending.request is not None):
+        try:
+            session.decide(pending.call.id, decision)
+        except StenoError as exc:
+            errors.append(terminal_line(str(exc)))
+    return errors
+
+
+# -- state of the panel -----------------------------------------------------------------------
+
+_MAX_LISTED_CALLS: Final = 3
+_PURPOSE_BY_CAPABILITY: Final = {
+    Capability.READ: "wants to read",
+    Capability.WRITE: "wants to write",
+    Capability.EXECUTE: "wants to execute",
+    Capability.NETWORK: "wants to use the network",
+}
+_ANSWER_NOTES: Final = {
+    ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
+    ApprovalChoice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
+    ApprovalChoice.USER: "allow in all folders, for good, whatever this rule covers:",
+    ApprovalChoice.REASON: "why not? The model is told:",
+}
+_UNFOCUSED_HINT: Final = "Ctrl+G decides · Esc interrupts"
+_CHOICE_HINT: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
+_EDIT_HINT: Final = " · e edits it first"
+_REASON_MISSING_HINT: Final = "write a reason; Esc, then d denies without one"
+_REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
+_RULE_HINT: Final = "Enter stores it · Esc goes back"
+
+
+@final
+class ApprovalState:
+    """The pending calls, the one that is shown, and the choice that Enter would confirm.
+
+    The shown call stays while the user decides about it. If it changes all the same, the choice is
+    dropped and `message` reports it. Nothing here decides.
+    """
+
+    def __init__(self, key_guard: KeyGuard) -> None:
+        """Start without a call; `key_guard` is notified whenever another call is shown."""
+        self._key_guard = key_guard
+        self.pending: tuple[PendingCall, ...] = ()
+        self.shown_call: PendingCall | None = None
+        self.listed_calls: tuple[PendingCall, ...] = ()
+        """The calls to be allowed together while the list is shown."""
+        self.edited_choice: ApprovalChoice | None = None
+        """The choice for which a rule or a reason is being written."""
+        self.highlighted: ApprovalOffer | None = None
+        """The choice that Enter confirms."""
+        self.message: str = ""
+        """A message that replaces the hint."""
+        self._previewed_call: ToolCall | None = None
+        self.loaded_preview: str = ""
+        """The effect of a waiting call that has no request yet."""
+
+    @property
+    def undecided(self) -> tuple[PendingCall, ...]:
+        """The calls without a decision."""
+        return tuple([pending for pending in self.pending if pending.decision is None])
+
+    @property
+    def asked_ids(self) -> frozenset[str]:
+        """The ids of the calls that the run waits for."""
+        return frozenset(
+            [pending.call.id for pending in self.undecided if pending.request is not None]
+        )
+
+    @property
+    def offers(self) -> tuple[ApprovalOffer, ...]:
+        """The choices for the shown call or list."""
+        if self.listed_calls:
+            return offers_for_calls(len(self.listed_calls))
+        return (
+            () if self.shown_call is None else offers_for_call(self.shown_call, len(self.undecided))
+        )
+
+    def update_pending(self, pending: Sequence[PendingCall]) -> None:
+        """Replace the pending calls."""
+        self.pending = tuple(pending)
+        undecided = self.undecided
+        same_call = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
+        if same_call is None:
+            asked = [call for call in undecided if call.request is not None]
+            self.show_call(next(iter(asked or undecided), None), _NO_LONGER_ASKED)
+        elif same_call != self.shown_call:
+            # Its request has arrived; a denial with a reason stays valid.
+            kept_choice = (
+                self.edited_choice if self.edited_choice is ApprovalChoice.REASON else None
+            )
+            self.show_call(same_call, "" if kept_choice else _NO_LONGER_ASKED)
+            self.edited_choice = kept_choice
+        elif not all(_find_same_call(call, undecided) for call in self.listed_calls):
+            self.reset(_NO_LONGER_ASKED)
+
+    def show_call(self, pending: PendingCall | None, message: str = "") -> None:
+        """Show a call, or none; report it if a choice was highlighted."""
+        self.reset(message)
+        self.shown_call = pending
+
+    def reset(self, message: str = "") -> None:
+        """Drop every choice for the shown call; report it if one was highlighted."""
+        is_deciding = bool(self.highlighted or self.edited_choice or self.listed_calls)
+        self.listed_calls, self.edited_choice, self.highlighted = (), None, None
+        self.message = message if is_deciding else ""
+        self._key_guard.content_changed()
+
+    def show_next(self, step: int) -> None:
+        """Show the next call, or the one before."""
+        undecided = self.undecided
+        if self.shown_call is not None and len(undecided) > 1:
+            index = undecided.index(self.shown_call)
+            self.show_call(undecided[(index + step) % len(undecided)])
+
+    def list_all(self) -> None:
+        """Show all undecided calls, to allow them together."""
+        self.reset()
+        self.listed_calls = self.undecided
+
+    def begin_answer(self, choice: ApprovalChoice) -> None:
+        """Open the input for a rule or a reason."""
+        self.reset()
+        self.edited_choice = choice
+
+    # -- highlighted choice ---------------------------------------------------------------
+
+    def highlight(self, offer: ApprovalOffer | None, message: str = "") -> None:
+        """Highlight the choice that Enter confirms, or none; show why a choice is impossible."""
+        if offer is None or not offer.obstacle:
+            self.highlighted, self.message = offer, message
+        else:
+            self.highlighted, self.message = None, f"{offer.label}: {offer.obstacle}"
+
+    @property
+    def is_rule_offered(self) -> bool:
+        """Whether Enter would store a rule, which can be edited first."""
+        return self.highlighted is not None and self.highlighted.choice in SCOPE_BY_CHOICE
+
+    def highlight_next(self, step: int) -> None:
+        """Highlight the next choice that is possible, or the one before."""
+        possible = [offer for offer in self.offers if not offer.obstacle]
+        if self.highlighted is not None and self.highlighted in possible:
+            self.highlight(possible[(possible.index(self.highlighted) + step) % len(possible)])
+        elif possible:
+            self.highlight(possible[0 if step > 0 else -1])
+
+    # -- preview of a waiting call --------------------------------------------------------
+
+    def select_preview(self) -> bool:
+        """Return whether the preview of the shown call must be loaded: a request has its own."""
+        shown = self.shown_call
+        if shown is None or shown.request is not None or shown.call == self._previewed_call:
+            return False
+        self._previewed_call, self.loaded_preview = shown.call, ""
+        return True
+
+    async def load_preview(self, session: AgentSession, call: ToolCall) -> str:
+        """Load the preview of a call; return the reason if that fails, else an empty text."""
+        try:
+            preview = await session.preview(call)
+        except StenoError as exc:
+            return f"it cannot be told what it would do: {terminal_line(str(exc))}"
+        if self._previewed_call == call:
+            self.loaded_preview = preview
+        return ""
+
+    # -- text -----------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """The tool, its purpose and the number of calls."""
+        shown = self.shown_call
+        if self.listed_calls:
+            return f" allow these {len(self.listed_calls)} calls once? "
+        if shown is None:
+            return ""
+        name, original_name = shown.call.name, shown.call.original_name
+        shown_name = name if original_name is None else f"{name} ({terminal_line(original_name)})"
+        if shown.request is None:
+            purpose = " · not asked yet"
+        else:
+            capability = shown.request.capability
+            purpose = "" if name == capability else f" {_PURPOSE_BY_CAPABILITY[capability]}"
+        number, count = self.pending.index(shown) + 1, len(self.pending)
+        position = f"· {number} of {count} " if count > 1 else ""
+        next_hint = "· Ctrl+N next " if len(self.undecided) > 1 else ""
+        return f" permission · {shown_name}{purpose} {position}{next_hint}"
+
+    @property
+    def call_rows(self) -> list[tuple[str, bool]]:
+        """The calls around the shown one, each with whether it is that; empty if it is alone."""
+        pending, shown = self.pending, self.shown_call
+        if shown is None or len(pending) < 2 or self.listed_calls:
+            return []
+        first = max(0, min(pending.index(shown) - 1, len(pending) - _MAX_LISTED_CALLS))
+        return [
+            (
+                f"{'▸' if call == shown else ' '} {_call_status(call):7}  {summarize_call(call.call)}",
+                call == shown,
+            )
+            for call in pending[first : first + _MAX_LISTED_CALLS]
+        ]
+
+    @property
+    def note(self) -> str:
+        """The label of the input, or the reason why no rule is offered."""
+        if self.shown_call is None or self.listed_calls:
+            return ""
+        if self.edited_choice is not None:
+            return _ANSWER_NOTES[self.edited_choice]
+        obstacle = rule_obstacle(self.shown_call.request)
+        return f"only once or not: {obstacle}" if obstacle else ""
+
+    def hint(self, *, typed: str, has_focus: bool) -> str:
+        """Return a message or the next keys; `has_focus` states whether the panel has the focus."""
+        if self.message:
+            return self.message
+        if self.edited_choice is ApprovalChoice.REASON:
+            return _REASON_HINT if typed.strip() else _REASON_MISSING_HINT
+        request = None if self.shown_call is None else self.shown_call.request
+        if self.edited_choice is not None and request is not None:
+            preview = preview_rule(typed, request)
+            rule_hint = "" if preview.rule is None else f" · {_RULE_HINT}"
+            return f"{preview.description}{rule_hint}"
+        if self.highlighted is not None:
+            edit_hint = _EDIT_HINT if self.is_rule_offered else ""
+            return f"Enter: {self.highlighted.meaning}{edit_hint}"
+        return _CHOICE_HINT if has_focus else _UNFOCUSED_HINT
+
+
+def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> PendingCall | None:
+    """Return the equal call among others; calls with the same id may differ."""
+    return next((candidate for candidate in candidates if candidate.call == pending.call), None)
+
+
+def _call_status(pending: PendingCall) -> str:
+    if pending.decision is not None:
+        return "allowed" if pending.decision.allowed else "denied"
+    return "waits" if pending.request is None else "asked"
+
+
+# -- keys that count -----------------------------------------------------------------------------
+#
+# A user must not approve a call by accident. So a decision takes two steps, a letter and then Enter.
+# Neither counts when it looks like something else: prose typed for the prompt, a key that is held
+# down, or a key pressed before the request appeared.
+
+READING_TIME_S: Final = 0.6
+"""The time that a request must be visible before a key counts, and the pause before a letter that
+is a choice. Letters of prose follow each other faster."""
+_PROSE_PAUSE_S: Final = 1.2
+"""The same pause after a letter that chose nothing. A slow typist may stop to think, and the o of a
+slow `no` is not a yes."""
+_FOCUS_GRACE_S: Final = 0.3
+"""The time in which keys may still be meant for the prompt after the panel took the focus."""
+_REPEAT_PAUSE_S: Final = 0.2
+"""The same letter after this pause repeats the choice."""
+_MIN_ENTER_PAUSE_S: Final = 0.06
+"""Faster keys are pasted or repeated; the user has not read anything in between."""
+_PASTE_PAUSE_S: Final = 0.02
+"""No user types as fast as this."""
+_KEY_REPEAT_S: Final = 0.8
+"""Longer than keyboards wait before they repeat a key that is held down."""
+IDLE_S: Final = 1.0
+"""The idle time of the prompt after which a request takes the focus."""
+
+
+class KeyRefusal(StrEnum):
+    """The reason why a key is ignored, as the message for the user."""
+
+    TOO_SOON = "ignored: that came before there was time to read; once more, please"
+    PROSE = "nothing is chosen: letters close together are taken for prose; pause, then one letter"
+    PASTED_ENTER = "ignored: Enter came at once behind another key, as in a paste"
+    DOUBLE_CLICK = "ignored: that was the second half of a double click"
+    HELD_DOWN = "ignored: Enter may still have been held down; wait a second, then once more"
+    NO_CHOICE = "nothing is chosen: that key stands for no choice"
+    NOTHING_CHOSEN = "nothing is chosen: first a letter or ← →, then Enter"
+    PASTE = "nothing is chosen: a paste decides nothing; Esc leads to the prompt"
+
+
+@final
+class KeyGuard:
+    """Separates keys that are a decision from keys that were meant for something else.
+
+    Every key is recorded. Each check returns a refusal, or None if the key counts.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """Take a clock in seconds."""
+        self._now = now
+        self._appeared_at = now()
+        self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
+        self._recent_letters = ""
+        """The letters that came without a pause, each once."""
+        self._is_prose = False
+        """Whether the last letter was no choice."""
+        self._is_enter = False
+        """Whether the last key was Enter; a key that is held down sends nothing else."""
+
+    def content_changed(self) -> None:
+        """Record that the screen now shows something else."""
+        self._appeared_at = self._now()
+
+    def focus_taken(self) -> None:
+        """Record that keys arrive here from now on without a request by the user."""
+        self._taken_at = self._now()
+
+    def check_letter(self, letter: str, *, is_choice: bool = True) -> KeyRefusal | None:
+        """Check whether a character is a choice: it stands alone, or repeats the last one.
+
+        A letter that is no choice counts as the beginning of prose for the letters after it.
+        """
+        pause_s = self._now() - self._letter_at
+        if pause_s >= (_PROSE_PAUSE_S if self._is_prose else READING_TIME_S):
+            self._recent_letters = ""
+        is_alone = not self._recent_letters or (
+            letter == self._recent_letters and pause_s >= _REPEAT_PAUSE_S
+        )
+        self._recent_letters += letter if letter not in self._recent_letters else ""
+        self._letter_at = self._now()
+        refusal = self.check_key() or (None if is_alone else KeyRefusal.PROSE)
+        self._is_prose = refusal is not None or not is_choice
+        return refusal
+
+    def check_key(self) -> KeyRefusal | None:
+        """Check whether a key that is no letter refers to the visible request."""
+        self._record_key(is_enter=False)
+        return self._check_read()
+
+    def check_enter(self, *, allows_quick_enter: bool = False) -> KeyRefusal | None:
+        """Check whether Enter is a decision."""
+        pause_s = self._now() - self._key_at
+        was_enter = self._is_enter
+        self._record_key(is_enter=True)
+        if was_enter and pause_s < _KEY_REPEAT_S:
+            return KeyRefusal.HELD_DOWN
+        if pause_s < (_PASTE_PAUSE_S if allows_quick_enter else _MIN_ENTER_PAUSE_S):
+            return KeyRefusal.PASTED_ENTER
+        return self._check_read()
+
+    def check_click(self) -> KeyRefusal | None:
+        """Check whether a click counts; of a double click only the first half does."""
+        now = self._now()
+        pause_s, self._click_at = now - self._click_at, now
+        if now - self._appeared_at < READING_TIME_S:
+            return KeyRefusal.TOO_SOON
+        return KeyRefusal.DOUBLE_CLICK if pause_s < READING_TIME_S else None
+
+    def _record_key(self, *, is_enter: bool) -> None:
+        self._key_at, self._is_enter = self._now(), is_enter
+
+    def _check_read(self) -> KeyRefusal | None:
+        now = self._now()
+        is_read = (
+            now - self._appeared_at >= READING_TIME_S and now - self._taken_at >= _FOCUS_GRACE_S
+        )
+        return None if is_read else KeyRefusal.TOO_SOON
+
+
+@final
+class FocusPolicy:
+    """Decides when a new request may take the focus: once, and never while the user types."""
+
+    def __init__(self, idle_s: Callable[[], float]) -> None:
+        """Take the idle time of the prompt in seconds; 0 while it holds text."""
+        self._idle_s = idle_s
+        self._asked_ids: frozenset[str] = frozenset()
+        self.is_pending: bool = False
+        """Whether there is a request that the user has not focused yet."""
+
+    def update(self, asked: frozenset[str], *, has_focus: bool) -> bool:
+        """Take the ids of the requests; return whether any of them is new.
+
+        `has_focus` is True if the panel has the focus already.
+        """
+        is_new = not asked <= self._asked_ids
+        self.is_pending = bool(asked) and not has_focus and (self.is_pending or is_new)
+        self._asked_ids = asked
+        return is_new
+
+    def mark_focused(self) -> None:
+        """Record that the panel has the focus; a user who leaves it is not called back."""
+        self.is_pending = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the panel may take the focus now."""
+        return self.is_pending and self._idle_s() >= IDLE_S

@@ -1,0 +1,149 @@
+"""The choices of an approval and the state of the panel, without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno.app.session_events import PendingCall
+from steno.ports import ApprovalDecision, GrantScope
+from steno.ui.approval_state import (
+    ApprovalChoice,
+    ApprovalState,
+    KeyGuard,
+    decision_for,
+    find_offer,
+    offers_for_call,
+    offers_for_calls,
+    typed_offers,
+)
+from tests.ui.idle_clock import ManualClock
+from tests.ui.tui.approval_app import pending_call, queued_call
+
+pytestmark = pytest.mark.requirement("S2-18")
+
+
+def state_of(*pending: PendingCall) -> ApprovalState:
+    state = ApprovalState(KeyGuard(ManualClock()))
+    state.update_pending(pending)
+    return state
+
+
+def test_every_interface_has_the_same_keys() -> None:
+    panel = {offer.choice: offer.key for offer in offers_for_call(pending_call(), 2)}
+    typed = {offer.choice: offer.key for offer in typed_offers(pending_call(), 2)}
+    assert "".join(panel.values()) == "ospudra"
+    assert panel.items() <= typed.items()
+    assert "".join([typed[choice] for choice in typed if choice not in panel]) == "veh"
+
+
+@pytest.mark.parametrize("pending", [pending_call(rule=""), queued_call("c2")])
+def test_without_a_rule_only_this_call_can_be_allowed(pending: PendingCall) -> None:
+    assert [offer.choice for offer in offers_for_call(pending, 1) if not offer.obstacle] == [
+        ApprovalChoice.ONCE,
+        ApprovalChoice.DENY,
+        ApprovalChoice.REASON,
+    ]
+    assert find_offer(typed_offers(pending), "e") is None
+
+
+@pytest.mark.parametrize("typed", ["s", " SESSION ", "for session"])
+def test_a_key_a_word_and_a_label_name_a_choice(typed: str) -> None:
+    offer = find_offer(typed_offers(pending_call()), typed)
+    assert offer is not None
+    assert offer.choice is ApprovalChoice.SESSION
+
+
+@pytest.mark.parametrize("typed", ["", "y", "yes", "n", "no", "sp", "session please"])
+def test_what_names_no_choice_of_a_call_is_none(typed: str) -> None:
+    assert find_offer(typed_offers(pending_call(), 2), typed) is None
+
+
+def test_a_list_is_allowed_by_y_and_left_by_n() -> None:
+    assert [(offer.key, offer.choice) for offer in offers_for_calls(2)] == [
+        ("y", ApprovalChoice.THESE),
+        ("n", ApprovalChoice.BACK),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "decision"),
+    [
+        (ApprovalChoice.ONCE, None, ApprovalDecision(allowed=True, actor="ann")),
+        (ApprovalChoice.DENY, None, ApprovalDecision(allowed=False, actor="ann")),
+        (
+            ApprovalChoice.REASON,
+            " not here ",
+            ApprovalDecision(allowed=False, actor="ann", reason="not here"),
+        ),
+        (ApprovalChoice.REASON, " ", None),
+        (ApprovalChoice.REASON, None, None),
+        (
+            ApprovalChoice.USER,
+            None,
+            ApprovalDecision(
+                allowed=True, actor="ann", scope=GrantScope.USER, rule="bash(git log *)"
+            ),
+        ),
+        (
+            ApprovalChoice.SESSION,
+            "bash(git *)",
+            ApprovalDecision(
+                allowed=True, actor="ann", scope=GrantScope.SESSION, rule="bash(git *)"
+            ),
+        ),
+        (ApprovalChoice.SESSION, "", None),
+        (ApprovalChoice.SESSION, "bash(", None),
+        (ApprovalChoice.VIEW, None, None),
+        (ApprovalChoice.BACK, None, None),
+    ],
+)
+def test_a_choice_makes_its_decision_or_none(
+    choice: ApprovalChoice, text: str | None, decision: ApprovalDecision | None
+) -> None:
+    request = pending_call().request
+    assert decision_for(choice, request, actor="ann", text=text) == decision
+
+
+def test_the_asked_call_is_shown_first_and_stays_while_others_come_and_go() -> None:
+    state = state_of(queued_call("c1"), pending_call("c2"))
+    assert state.shown_call == pending_call("c2")
+    state.update_pending([pending_call("c3"), pending_call("c2")])
+    assert state.shown_call == pending_call("c2")
+    state.show_next(1)
+    assert state.shown_call == pending_call("c3")
+
+
+def test_a_choice_for_a_call_that_is_no_longer_asked_is_dropped_and_reported() -> None:
+    state = state_of(pending_call("c1"))
+    state.highlight(find_offer(state.offers, "o"))
+    state.update_pending([pending_call("c2")])
+    assert state.highlighted is None
+    assert state.hint(typed="", has_focus=True) == state.message != ""
+
+
+def test_a_reason_that_is_being_written_survives_the_request_of_its_call() -> None:
+    state = state_of(pending_call("c1"), queued_call("c2"))
+    state.show_next(1)
+    state.begin_answer(ApprovalChoice.REASON)
+    asked = pending_call("c2", "write", arguments={"path": "c2.py"})
+    state.update_pending([asked])
+    assert (state.shown_call, state.edited_choice) == (asked, ApprovalChoice.REASON)
+
+
+def test_a_list_that_has_changed_is_left() -> None:
+    state = state_of(pending_call("c1"), queued_call("c2"))
+    state.list_all()
+    assert [offer.key for offer in state.offers] == ["y", "n"]
+    state.update_pending([pending_call("c1")])
+    assert state.listed_calls == ()
+    assert state.message
+
+
+def test_an_impossible_choice_is_explained_and_not_highlighted() -> None:
+    state = state_of(pending_call(rule=""))
+    state.highlight(find_offer(state.offers, "s"))
+    assert state.highlighted is None
+    assert state.message.startswith("for session: ")
+    state.highlight_next(-1)
+    assert state.highlighted is not None
+    assert state.highlighted.choice is ApprovalChoice.REASON
