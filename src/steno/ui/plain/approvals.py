@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
 from steno.errors import StenoError
-from steno.ports import ApprovalDecision, GrantScope
+from steno.ports import ApprovalDecision, CallPreview, GrantScope
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_choices import preview_rule, rule_obstacle
@@ -154,14 +154,18 @@ class LineApprovals:
         else:
             question = f"{name} asks for permission to {request.capability}"
         self._writer.write(f"Question {number} of {max(count, number)}", question)
-        self._write_quote(pending, "" if request is None else request.preview, _MAX_PREVIEW_LINES)
+        self._write_quote(
+            pending, request.preview if request else CallPreview(), _MAX_PREVIEW_LINES
+        )
         obstacle = rule_obstacle(request)
         if request is not None and not obstacle:
             self._writer.write("Rule for session, project and user", self._rule(pending))
         else:
             self._writer.write("Notice", f"only once or not: {obstacle}")
 
-    def _write_quote(self, pending: PendingCall, preview: str, max_lines: int | None) -> None:
+    def _write_quote(
+        self, pending: PendingCall, preview: CallPreview, max_lines: int | None
+    ) -> None:
         """Write everything about a call, headings without a bar; at most `max_lines` below each."""
         for is_heading, group in groupby(
             describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING

@@ -96,7 +96,7 @@ class ConsoleApprover:
     async def _read_decision(
         self, request: ApprovalRequest, terminal: _Terminal
     ) -> ApprovalDecision:
-        lines = terminal_text(request.preview or request.call.arguments).split("\n")
+        lines = terminal_text(request.preview.text or request.call.arguments).split("\n")
         preview = shorten_lines([_shorten_line(line) for line in lines], _MAX_LINES)
         terminal.show(f"{request.call.name} asks for permission to {request.capability}:")
         terminal.quote(preview)

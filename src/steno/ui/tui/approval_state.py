@@ -12,6 +12,7 @@ from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
+from steno.ports import CallPreview
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_choices import (
     SCOPE_BY_CHOICE,
@@ -152,20 +153,20 @@ def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> 
 
 
 @final
-class CallPreview:
+class PreviewLoader:
     """The preview of one waiting call that has no request yet."""
 
     def __init__(self) -> None:
         """Start without a call."""
         self._call: ToolCall | None = None
-        self.preview: str = ""
-        """The effect of the call, as text for the user."""
+        self.preview: CallPreview = CallPreview()
+        """The effect of the call."""
 
     def select(self, shown: PendingCall | None) -> bool:
         """Select a call; return whether its preview must be loaded: a request has its own."""
         if shown is None or shown.request is not None or shown.call == self._call:
             return False
-        self._call, self.preview = shown.call, ""
+        self._call, self.preview = shown.call, CallPreview()
         return True
 
     async def load(self, session: AgentSession, call: ToolCall) -> str:

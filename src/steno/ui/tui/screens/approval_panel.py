@@ -25,7 +25,7 @@ from textual.widgets import Static
 
 from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
-from steno.ports import ApprovalDecision, Capability
+from steno.ports import ApprovalDecision, CallPreview, Capability
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_choices import (
@@ -40,7 +40,7 @@ from steno.ui.approval_choices import (
     stored_rule_notice,
 )
 from steno.ui.call_text import CallLine, describe_call, describe_calls
-from steno.ui.tui.approval_state import ApprovalState, CallPreview
+from steno.ui.tui.approval_state import ApprovalState, PreviewLoader
 from steno.ui.tui.key_guard import FocusPolicy, KeyGuard, KeyRefusal
 from steno.ui.tui.screens.call_pane import CallPane
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
@@ -232,7 +232,7 @@ def panel_calls(state: ApprovalState) -> Content:
 
 def _call_row(pending: PendingCall, *, is_shown: bool) -> Content:
     row = Content(
-        f"{'▸' if is_shown else ' '} {_call_state(pending):7}  {summarize_call(pending.call)}"
+        f"{'▸' if is_shown else ' '} {_call_state(pending):7}  {summarize_call(pending.call, pending.headline)}"
     )
     return row.stylize("$foreground bold") if is_shown else row
 
@@ -243,7 +243,7 @@ def _call_state(pending: PendingCall) -> str:
     return "waits" if pending.request is None else "asked"
 
 
-def panel_lines(state: ApprovalState, preview: str) -> list[CallLine]:
+def panel_lines(state: ApprovalState, preview: CallPreview) -> list[CallLine]:
     """Return the lines to read; `preview` belongs to a call without a request."""
     if state.listed_calls:
         return describe_calls(state.listed_calls)
@@ -360,7 +360,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._focus_timer: Timer | None = None
         self._key_guard = KeyGuard(now)
         self._approval_state = ApprovalState(self._key_guard)
-        self._call_preview = CallPreview()
+        self._call_preview = PreviewLoader()
         self._shown_call_key: object = None
         """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
