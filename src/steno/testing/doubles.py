@@ -27,7 +27,14 @@ from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.ports import Capability, Stream, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    Stream,
+    ToolContext,
+    ToolOutput,
+    default_headline,
+)
 from steno.providers.stream import SourceStream
 from steno.transport.replay import RecordedResponse, ReplayedResponse
 from steno.wire import EncodedRequest, Wire, load_wire
@@ -314,6 +321,8 @@ class ScriptedTool:
     arguments unless `parameters` restricts them.
     """
 
+    headline = staticmethod(default_headline)
+
     def __init__(
         self,
         name: str,
@@ -321,7 +330,7 @@ class ScriptedTool:
         *,
         capability: Capability = Capability.READ,
         subjects: Sequence[str] | Callable[[ToolCall], tuple[str, ...]] | Exception = (),
-        preview: str | Callable[[ToolCall], str] | Exception = "",
+        preview: str | Callable[[ToolCall], str | CallPreview] | Exception = "",
         parameters: Mapping[str, Any] = _ANY_OBJECT,
         description: str = "Does what a test says.",
     ) -> None:
@@ -351,11 +360,12 @@ class ScriptedTool:
             raise self._subjects
         return self._subjects(call) if callable(self._subjects) else tuple(self._subjects)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the scripted preview of a call."""
         if isinstance(self._preview, Exception):
             raise self._preview
-        return self._preview(call) if callable(self._preview) else self._preview
+        preview = self._preview(call) if callable(self._preview) else self._preview
+        return CallPreview.of(preview) if isinstance(preview, str) else preview
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Play the next answer of the script.
