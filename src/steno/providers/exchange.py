@@ -18,7 +18,6 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from steno.assemble import events_from_message
 from steno.errors import (
     AuthenticationFailed,
     CutShort,
@@ -30,7 +29,6 @@ from steno.errors import (
 )
 from steno.messages.content import Opaque
 from steno.messages.event import BlockAdded, Event, Finished
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.ports import HttpRequest, HttpResponse, strip_url_secrets
 from steno.providers.retry import Retries
@@ -51,7 +49,6 @@ _EMPTY_EVENTS: Final = re.compile(
     rb"\A(?:\s|(?:(?:retry|id|event)?:|data:(?=[ \t]*[\r\n]))[^\r\n]*(?=[\r\n]|\Z))*"
 )
 """Comments, and events with only a number or a name."""
-_NEWLINES_TO_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 T = TypeVar("T")
 
@@ -101,8 +98,8 @@ class ReadOptions(NamedTuple):
     provider: str
     """The origin of its seals."""
     model: str | None
-    whole_event: bytes | None
-    """The event for a response that is no stream (see `Endpoint`); None for the stream decoder."""
+    has_whole_responses: bool
+    """Whether a body that begins like JSON is a response without a stream; see `Endpoint`."""
     stream_marker: re.Pattern[bytes] | None
     """A pattern that every stream of the wire matches, if there is one."""
 
@@ -110,22 +107,9 @@ class ReadOptions(NamedTuple):
         """Return a decoder for a stream."""
         return self.wire.StreamDecoder(provider=self.provider, model=self.model)
 
-    def decode_whole(self, body: bytes) -> AssistantMessage:
-        """Decode a response that is no stream."""
-        return self.wire.decode_response(body, provider=self.provider, model=self.model)
-
     def may_match(self, body: bytes) -> bool:
         """Return whether the beginning of a body may be one of this wire."""
         return self.stream_marker is None or self.stream_marker.search(body) is not None
-
-    def decode_as_stream(self, body: bytes) -> StreamDecoder:
-        """Return a decoder that was fed a whole response: for its envelope only."""
-        assert self.whole_event is not None
-        # JSON has line breaks only between tokens, where a blank does as well.
-        line = self.whole_event % body.translate(_NEWLINES_TO_SPACES)
-        decoder = self.new_decoder()
-        decoder.feed(b"data: " + line + b"\n\n")
-        return decoder
 
 
 @final
@@ -234,7 +218,7 @@ class HttpExchange:
         )
 
     async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
-        if self._options.whole_event is not None and _starts_like_json(first):
+        if self._options.has_whole_responses and _starts_like_json(first):
             return await self._read_whole(response, first)
         self._decoder = self._options.new_decoder()
         self._sniffed = first
@@ -281,14 +265,13 @@ class HttpExchange:
         self._is_at_end = True
         body = b"".join(pieces)
         self._sniffed = body[:_MAX_SNIFFED_BYTES]
+        self._decoder = self._options.new_decoder()
         try:
-            message = self._options.decode_whole(body)
+            return iter(self._decoder.decode_whole(body))
         except ProtocolError:
             if is_cut_off(body):
                 raise build_cut_short() from None
             raise
-        self._decoder = self._options.decode_as_stream(body)
-        return events_from_message(message)
 
 
 async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: ErrorSource) -> Any:

@@ -202,7 +202,7 @@ class HttpProvider:
                 self._error_source.wire,
                 self.vendor.provider_name,
                 request.model,
-                self._endpoint.whole_event,
+                self._endpoint.has_whole_responses,
                 self._endpoint.stream_marker,
             ),
             policy=self._policy,

@@ -240,7 +240,6 @@ class _ReplaySource:
     def __init__(self, open_next: Callable[[], ReplayedResponse], wire: Wire, model: str) -> None:
         self._open_next = open_next
         self._wire = wire
-        self._model = model
         self._decoder = wire.StreamDecoder(model=model)
         self._response: ReplayedResponse | None = None
         self._is_at_end = False
@@ -255,7 +254,7 @@ class _ReplaySource:
                 raise self._wire.decode_error(self._response.status, body, self._response.headers)
             if self._response.headers.get("content-type", "").startswith("application/json"):
                 body = await self._read_all(self._response)
-                return events_from_message(self._wire.decode_response(body, model=self._model))
+                return self._decoder.decode_whole(body)
         piece = await self._response.read()
         if piece:
             return self._decoder.feed(piece)
