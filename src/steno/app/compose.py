@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions, Runner
+from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions, PromptInput, Runner
 from steno.agent.permissions.gate import PermissionGate
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.agent.tool_runner import ToolRunner
@@ -28,7 +28,6 @@ from steno.app.input_setup import (
 from steno.app.models import build_target, choose_model, unknown_model
 from steno.app.optional_parts import build_telemetry
 from steno.app.permissions import GrantsFile
-from steno.app.prompt_input import PreparedPrompt
 from steno.app.session_lookup import (
     SessionStart,
     apply_start,
@@ -52,7 +51,10 @@ from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
 
-_ReadPrompt: TypeAlias = Callable[[InputSetup, Conversation | None], Awaitable[PreparedPrompt]]
+_ReadPrompt: TypeAlias = Callable[
+    [InputSetup, Conversation | None],
+    Awaitable[tuple[PromptInput | None, tuple[SetupNotice, ...]]],
+]
 
 
 class PreparedRun(NamedTuple):
@@ -65,8 +67,8 @@ class PreparedRun(NamedTuple):
     target: ModelTarget
     """The model that requests are for, and its limits."""
     tools: tuple[Tool, ...]
-    prompt: PreparedPrompt
-    """The prompt of the run."""
+    prompt: PromptInput | None
+    """The prompt of the run; None: the last message of the session waits for a response."""
     notices: tuple[SetupNotice, ...]
     """Notices for the user before the run."""
 
@@ -183,10 +185,9 @@ async def prepare_run(
             )
         )
         system_prompt, notices = read_system_prompt(loaded, start.folder)
-        prompt = await read_prompt(environment.input_setup, resumed)
-        check_prompt_fits(
-            environment, prompt.text if resumed is not None else system_prompt + prompt.text
-        )
+        prompt, prompt_notices = await read_prompt(environment.input_setup, resumed)
+        text = "" if prompt is None else prompt.message_text
+        check_prompt_fits(environment, text if resumed is not None else system_prompt + text)
         if store is None:
             store = stack.enter_context(
                 open_settings_store(settings) if is_persistent else MemoryStore()
@@ -198,7 +199,7 @@ async def prepare_run(
         agent = environment.agent_for(conversation, runner=Runner(store))
         notices += (
             *environment.notices,
-            *prompt.notices,
+            *prompt_notices,
             *environment_notices(environment, start.folder),
         )
         if resumed is not None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from steno.agent.recorder import find_unsent_prompt, is_unanswered
+from steno.agent import PromptInput
+from steno.agent.steering import find_unsent_prompt, is_unanswered
 from steno.app.errors import UsageError
 from steno.app.input_setup import InputSetup, read_named_image, validate_image
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
@@ -23,35 +23,10 @@ from steno.ports import SetupNotice
 from steno.tools import Workspace
 
 
-class RawPrompt(NamedTuple):
-    """A prompt as the user typed it, with piped input and images."""
-
-    text: str
-    piped: str = ""
-    images: tuple[str | bytes, ...] = ()
-    """Paths and URLs, or pasted bytes."""
-
-
-class PreparedPrompt(NamedTuple):
-    """The message of a prompt, and notices about it."""
-
-    message: UserMessage | None
-    """None: the last message of the session waits for a response."""
-    origin: str | None = None
-    """The command that the message stands for, where a server expanded it."""
-    notices: tuple[SetupNotice, ...] = ()
-    """Notices for the user."""
-
-    @property
-    def text(self) -> str:
-        """The text of the message, before its references are resolved."""
-        return "" if self.message is None else self.message.text or ""
-
-
 async def prepare_prompt(
-    prompt: RawPrompt, input_setup: InputSetup, mode: RecognitionMode, *, place: str = "--image"
-) -> PreparedPrompt:
-    """Return the message of a prompt, with its references, or as a server expands it.
+    prompt: PromptInput, input_setup: InputSetup, mode: RecognitionMode, *, place: str = "--image"
+) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
+    """Return a prompt with its message and references, or as a server expands it, and notices.
 
     `place` names the option of the images in errors. Raises OSError, StenoError.
     """
@@ -66,21 +41,22 @@ async def prepare_prompt(
         if command is not None:
             text = f"{command.command}: there is no server of this name; left as text"
             notices += (SetupNotice("command_left_as_text", text),)
-        return PreparedPrompt(parsed.message, notices=notices)
+        return prompt._replace(message=parsed.message), notices
     expanded = await expand_prompt(command, [servers.get(command.server)])
     content = with_image_mode(expanded, mode).content
     if prompt.piped.strip() or images:
         rest = await asyncio.to_thread(parse, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
-    return PreparedPrompt(UserMessage(content), origin=prompt.text.strip())
+    audit = {"origin": prompt.text.strip()}
+    return prompt._replace(message=UserMessage(content), audit=audit), ()
 
 
 def prepare_retry(
     conversation: Conversation | None, mode: RecognitionMode | None
-) -> PreparedPrompt:
+) -> PromptInput | None:
     """Return the prompt that could not be sent, optionally in another image mode.
 
-    Raises UsageError.
+    None if the last message of the session waits for a response. Raises UsageError.
     """
     unsent = None if conversation is None else find_unsent_prompt(conversation)
     if unsent is None:
@@ -90,9 +66,10 @@ def prepare_retry(
                 code="nothing_unsent",
                 place="--retry",
             )
-        return PreparedPrompt(None)
-    message = unsent.message if mode is None else with_image_mode(unsent.message, mode)
-    return PreparedPrompt(message, unsent.audit.get("origin"))
+        return None
+    if mode is None or unsent.message is None:
+        return unsent
+    return unsent._replace(message=with_image_mode(unsent.message, mode))
 
 
 def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:

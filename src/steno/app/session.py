@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from steno.agent import PromptInput
 from steno.agent.permissions.gate import last_decision
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
@@ -26,7 +27,6 @@ from steno.app.session_events import (
     CommandReply,
     ImageReader,
     PendingCall,
-    PromptInput,
     SessionListener,
     SessionStatus,
     Suggestion,

@@ -24,6 +24,7 @@ from steno.agent import (
     LoopEvent,
     Notice,
     NoticeKind,
+    PromptInput,
     RunResult,
     TurnStarted,
 )
@@ -31,7 +32,7 @@ from steno.app.compose import PreparedRun, prepare_run
 from steno.app.errors import UsageError
 from steno.app.input_setup import InputSetup, McpOptions
 from steno.app.permissions import build_rule_hint
-from steno.app.prompt_input import PreparedPrompt, RawPrompt, prepare_prompt, prepare_retry
+from steno.app.prompt_input import prepare_prompt, prepare_retry
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import exit_status_for, settings_from_options
@@ -43,6 +44,7 @@ from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.usage import Usage
+from steno.ports import SetupNotice
 from steno.render.json_output import JsonReporter
 from steno.render.output import OutputError
 from steno.render.table_output import print_notice
@@ -62,7 +64,7 @@ class _HeadlessRun(NamedTuple):
     options: argparse.Namespace
     loaded: LoadedSettings
     start: SessionStart
-    prompt: RawPrompt
+    prompt: PromptInput
     reporter: RunReporter
 
 
@@ -96,10 +98,10 @@ def _build_approver(options: argparse.Namespace) -> Approver | None:
 # -- prompt -----------------------------------------------------------------------------------
 
 
-def _read_prompt(options: argparse.Namespace) -> RawPrompt:
+def _read_prompt(options: argparse.Namespace) -> PromptInput:
     """Return the prompt: the option, followed by stdin."""
     if options.retry:
-        return RawPrompt("")
+        return PromptInput("")
     if options.first_prompt is not None and options.prompt not in (None, "-"):
         extra = truncate_to_width(terminal_line(options.first_prompt), 40)
         reason = "nothing is expected there; what has blanks in it has to be in quotes"
@@ -114,7 +116,7 @@ def _read_prompt(options: argparse.Namespace) -> RawPrompt:
         options.parser.error(
             "say what to do, as in: steno -p 'What does this project do?'; steno --help tells more"
         )
-    return RawPrompt(text, piped, tuple(options.images))
+    return PromptInput(text, tuple(options.images), piped)
 
 
 def _read_stdin(prompt: str | None) -> str:
@@ -150,12 +152,12 @@ def _warn_if_stdin_stays_open() -> Generator[None]:
 
 async def _prepare_prompt(
     run: _HeadlessRun, input_setup: InputSetup, conversation: Conversation | None
-) -> PreparedPrompt:
+) -> tuple[PromptInput | None, tuple[SetupNotice, ...]]:
     """Build the message of the prompt, or find the one that could not be sent."""
     options = run.options
     if options.retry:
         mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
-        return prepare_retry(conversation, mode)
+        return prepare_retry(conversation, mode), ()
     return await prepare_prompt(run.prompt, input_setup, run.loaded.settings.image_mode)
 
 
@@ -224,8 +226,7 @@ async def _run_and_report(prepared: PreparedRun, run: _HeadlessRun) -> RunResult
                 reporter.on_event(notice)
 
     try:
-        prompt = prepared.prompt
-        result = await prepared.agent.run(prompt.message, on_event=on_event, origin=prompt.origin)
+        result = await prepared.agent.run(prepared.prompt, on_event=on_event)
     except (BrokenPipeError, OutputError):
         raise  # the reader of the output is gone
     except asyncio.CancelledError:
