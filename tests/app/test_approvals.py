@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason
+from steno.agent import EndReason, PromptInput
 from steno.agent.permissions.rules import DENIED_PREFIX
-from steno.app.session_events import PendingCallsChanged, PromptInput
+from steno.app.session_events import PendingCallsChanged
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.ports import GrantScope

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.session_events import BranchChanged, PromptInput
+from steno.agent import PromptInput
+from steno.app.session_events import BranchChanged
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.content import Image, ImageData, ImageFile, Text

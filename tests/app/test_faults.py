@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Notice
+from steno.agent import Notice, PromptInput
 from steno.app.session import AgentSession
-from steno.app.session_events import ErrorRaised, PromptInput, ShellEnded, ShellOutput
+from steno.app.session_events import ErrorRaised, ShellEnded, ShellOutput
 from steno.app.shell_command import MAX_SHOWN_CHARACTERS, OutputLimiter
 from steno.errors import Conflict, Missing, StenoError
 from steno.messages.message import ChatMessage

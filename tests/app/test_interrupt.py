@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason, RunEnded, TurnStarted
+from steno.agent import EndReason, PromptInput, RunEnded, TurnStarted
 from steno.app.session import AgentSession
 from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
-    PromptInput,
     SessionEvent,
     ShellEnded,
 )

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from steno.agent import EndReason, Notice, RunEnded
+from steno.agent import EndReason, Notice, PromptInput, RunEnded
 from steno.app.input_setup import McpOptions, ServerSetup
 from steno.app.mcp_startup import McpStartup
 from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
-    PromptInput,
     SessionEvent,
     ShellEnded,
 )

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason, Notice, NoticeKind, RunEnded, TurnStarted
+from steno.agent import EndReason, Notice, NoticeKind, PromptInput, RunEnded, TurnStarted
 from steno.agent.results import ResultCode
-from steno.app.session_events import BranchChanged, ErrorRaised, InputReturned, PromptInput
+from steno.app.session_events import BranchChanged, ErrorRaised, InputReturned
 from steno.errors import InvalidValue, Missing, StenoError, Unresolved
 from steno.log.queries import result_code
 from steno.messages.event import TextDelta

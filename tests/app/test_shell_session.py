@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, ToolCall
-from steno.agent import Notice, TurnStarted
-from steno.app.session_events import PromptInput, ShellEnded, ShellOutput, ShellStarted
+from steno.agent import Notice, PromptInput, TurnStarted
+from steno.app.session_events import ShellEnded, ShellOutput, ShellStarted
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Entry
 from steno.store import open_store

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from steno import Conversation, StenoError
+from steno.agent import PromptInput
 from steno.app.branch_tree import BranchTree
 from steno.app.session import AgentSession
 from steno.app.session_events import (
@@ -24,7 +25,6 @@ from steno.app.session_events import (
     ImageReader,
     PendingCall,
     PendingCallsChanged,
-    PromptInput,
     SessionEvent,
     SessionListener,
     SessionStatus,

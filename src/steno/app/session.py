@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from steno.agent import RunResult
+from steno.agent import PromptInput, RunResult
 from steno.agent.permissions.gate import last_decision, preview_call
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
@@ -28,7 +28,6 @@ from steno.app.session_events import (
     CommandReply,
     ImageReader,
     PendingCall,
-    PromptInput,
     SessionListener,
     SessionStatus,
     Suggestion,

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from msgspec import Struct
 
-from steno.agent.events import LoopEvent
+from steno.agent import LoopEvent, PromptInput
 from steno.messages.call import ToolCall
 from steno.messages.usage import Usage
 from steno.ports import ApprovalDecision, ApprovalRequest
@@ -74,16 +74,6 @@ class CommandReply(NamedTuple):
     text: str
     title: str = ""
     form: TextForm = TextForm.MARKDOWN
-
-
-class PromptInput(NamedTuple):
-    """A prompt of the user."""
-
-    text: str
-    images: tuple[str | bytes, ...] = ()
-    """Names of files and addresses, or pasted bytes."""
-    piped: str = ""
-    """Plain text that follows: references in it are not resolved."""
 
 
 class BranchTreeRow(NamedTuple):

@@ -22,6 +22,7 @@ from steno.agent import (
     EntryRecorded,
     LoopEvent,
     Notice,
+    PromptInput,
     RunResult,
     TurnStarted,
 )
@@ -33,7 +34,6 @@ from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
     PendingCallsChanged,
-    PromptInput,
     RunStarted,
     SessionEvent,
     SessionStatus,

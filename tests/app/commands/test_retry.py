@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason
+from steno.agent import EndReason, PromptInput
 from steno.app.input_setup import McpOptions
-from steno.app.session_events import InputReturned, PromptInput, ShellEnded
+from steno.app.session_events import InputReturned, ShellEnded
 from steno.errors import Unresolved
 from steno.records.entry import Mode
 from tests.app.project_setup import make_project, scripted_model

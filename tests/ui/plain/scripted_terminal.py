@@ -12,8 +12,9 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+from steno.agent import PromptInput
 from steno.agent.events import EndReason, Notice, NoticeKind, RunEnded, RunResult
-from steno.app.session_events import PendingCall, PendingCallsChanged, PromptInput, Suggestion
+from steno.app.session_events import PendingCall, PendingCallsChanged, Suggestion
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.messages.event import TextDelta

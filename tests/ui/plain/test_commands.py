@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
-from steno.app.session_events import BranchTreeRow, CommandReply, PromptInput, SessionSummary
+from steno.app.session_events import BranchTreeRow, CommandReply, SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from steno import ChatMessage, Conversation
+from steno.agent import PromptInput
 from steno.agent.events import (
     CallEnded,
     CallOutput,
@@ -24,7 +25,6 @@ from steno.agent.events import (
 from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
-    PromptInput,
     SessionEvent,
     ShellEnded,
     ShellOutput,

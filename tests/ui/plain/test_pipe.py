@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from steno.agent import PromptInput
 from steno.agent.events import RunEnded
-from steno.app.session_events import CommandReply, PendingCall, PendingCallsChanged, PromptInput
+from steno.app.session_events import CommandReply, PendingCall, PendingCallsChanged
 from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.ports import ApprovalDecision

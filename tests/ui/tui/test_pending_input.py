@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.agent import EntryRecorded, RunEnded
+from steno.agent import EntryRecorded, PromptInput, RunEnded
 from steno.agent.events import EndReason, RunResult
-from steno.app.session_events import InputReturned, PromptInput
+from steno.app.session_events import InputReturned
 from steno.errors import Unresolved
 from steno.messages.content import FileReference, Image, ImageFile, Text
 from steno.messages.message import UserMessage

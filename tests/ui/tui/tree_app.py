@@ -11,7 +11,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from steno import ChatMessage
-from steno.app.session_events import BranchTreeRow, PromptInput
+from steno.agent import PromptInput
+from steno.app.session_events import BranchTreeRow
 from steno.errors import Conflict
 from steno.messages.call import ToolCall
 from steno.messages.message import Message

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
+from steno.agent import PromptInput
 from steno.agent.events import (
     CallEnded,
     CallOutput,
@@ -24,7 +25,6 @@ from steno.agent.events import (
 from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
-    PromptInput,
     SessionEvent,
     ShellEnded,
     ShellOutput,

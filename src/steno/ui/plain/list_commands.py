@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias, final
 
+from steno.agent import PromptInput
 from steno.app.session import AgentSession
-from steno.app.session_events import BranchTreeRow, PromptInput, SessionSummary
+from steno.app.session_events import BranchTreeRow, SessionSummary
 from steno.errors import InvalidValue, Missing
 from steno.ids import utc_now
 from steno.log.queries import searchable_text

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO, final
 
+from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
@@ -22,7 +23,6 @@ from steno.app.session_events import (
     BranchChanged,
     CommandReply,
     InputReturned,
-    PromptInput,
     SessionEvent,
 )
 from steno.errors import InvalidValue, StenoError

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, final
 
+from steno.agent import PromptInput
 from steno.agent.events import (
     ApprovalRequested,
     CallEnded,
@@ -35,7 +36,6 @@ from steno.app.session_events import (
     ErrorRaised,
     InputReturned,
     PendingCallsChanged,
-    PromptInput,
     SessionEvent,
     ShellEnded,
     ShellStarted,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, final
 
-from steno.app.session_events import PromptInput
+from steno.agent import PromptInput
 from steno.messages.message import UserMessage
 from steno.render.items import CallState, ItemKind, TranscriptItem
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import final
 
+from steno.agent import PromptInput
 from steno.agent.events import (
     ApprovalRequested,
     CallOutput,
@@ -24,7 +25,6 @@ from steno.app.session_events import (
     CommandReply,
     ErrorRaised,
     InputReturned,
-    PromptInput,
     SessionEvent,
     ShellEnded,
     ShellOutput,

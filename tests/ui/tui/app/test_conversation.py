@@ -9,13 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from steno import ChatMessage
-from steno.agent import CallEnded, CallOutput, CallStarted
+from steno.agent import CallEnded, CallOutput, CallStarted, PromptInput
 from steno.agent.events import EndReason
 from steno.app.session import AgentSession
 from steno.app.session_events import (
     BranchChanged,
     ErrorRaised,
-    PromptInput,
     ShellEnded,
     ShellOutput,
     ShellStarted,

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.agent import EntryRecorded
+from steno.agent import EntryRecorded, PromptInput
 from steno.agent.events import EndReason
 from steno.app.session_events import (
     CommandReply,
     ErrorRaised,
     InputReturned,
-    PromptInput,
     ShellEnded,
     ShellStarted,
 )

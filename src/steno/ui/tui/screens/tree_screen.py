@@ -25,8 +25,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
+from steno.agent import PromptInput
 from steno.app.session import AgentSession
-from steno.app.session_events import BranchTreeRow, PromptInput, Suggestion
+from steno.app.session_events import BranchTreeRow, Suggestion
 from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.log.queries import check_label_text
 from steno.messages.message import UserMessage
