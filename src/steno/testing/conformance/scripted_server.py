@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -177,6 +177,13 @@ class NotExpressible(Exception):
 def raise_not_expressible(content: object) -> NoReturn:
     """Raise NotExpressible, in an expression."""
     raise NotExpressible(content)
+
+
+def find_stop_reason(end: TurnEnd, known: Mapping[StopReason, str]) -> str:
+    """Return the stop reason of a protocol, or the new one of a script. Raises NotExpressible."""
+    if end.raw is not None:
+        return end.raw
+    return known.get(end.reason) or raise_not_expressible(f"stop reason {end.reason}")
 
 
 class ScriptedServer(ABC):
