@@ -187,19 +187,15 @@ def json_objects() -> SearchStrategy[JsonObject]:
 def json_object_texts() -> SearchStrategy[str]:
     """Texts of JSON objects as a model may write them: any spacing, any escapes."""
     written = st.builds(
-        _write_json,
+        lambda members, spacing, is_ascii, around: around.format(
+            json.dumps(members, separators=spacing, ensure_ascii=is_ascii)
+        ),
         json_members(),
         st.sampled_from(_SPACINGS),
         st.booleans(),
         st.sampled_from(_SURROUNDINGS),
     )
     return written | st.sampled_from(_ODD_OBJECTS)
-
-
-def _write_json(
-    members: dict[str, Any], spacing: tuple[str, str], is_ascii: bool, around: str
-) -> str:
-    return around.format(json.dumps(members, separators=spacing, ensure_ascii=is_ascii))
 
 
 S = TypeVar("S", bound=Sendable)
@@ -228,11 +224,7 @@ def extras() -> SearchStrategy[JsonObject]:
 
 def maybe_with_extras(values: SearchStrategy[S]) -> SearchStrategy[S]:
     """Return the same values, some of them with extras."""
-    return values | values | st.builds(_with_extras, values, extras())
-
-
-def _with_extras(value: S, extras: JsonObject) -> S:
-    return replace(value, extras=extras)
+    return values | values | st.builds(replace, values, extras=extras())
 
 
 @named_strategy
@@ -256,10 +248,11 @@ def thinking_blocks() -> SearchStrategy[Thinking]:
 @named_strategy
 def image_sources() -> SearchStrategy[ImageSource]:
     """Sources of images: bytes, a blob, a URL, a file."""
+    schemes = st.sampled_from(("https://", "http://"))
     return st.one_of(
-        st.builds(ImageData, _some_bytes()),
-        st.builds(ImageBlob, sha256=_digests(), size=st.integers(1, 2**70)),
-        st.builds(ImageUrl, st.builds("{}{}".format, _SCHEMES, texts())),
+        st.builds(ImageData, st.binary(min_size=1, max_size=20)),
+        st.builds(ImageBlob, sha256=digests(), size=st.integers(1, 2**70)),
+        st.builds(lambda scheme, rest: ImageUrl(scheme + rest), schemes, texts()),
         st.builds(ImageFile, file_paths()),
     )
 
@@ -285,7 +278,8 @@ def images() -> SearchStrategy[Image]:
 @named_strategy
 def file_paths() -> SearchStrategy[str]:
     """Paths as users write them: relative or absolute, not always tidy, never above their start."""
-    step = st.text(_PATH_CHARACTERS, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
+    characters = st.characters(codec="utf-8", exclude_characters="\0")
+    step = st.text(characters, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
     path = st.lists(step, min_size=1, max_size=5).map("/".join)
     return st.builds("{}{}".format, st.sampled_from(("", "", "/", "./")), path).filter(
         lambda path: posixpath.normpath(path).split("/")[0] != ".."
@@ -299,12 +293,12 @@ def file_references() -> SearchStrategy[FileReference]:
     ranges = st.tuples(lines, lines).map(sorted)
     return st.one_of(
         st.builds(FileReference, path=file_paths(), start_line=st.none() | lines),
-        st.builds(_reference, file_paths(), ranges),
+        st.builds(
+            lambda path, lines: FileReference(path=path, start_line=lines[0], end_line=lines[1]),
+            file_paths(),
+            ranges,
+        ),
     )
-
-
-def _reference(path: str, lines: list[int]) -> FileReference:
-    return FileReference(path=path, start_line=lines[0], end_line=lines[1])
 
 
 @named_strategy
@@ -407,15 +401,8 @@ def blocks() -> SearchStrategy[Block]:
     )
 
 
-_SCHEMES: Final = st.sampled_from(("https://", "http://"))
-_PATH_CHARACTERS: Final = st.characters(codec="utf-8", exclude_characters="\0")
-
-
-def _some_bytes() -> SearchStrategy[bytes]:
-    return st.binary(min_size=1, max_size=20)
-
-
-def _digests() -> SearchStrategy[str]:
+def digests() -> SearchStrategy[str]:
+    """SHA-256 digests, as they are written."""
     return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
-import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from msgspec.structs import replace
 
 from steno.codec import Document
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
@@ -53,6 +53,7 @@ from steno.records.entry import (
     Rewind,
 )
 from steno.testing.strategies.block_strategies import (
+    digests,
     extras,
     file_references,
     identifiers,
@@ -342,56 +343,54 @@ def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
 
 
 def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
+    if found := _find(messages, ToolResultMessage):
         del messages[draw(st.sampled_from(found))]
 
 
 def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
-        repeated = msgspec.structs.replace(
-            messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT_TEXTS)),)
-        )
-        _insert(draw, messages, repeated)
+    if found := _find(messages, ToolResultMessage):
+        result = messages[draw(st.sampled_from(found))]
+        _insert(draw, messages, replace(result, content=(Text(draw(_SHORT_TEXTS)),)))
 
 
 def _move_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
+    if found := _find(messages, ToolResultMessage):
         _insert(draw, messages, messages.pop(draw(st.sampled_from(found))))
 
 
 def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
+    if found := _find(messages, ToolResultMessage):
         first, second = draw(st.sampled_from(found)), draw(st.sampled_from(found))
         messages[first], messages[second] = messages[second], messages[first]
 
 
 def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
-    orphan = ToolResultMessage(tool_call_id=draw(identifiers()), content=())
-    _insert(draw, messages, orphan)
+    _insert(draw, messages, ToolResultMessage(tool_call_id=draw(identifiers()), content=()))
 
 
 def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
     """Add a call with the id of another call of its turn, with or without one more result."""
-    found = [position for position in _find_turns(messages) if messages[position].tool_calls]
+    turns = _find(messages, AssistantMessage)
+    found = [position for position in turns if messages[position].tool_calls]
     if not found:
         return
     position = draw(st.sampled_from(found))
     turn = messages[position]
     call = _draw_call(draw, draw(st.sampled_from(turn.tool_calls)).id)
     assert isinstance(turn, AssistantMessage)
-    messages[position] = msgspec.structs.replace(turn, content=(*turn.content, call))
+    messages[position] = replace(turn, content=(*turn.content, call))
     if draw(st.booleans()):
         messages.insert(position + 1 + len(turn.tool_calls), _draw_result(draw, call))
 
 
 def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_turns(messages):
+    if found := _find(messages, AssistantMessage):
         empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
         messages[draw(st.sampled_from(found))] = empty
 
 
 def _drop_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_turns(messages):
+    if found := _find(messages, AssistantMessage):
         del messages[draw(st.sampled_from(found))]
 
 
@@ -412,12 +411,8 @@ _DAMAGES: Final[tuple[_DamageFunction, ...]] = (
 )
 
 
-def _find_results(messages: list[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
-
-
-def _find_turns(messages: list[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+def _find(messages: list[Message], kind: type[Message]) -> list[int]:
+    return [n for n, message in enumerate(messages) if isinstance(message, kind)]
 
 
 def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
@@ -444,7 +439,7 @@ def approvals() -> SearchStrategy[Approval]:
     decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
     common: dict[str, SearchStrategy[Any]] = {
         "call_id": identifiers(),
-        "arguments_sha256": _digests(),
+        "arguments_sha256": digests(),
         "reason": st.none() | texts(),
     }
     return st.one_of(
@@ -490,17 +485,13 @@ def payloads() -> SearchStrategy[Payload]:
         st.builds(
             Redacted,
             kind=identifiers(),
-            sha256=_digests(),
-            audit_sha256=st.none() | _digests(),
-            unknown_sha256=st.none() | _digests(),
+            sha256=digests(),
+            audit_sha256=st.none() | digests(),
+            unknown_sha256=st.none() | digests(),
         ),
         st.builds(Redaction, target=identifiers(), actor=identifiers(), reason=identifiers()),
         opaque_blocks(),
     )
-
-
-def _digests() -> SearchStrategy[str]:
-    return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
 @named_strategy
@@ -530,5 +521,5 @@ def documents() -> SearchStrategy[Document]:
 
 
 def _chain(entries: list[Entry]) -> tuple[Entry, ...]:
-    later = (msgspec.structs.replace(own, parent=before.id) for before, own in pairwise(entries))
+    later = (replace(own, parent=before.id) for before, own in pairwise(entries))
     return (*entries[:1], *later)
