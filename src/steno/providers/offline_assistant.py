@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple, Self, final
 
 from steno.codec import encode_message
 from steno.context.notes import ATTACHMENT_START, read_frame
-from steno.errors import InvalidRequest
 from steno.json_object import JsonObject
 from steno.messages.call import ToolCall
 from steno.messages.content import Image, Text
@@ -46,7 +45,7 @@ from steno.providers.offline_commands import (
     ParsedRequest,
     parse_request,
 )
-from steno.providers.stream import SourceStream
+from steno.providers.stream import SourceStream, check_request
 from steno.providers.vendor import Capabilities
 from steno.schema.convert import parse_text_arguments
 
@@ -102,11 +101,7 @@ class OfflineProvider:
 
     def stream(self, request: Request) -> SourceStream:
         """Return the response to a request, as a stream of words. Raises InvalidRequest."""
-        if not isinstance(request, Request):
-            kind = type(request).__name__
-            raise InvalidRequest(
-                f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
-            )
+        check_request(request)
         return SourceStream(_AnswerSource(request))
 
     async def models(self) -> tuple[Model, ...]:
