@@ -35,7 +35,7 @@ from steno.records.entry import ApprovalStatus, Mode
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, texts
-from steno.testing.strategies.primitive_strategies import json_members
+from steno.testing.strategies.block_strategies import json_members
 from tests.every_payload import DOCUMENT
 from tests.formats.sample_files import AUDIT_EXAMPLE
 

@@ -32,7 +32,7 @@ from steno.records.entry import Mode, ModeChange
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, json_object_texts, texts
-from steno.testing.strategies.primitive_strategies import json_values
+from steno.testing.strategies.block_strategies import json_values
 from tests.every_payload import DOCUMENT
 
 ROWS = FORMATS["rows"]

@@ -32,7 +32,7 @@ from steno.messages.change import Change, ChangeCode
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries
-from steno.testing.strategies.primitive_strategies import json_members, json_values
+from steno.testing.strategies.block_strategies import json_members, json_values
 from tests.every_payload import DOCUMENT, SEAL
 from tests.formats.sample_files import SESSION_EXAMPLE
 from tests.property.old_formats import OldDocument, sessions

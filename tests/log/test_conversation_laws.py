@@ -21,7 +21,7 @@ from steno.records.entry import ApprovalStatus, Entry, Mode, Redacted
 from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.store import MemoryStore
 from steno.testing import conversations, entries, json_objects, payloads, texts
-from steno.testing.stores.sample_session import START_TIME
+from steno.testing.stores.store_harness import START_TIME
 from tests.log.journals import Journal
 
 # -- operations --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from steno import InvalidValue, JsonObject, ToolCall
 from steno.testing import json_object_texts, json_objects, json_values, texts
-from steno.testing.strategies.primitive_strategies import json_members
+from steno.testing.strategies.block_strategies import json_members
 from tests.property.raw_json import objects, values
 
 

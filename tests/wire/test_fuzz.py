@@ -27,7 +27,7 @@ from steno.codec import decode_message, encode_message
 from steno.testing import conversations, requests
 from steno.testing.case_results import expect_json
 from steno.testing.conformance import SERVERS, ScriptedServer
-from steno.testing.conformance.script_decoder import decode_pieces, expect_same_decoding
+from steno.testing.conformance.scripted_server import decode_pieces, expect_same_decoding
 from tests.wire.broken_bytes import broken_answers, broken_requests, cuts
 
 ANY_BYTES = st.binary(max_size=60) | st.lists(

@@ -24,7 +24,7 @@ from steno.testing.conformance import (
     WholeCall,
     encode_json,
 )
-from steno.testing.conformance.script_decoder import decode_pieces
+from steno.testing.conformance.scripted_server import decode_pieces
 from steno.wire.extras import FORM_KEY, get_form
 from steno.wire.tolerant import (
     TolerantStruct,

@@ -1,10 +1,11 @@
-"""Text that steno adds to a request: notes, and frames around content of other origin.
+"""Text that steno adds to a request: notes, headings, and frames around content of other origin.
 
 All text that the context builder writes for a model is here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from types import MappingProxyType
@@ -23,6 +24,11 @@ MODE_NOTES: Final[Mapping[Mode, str]] = MappingProxyType(
     }
 )
 """The note that each mode adds to the system message."""
+
+ATTACHMENT_START: Final = re.compile(
+    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
+)
+"""The beginnings of attachments: a note, or `file_heading`, or `folder_heading`."""
 
 _MAX_QUOTE_CHARACTERS: Final = 80
 _MAX_REASON_CHARACTERS: Final = 200
@@ -108,6 +114,17 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
     server = _safe_label(resource.server, _MAX_QUOTE_CHARACTERS)
     label = f"{_reference_text(resource)} of the MCP server {server}, {kind}{retrieved}"
     return Text(frame_text(label, text, noun="resource"))
+
+
+def file_heading(name: str, first: int, last: int, line_count: int) -> str:
+    """Return the line above lines of a file."""
+    lines = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f"{name}, {lines} of {line_count}:"
+
+
+def folder_heading(name: str, counts: str) -> str:
+    """Return the line above the names in a folder."""
+    return f"{name}/ holds {counts}, without what is hidden or ignored:"
 
 
 class FramedText(NamedTuple):

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, assert_never, final
 
+from steno.context.notes import file_heading
 from steno.errors import ToolFailed
 from steno.inputs.changed_files import (
     RecordedFile,
@@ -400,8 +401,7 @@ def extract_lines(
             place=quote_path(name),
         )
     details |= {"first_line": first, "last_line": last}
-    range_text = f"line {first}" if first == last else f"lines {first} to {last}"
-    heading = f"{printable_name(name)}, {range_text} of {len(lines)}:\n"
+    heading = f"{file_heading(printable_name(name), first, last, len(lines))}\n"
     shown, last_fitting = _number_lines(
         lines, first, last, remaining_bytes=max_bytes - len(heading.encode())
     )

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
+from steno.context.notes import folder_heading
 from steno.errors import InvalidValue, ToolFailed
 from steno.suggest import closest_name
 from steno.tools.path_patterns import (
@@ -138,7 +139,7 @@ def _build_listing(workspace: Workspace, name: str, max_entries: int) -> FolderL
     counts = [_count_text(folders, "folder"), _count_text(files, "file")]
     counts += [_count_text(links, "link")] if links else []
     counts_text = f"{', '.join(counts[:-1])} and {counts[-1]}"
-    lines = [f"{printable_name(name)}/ holds {counts_text}, without what is hidden or ignored:"]
+    lines = [folder_heading(printable_name(name), counts_text)]
     remaining = max(0, max_entries - len(folders))
     lines += [f"{printable_name(_base_name(folder))}/" for folder in folders[:max_entries]]
     lines += [

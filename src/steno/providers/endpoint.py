@@ -60,23 +60,8 @@ class Endpoint(NamedTuple):
         return self.path.replace("{model}", quote(name))
 
 
-def _dialect_settings(vendor: Vendor) -> dict[str, Any]:
-    return {"dialect": vendor.chat_dialect}
-
-
 def _provider_settings(vendor: Vendor) -> dict[str, Any]:
     return {"provider": vendor.provider_name}
-
-
-def _provider_and_strict_settings(vendor: Vendor) -> dict[str, Any]:
-    return {
-        "provider": vendor.provider_name,
-        "strict_tools": vendor.capabilities.strict is not False,
-    }
-
-
-def _no_settings(_: Vendor) -> dict[str, Any]:
-    return {}
 
 
 ENDPOINTS: Final = {
@@ -84,7 +69,7 @@ ENDPOINTS: Final = {
         "/chat/completions",
         "/models",
         read_openai_models,
-        _dialect_settings,
+        lambda vendor: {"dialect": vendor.chat_dialect},
         has_whole_responses=True,
         stream_marker=re.compile(rb'"choices"'),
     ),
@@ -100,7 +85,10 @@ ENDPOINTS: Final = {
         "/v1/messages",
         "/v1/models?limit=1000",
         read_anthropic_models,
-        _provider_and_strict_settings,
+        lambda vendor: {
+            "provider": vendor.provider_name,
+            "strict_tools": vendor.capabilities.strict is not False,
+        },
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         requires_max_tokens=True,
         has_whole_responses=True,
@@ -117,7 +105,7 @@ ENDPOINTS: Final = {
         "/api/chat",
         "/api/tags",
         read_ollama_models,
-        _no_settings,
+        lambda _: {},
         show_path="/api/show",
         stream_marker=re.compile(rb'"done"'),
     ),

@@ -151,7 +151,7 @@ class HttpExchange:
     async def read(self) -> Iterable[Event] | None:
         """Return more events; the first time, send the request and wait for the first of them."""
         if self._response is not None:
-            return await self._read_more(self._response)
+            return None if self._is_at_end else self._decode(await self._response.read())
         self._first_event_timeout = timeout = asyncio.timeout(None)
         try:
             async with timeout:
@@ -218,7 +218,9 @@ class HttpExchange:
         )
 
     async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
-        if self._options.has_whole_responses and _starts_like_json(first):
+        # The beginning decides, whatever the content type.
+        is_json = first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
+        if self._options.has_whole_responses and is_json:
             return await self._read_whole(response, first)
         self._decoder = self._options.new_decoder()
         self._sniffed = first
@@ -231,7 +233,8 @@ class HttpExchange:
                 held.append(event)
                 if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
                     return iter([*held, *events])  # the error follows, and may be retryable
-                if is_ours or not _is_unknown_event(event):
+                is_unknown = isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
+                if is_ours or not is_unknown:
                     return chain(held, events)
             if self._is_at_end:
                 return iter(held)
@@ -244,10 +247,8 @@ class HttpExchange:
         """Return whether the bytes before an error are of another protocol, or of none."""
         if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
-        return is_document(response) or not self._options.may_match(self._sniffed)
-
-    async def _read_more(self, response: HttpResponse) -> Iterator[Event] | None:
-        return None if self._is_at_end else self._decode(await response.read())
+        is_document = _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
+        return is_document or not self._options.may_match(self._sniffed)
 
     def _decode(self, piece: bytes) -> Iterator[Event]:
         assert self._decoder is not None
@@ -291,16 +292,6 @@ async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: 
         raise error_source.build_protocol_error(response, request) from None
 
 
-def _is_unknown_event(event: Event) -> bool:
-    """Return whether an event of the wire is unknown."""
-    return isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
-
-
-def _starts_like_json(first: bytes) -> bool:
-    """Return whether a body begins like JSON instead of a stream, whatever its content type."""
-    return first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
-
-
 # -- errors of a response --------------------------------------------------------------------------
 
 
@@ -324,25 +315,6 @@ class ErrorSource(NamedTuple):
         except Unreachable:
             pass  # the status is better information than the end of the connection
         error = self.wire.decode_error(response.status, b"".join(pieces), response.headers)
-        self._add_advice(error, request)
-        return error
-
-    def add_vendor_hint(self, error: Unreachable) -> None:
-        """Add the vendor's advice for a server that does not respond."""
-        if self.vendor.hint:
-            append_advice(error, self.vendor.hint)
-
-    def build_protocol_error(self, response: HttpResponse, request: HttpRequest) -> ProtocolError:
-        """Return the error of a response that is not of the protocol."""
-        kind = read_content_type(response) or "without a content type"
-        return ProtocolError(
-            f"does not speak {self.wire.NAME}; what came ({kind}) is no answer; check the base URL,"
-            " the wire, and what stands between, such as a proxy or a login page",
-            code="wrong_protocol",
-            place=request.address,
-        )
-
-    def _add_advice(self, error: ProviderError, request: HttpRequest) -> None:
         if error.retry_after_s:
             append_advice(error, f"it asks to wait {error.retry_after_s:.10g} s")
         match error:
@@ -354,6 +326,17 @@ class ErrorSource(NamedTuple):
                 append_advice(error, f"{state}: {self.vendor.key_advice}")
             case _:
                 pass
+        return error
+
+    def build_protocol_error(self, response: HttpResponse, request: HttpRequest) -> ProtocolError:
+        """Return the error of a response that is not of the protocol."""
+        kind = read_content_type(response) or "without a content type"
+        return ProtocolError(
+            f"does not speak {self.wire.NAME}; what came ({kind}) is no answer; check the base URL,"
+            " the wire, and what stands between, such as a proxy or a login page",
+            code="wrong_protocol",
+            place=request.address,
+        )
 
 
 def append_advice(error: StenoError, advice: str) -> None:
@@ -398,11 +381,6 @@ def _is_truncated_json(text: bytes) -> bool:
     except (UnicodeError, RecursionError):
         pass
     return False
-
-
-def is_document(response: HttpResponse) -> bool:
-    """Return whether the content type of a response is that of a document, not of a stream."""
-    return _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
 
 
 def _build_redirect_error(response: HttpResponse, request: HttpRequest) -> ProviderError:

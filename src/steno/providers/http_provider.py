@@ -11,6 +11,7 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from types import NoneType
 from typing import Any, Final, Self, final
 from urllib.parse import urlencode
 
@@ -37,12 +38,20 @@ from steno.providers.exchange import (
     HttpExchange,
     ReadOptions,
     RequestPolicy,
+    append_advice,
     fetch_json,
 )
 from steno.providers.models import Model, read_ollama_model
 from steno.providers.retry import DEFAULT_RETRIES, Retries
-from steno.providers.stream import SourceStream
-from steno.providers.vendor import ApiKey, Vendor, check_base_url, describe_unknown_vendor, find_key
+from steno.providers.stream import SourceStream, check_request
+from steno.providers.vendor import (
+    ApiKey,
+    Vendor,
+    check_base_url,
+    check_type,
+    describe_unknown_vendor,
+    find_key,
+)
 from steno.transport.http import HttpTransport
 from steno.values import PRECHECKED
 from steno.wire import load_wire
@@ -79,13 +88,7 @@ def connect(
     after `first_event_s`. Raises InvalidValue for an unknown vendor, an invalid address or a limit
     that is not above 0, AuthenticationFailed if a key is needed and there is none.
     """
-    if not isinstance(vendor, (str, Vendor)):
-        kind = type(vendor).__name__
-        raise InvalidValue(
-            f'takes a name such as "openai", or a Vendor, not {kind}',
-            place="connect",
-            code="wrong_type",
-        )
+    check_type(vendor, (str, Vendor), 'takes a name such as "openai", or a Vendor', "connect")
     if isinstance(vendor, str):
         if vendor not in vendors:
             rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
@@ -100,23 +103,20 @@ def connect(
             place=f"{vendor.name}.base_url",
             code="base_url_missing",
         )
+    environ = os.environ if environ is None else environ
+    found = find_key(vendor.key_variables, environ) if key is None else ApiKey(key)
+    if vendor.needs_key and not found:
+        raise AuthenticationFailed(
+            f"no key; {vendor.key_advice}", place=vendor.name, code="key_missing"
+        )
     return HttpProvider(
         vendor,
         model=model,
-        key=_find_vendor_key(vendor, key, os.environ if environ is None else environ),
+        key=found,
         transport=transport,
         retries=retries,
         first_event_s=first_event_s,
     )
-
-
-def _find_vendor_key(vendor: Vendor, passed: str | None, environ: Mapping[str, str]) -> ApiKey:
-    key = find_key(vendor.key_variables, environ) if passed is None else ApiKey(passed)
-    if vendor.needs_key and not key:
-        raise AuthenticationFailed(
-            f"no key; {vendor.key_advice}", place=vendor.name, code="key_missing"
-        )
-    return key
 
 
 @final
@@ -141,7 +141,8 @@ class HttpProvider:
         keep a connection alive, before the first event; None for no limit. Raises InvalidValue if
         the vendor has an unknown wire, or a limit is not above 0.
         """
-        _check_vendor(vendor)
+        advice = "; connect takes names as well"
+        check_type(vendor, Vendor, "must be a Vendor", "vendor", advice=advice)
         _check_model(model)
         _check_policy(key, transport, retries, first_event_s)
         self.vendor = vendor
@@ -179,11 +180,7 @@ class HttpProvider:
         (`provider_closed`) if the provider is closed.
         """
         self._check_open()
-        if not isinstance(request, Request):
-            kind = type(request).__name__
-            raise InvalidRequest(
-                f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
-            )
+        check_request(request)
         if not request.model and self.model:
             request = _with_settings(request, model=self.model)
         if not request.model and self.vendor.needs_model:
@@ -292,7 +289,8 @@ class HttpProvider:
         try:
             return await self._transport.open(request)
         except Unreachable as exc:
-            self._error_source.add_vendor_hint(exc)
+            if self.vendor.hint:
+                append_advice(exc, self.vendor.hint)
             raise
 
     def _check_open(self) -> None:
@@ -347,31 +345,13 @@ class HttpStream(SourceStream):
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def _check_vendor(vendor: object) -> None:
-    if not isinstance(vendor, Vendor):
-        kind = type(vendor).__name__
-        raise InvalidValue(
-            f"must be a Vendor, not {kind}; connect takes names as well",
-            place="vendor",
-            code="wrong_type",
-        )
-
-
 def _check_model(model: object) -> None:
-    if not isinstance(model, str):
-        advice = "; pass its id" if isinstance(model, Model) else ""
-        raise InvalidValue(
-            f"must be a string, not {type(model).__name__}{advice}",
-            place="model",
-            code="wrong_type",
-        )
+    advice = "; pass its id" if isinstance(model, Model) else ""
+    check_type(model, str, "must be a string", "model", advice=advice)
 
 
 def _check_policy(key: object, transport: object, retries: object, first_event_s: object) -> None:
-    if key is not None and not isinstance(key, ApiKey):
-        raise InvalidValue(
-            f"must be a Key, not {type(key).__name__}", place="key", code="wrong_type"
-        )
+    check_type(key, (ApiKey, NoneType), "must be a Key", "key")
     if transport is not None and not hasattr(transport, "open"):
         kind = type(transport).__name__
         raise InvalidValue(
@@ -379,16 +359,10 @@ def _check_policy(key: object, transport: object, retries: object, first_event_s
             place="transport",
             code="wrong_type",
         )
-    if not isinstance(retries, Retries):
-        kind = type(retries).__name__
-        raise InvalidValue(
-            f"must be Retries, such as Retries(max_retries=3), not {kind}",
-            place="retries",
-            code="wrong_type",
-        )
-    if first_event_s is None:
-        return
-    if not isinstance(first_event_s, (int, float)) or first_event_s <= 0:
+    check_type(retries, Retries, "must be Retries, such as Retries(max_retries=3)", "retries")
+    if first_event_s is not None and (
+        not isinstance(first_event_s, (int, float)) or first_event_s <= 0
+    ):
         raise InvalidValue(
             "must be above 0, in seconds, or None", place="first_event_s", code="limit_not_positive"
         )

@@ -20,8 +20,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, Self, final
 
 from steno.codec import encode_message
-from steno.context.notes import read_frame
-from steno.errors import InvalidRequest
+from steno.context.notes import ATTACHMENT_START, read_frame
 from steno.json_object import JsonObject
 from steno.messages.call import ToolCall
 from steno.messages.content import Image, Text
@@ -46,7 +45,7 @@ from steno.providers.offline_commands import (
     ParsedRequest,
     parse_request,
 )
-from steno.providers.stream import SourceStream
+from steno.providers.stream import SourceStream, check_request
 from steno.providers.vendor import Capabilities
 from steno.schema.convert import parse_text_arguments
 
@@ -67,10 +66,6 @@ _ARGUMENT_NAMES: Final = {
     "replace_all": ("replace_all", "all"),
 }
 """The names of arguments by role; the first name that the definition has counts."""
-_ATTACHMENT_START: Final = re.compile(
-    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
-)
-"""The beginnings of attachments: a message may have no text of the user."""
 _MAX_TITLE_LENGTH: Final = 200
 _MAX_EXCERPT_LINES: Final = 20
 _MAX_LINE_LENGTH: Final = 200
@@ -106,11 +101,7 @@ class OfflineProvider:
 
     def stream(self, request: Request) -> SourceStream:
         """Return the response to a request, as a stream of words. Raises InvalidRequest."""
-        if not isinstance(request, Request):
-            kind = type(request).__name__
-            raise InvalidRequest(
-                f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
-            )
+        check_request(request)
         return SourceStream(_AnswerSource(request))
 
     async def models(self) -> tuple[Model, ...]:
@@ -178,7 +169,8 @@ def _build_events(answer: _OfflineAnswer, request: Request) -> Iterator[Event]:
 class _Progress(NamedTuple):
     """The steps that are done, and the next ones."""
 
-    done: tuple[CompletedStep, ...]
+    done: tuple[tuple[int, ToolResultMessage], ...]
+    """The number of each step, and its result."""
     upcoming: tuple[int, ...] = ()
     """The numbers of the next steps; empty if all is done."""
     failed_at: int | None = None
@@ -187,56 +179,34 @@ class _Progress(NamedTuple):
 def _build_answer(request: Request) -> _OfflineAnswer:
     prompt, since = _find_last_prompt(request.messages)
     parsed = parse_request(prompt.text, has_attachments=bool(prompt.attachments))
-    answer = _build_next_answer(request, parsed, since)
+    if parsed.steps:
+        progress = _find_progress(parsed.steps, _order_results(since))
+        answer = (
+            _build_calls(request, [parsed.steps[number] for number in progress.upcoming])
+            if progress.upcoming
+            else _OfflineAnswer(_build_report(parsed.steps, progress))
+        )
+    else:
+        answer = _OfflineAnswer(_explain(parsed))
     if prompt.attachments and not answer.calls:
         answer = _OfflineAnswer(_add_attachments(answer.text, prompt, parsed))
-    if _has_shown_label(request.messages, to_the_end=not answer.calls):
-        return answer
-    return answer._replace(text=f"{LABEL}\n\n{answer.text}")
+    # Many readers see only the last response of a run, so the first of these has the label again.
+    # Responses of real models have none.
+    has_shown_label = any(
+        (message.text or "").startswith(LABEL)
+        for message in request.messages
+        if isinstance(message, AssistantMessage) and (answer.calls or not message.tool_calls)
+    )
+    return answer if has_shown_label else answer._replace(text=f"{LABEL}\n\n{answer.text}")
 
 
-def _build_next_answer(
-    request: Request, parsed: ParsedRequest, since: Sequence[Message]
-) -> _OfflineAnswer:
-    """Return the next calls, or the report if none is left."""
-    if not parsed.steps:
-        return _OfflineAnswer(_explain(parsed))
-    progress = _find_progress(parsed.steps, _order_results(since))
-    if progress.upcoming:
-        return _build_calls(request, [parsed.steps[number] for number in progress.upcoming])
-    return _OfflineAnswer(build_report(parsed.steps, progress.done, failed_at=progress.failed_at))
-
-
-def _find_last_prompt(messages: Sequence[Message]) -> tuple[OfflinePrompt, Sequence[Message]]:
+def _find_last_prompt(messages: Sequence[Message]) -> tuple[_OfflinePrompt, Sequence[Message]]:
     """Return the last user message, and what came after it."""
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
         if isinstance(message, UserMessage):
-            return read_prompt(message), messages[position + 1 :]
-    return OfflinePrompt(), ()
-
-
-def _add_attachments(text: str, prompt: OfflinePrompt, parsed: ParsedRequest) -> str:
-    """Add the names of the attachments, or their beginnings if the prompt is about them."""
-    is_asked_about = parsed.asks_about_attachments or not prompt.text.strip()
-    if parsed.unparsed is not None or not is_asked_about:
-        return f"{list_attachments(prompt.attachments)}\n\n{text}"
-    beginnings = (
-        f"This is what I was shown, or how it begins.\n\n{format_excerpts(prompt.attachments)}"
-    )
-    return f"{beginnings}\n\n{text}" if parsed.steps else beginnings
-
-
-def _has_shown_label(messages: Sequence[Message], *, to_the_end: bool) -> bool:
-    """Return whether an earlier response has the label; those of real models have none.
-
-    Many readers see only the last response of a run, so the first of these has the label again.
-    """
-    return any(
-        (message.text or "").startswith(LABEL)
-        for message in messages
-        if isinstance(message, AssistantMessage) and not (to_the_end and message.tool_calls)
-    )
+            return _read_prompt(message), messages[position + 1 :]
+    return _OfflinePrompt(), ()
 
 
 def _explain(parsed: ParsedRequest) -> str:
@@ -255,7 +225,7 @@ def _order_results(since: Sequence[Message]) -> deque[ToolResultMessage]:
 
 def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessage]) -> _Progress:
     """Match the steps with the results that there are."""
-    done: list[CompletedStep] = []
+    done: list[tuple[int, ToolResultMessage]] = []
     failed: set[int] = set()
     expected = {step.only_if_failed for step in steps}
     for number, step in enumerate(steps):
@@ -264,7 +234,7 @@ def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessag
         if not results:
             return _Progress(tuple(done), _find_batch(steps, number, expected))
         result = results.popleft()
-        done.append(CompletedStep(number, result))
+        done.append((number, result))
         if result.outcome is not Outcome.OK:
             failed.add(number)
             if number not in expected:
@@ -361,132 +331,109 @@ def _digest(messages: Sequence[Message]) -> str:
 # -- attachments -----------------------------------------------------------------------------------
 
 
-class AttachmentExcerpt(NamedTuple):
-    """An attachment of a message."""
-
+class _Attachment(NamedTuple):
     title: str
     """Its first line: `src/main.py, lines 1 to 6 of 6`."""
     lines: tuple[str, ...] = ()
 
 
-class OfflinePrompt(NamedTuple):
+class _OfflinePrompt(NamedTuple):
     """The text of a user message, and its attachments."""
 
     text: str = ""
-    attachments: tuple[AttachmentExcerpt, ...] = ()
+    attachments: tuple[_Attachment, ...] = ()
 
 
-def read_prompt(message: UserMessage) -> OfflinePrompt:
+def _read_prompt(message: UserMessage) -> _OfflinePrompt:
     """Separate the text of the user from the attachments.
 
-    A message begins with the text of the user. Attachments, such as files, the text of images and
-    resources of servers, stand in blocks of their own after it. They are material: none of them is
-    ever taken for a command.
+    A message begins with the text of the user, if there is any. Attachments, such as files, the
+    text of images and resources of servers, stand in blocks of their own after it. They are
+    material: none of them is ever taken for a command.
     """
     blocks: Sequence[object] = message.content
     text = ""
-    if blocks and isinstance(blocks[0], Text) and not _ATTACHMENT_START.match(blocks[0].text):
+    if blocks and isinstance(blocks[0], Text) and not ATTACHMENT_START.match(blocks[0].text):
         text, blocks = blocks[0].text, blocks[1:]
-    attachments: list[AttachmentExcerpt] = []
+    attachments: list[_Attachment] = []
     for block in blocks:
         if isinstance(block, Text):
             attachments.append(_read_attachment(block.text))
         elif isinstance(block, Image):
-            attachments.append(AttachmentExcerpt("an image, which I cannot see"))
-    return OfflinePrompt(text, tuple(attachments))
+            attachments.append(_Attachment("an image, which I cannot see"))
+    return _OfflinePrompt(text, tuple(attachments))
 
 
-def _read_attachment(text: str) -> AttachmentExcerpt:
+def _read_attachment(text: str) -> _Attachment:
     frame = read_frame(text.strip("\n"))
     if frame is not None:
-        return AttachmentExcerpt(frame.label[:_MAX_TITLE_LENGTH], tuple(frame.text.splitlines()))
+        return _Attachment(frame.label[:_MAX_TITLE_LENGTH], tuple(frame.text.splitlines()))
     title, *lines = text.strip("\n").splitlines() or [""]
     if title.startswith("["):  # a note in place of an attachment
         title = title[1:].removesuffix("]")
-    return AttachmentExcerpt(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
+    return _Attachment(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
 
 
-def list_attachments(attachments: Sequence[AttachmentExcerpt]) -> str:
-    """Return one sentence with the titles of all attachments."""
-    titles = [one.title for one in attachments[:_MAX_TITLES]]
-    more = len(attachments) - len(titles)
-    return f"I was shown: {'; '.join(titles)}{f'; and {more:,} more' if more else ''}."
-
-
-def format_excerpts(attachments: Sequence[AttachmentExcerpt]) -> str:
-    """Return the beginning of each attachment, under its title."""
-    parts: list[str] = []
-    for one in attachments[:_MAX_TITLES]:
-        parts.append(f"{one.title}{':' if one.lines else ''}")
+def _add_attachments(text: str, prompt: _OfflinePrompt, parsed: ParsedRequest) -> str:
+    """Add the names of the attachments, or their beginnings if the prompt is about them."""
+    shown = prompt.attachments[:_MAX_TITLES]
+    more = len(prompt.attachments) - len(shown)
+    is_asked_about = parsed.asks_about_attachments or not prompt.text.strip()
+    if parsed.unparsed is not None or not is_asked_about:
+        titles = "; ".join([one.title for one in shown])
+        return f"I was shown: {titles}{f'; and {more:,} more' if more else ''}.\n\n{text}"
+    parts = ["This is what I was shown, or how it begins."]
+    for one in shown:
         if one.lines:
-            parts.append(fence_lines(_first_excerpt_lines(one.lines)))
-    if more := len(attachments[_MAX_TITLES:]):
-        parts.append(f"… and {more:,} more")
+            excerpt = _first_lines(one.lines, _MAX_EXCERPT_LINES)
+            parts += [f"{one.title}:", _fence_lines(excerpt)]
+        else:
+            parts.append(one.title)
+    parts += [f"… and {more:,} more"] if more else []
+    parts += [text] if parsed.steps else []
     return "\n\n".join(parts)
 
 
-def _first_excerpt_lines(lines: Sequence[str]) -> list[str]:
-    left = len(lines) - _MAX_EXCERPT_LINES
-    return [*lines[:_MAX_EXCERPT_LINES], *([f"… {left:,} more lines"] if left > 0 else [])]
+def _first_lines(lines: Sequence[str], maximum: int) -> list[str]:
+    left = len(lines) - maximum
+    return [*lines[:maximum], *([f"… {left:,} more lines"] if left > 0 else [])]
 
 
-def fence_lines(lines: Sequence[str]) -> str:
+def _fence_lines(lines: Sequence[str]) -> str:
     """Return lines as a block that none of them can end; long ones are cut."""
     shown = [line[:_MAX_LINE_LENGTH] for line in lines]
-    fence = "`" * max(3, 1 + max(map(_longest_backtick_run, shown)))
+    backticks = [len(run) for line in shown for run in re.findall("`+", line)]
+    fence = "`" * max(3, 1 + max(backticks, default=0))
     return "\n".join([fence, *shown, fence])
-
-
-def _longest_backtick_run(line: str) -> int:
-    """Return how many backticks follow each other in a line, at most."""
-    return max(map(len, re.findall("`+", line)), default=0)
 
 
 # -- the report at the end -------------------------------------------------------------------------
 
 
-class CompletedStep(NamedTuple):
-    """The number of a step, and its result."""
-
-    number: int
-    result: ToolResultMessage
-
-
-def build_report(
-    steps: Sequence[OfflineStep], done: Sequence[CompletedStep], *, failed_at: int | None
-) -> str:
+def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
     """Return the report about steps, of which at least one was done."""
-    lines = [
-        f"- {steps[step.number].description}: {_summarize_result(step.result)}" for step in done
-    ]
+    done = progress.done
+    lines = [f"- {steps[number].description}: {_summarize(result)}" for number, result in done]
     parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
-    last = done[-1]
-    parts += _format_output(last.result, from_the_end=steps[last.number].tool == "bash")
-    if failed_at is not None:
-        left = [step.description for step in steps[failed_at + 1 :] if step.only_if_failed is None]
+    number, last = done[-1]
+    if output := last.text.splitlines():
+        is_command = steps[number].tool == "bash"
+        parts.append(
+            _fence_lines(
+                _last_lines(output) if is_command else _first_lines(output, _MAX_OUTPUT_LINES)
+            )
+        )
+    if progress.failed_at is not None:
+        left = [s.description for s in steps[progress.failed_at + 1 :] if s.only_if_failed is None]
         parts.append("I stopped there." + "".join([f"\n- not done: {doing}" for doing in left]))
     return "\n\n".join(parts)
 
 
-def _summarize_result(result: ToolResultMessage) -> str:
-    """Return a short summary of a result."""
+def _summarize(result: ToolResultMessage) -> str:
     if result.outcome is not Outcome.OK:
         return _FAILURE_TEXTS.get(result.outcome, "it failed")
     count = len(result.text.splitlines())
     return f"done, {count} line{'' if count == 1 else 's'} of output" if count else "done"
-
-
-def _format_output(result: ToolResultMessage, *, from_the_end: bool) -> list[str]:
-    """Return the output of a call as a block: its beginning, or its end."""
-    lines = result.text.splitlines()
-    if not lines:
-        return []
-    return [fence_lines(_last_lines(lines) if from_the_end else _first_lines(lines))]
-
-
-def _first_lines(lines: list[str]) -> list[str]:
-    left = len(lines) - _MAX_OUTPUT_LINES
-    return lines if left <= 0 else [*lines[:_MAX_OUTPUT_LINES], f"… {left} more lines"]
 
 
 def _last_lines(lines: list[str]) -> list[str]:

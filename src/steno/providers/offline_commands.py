@@ -1,9 +1,9 @@
 r"""The commands of the offline assistant: a sentence becomes steps, each a call of one tool.
 
 Sentences end at line breaks, semicolons and the word "then". Text in quotes, in backticks or in a
-fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every verb
-is a row of a table. Nothing is guessed: if one sentence fits no row, nothing of the whole request
-is done. Where the message has attachments, some sentences only ask about those, and call no tool.
+fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every command
+is a row of a table: a pattern, and the function that returns the steps. Nothing is guessed: if one
+sentence fits no row, nothing of the whole request is done. Where the message has attachments, some sentences only ask about those, and call no tool.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
 _READ_TOOLS: Final = frozenset({"read", "glob", "grep"})
 _REGEX_SPECIAL: Final = re.compile(r"[][\\.^$*+?{}()|]")
-_LINE_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _CALL_SENTENCE: Final = re.compile(
     r"call\s+(?:the\s+)?(?:tool\s+)?`?(?P<name>[\w.-]+)`?(?:\s+with\b)?[:,]?(?:\s+(?P<rest>.*))?",
     re.IGNORECASE | re.DOTALL,
@@ -94,10 +93,13 @@ class OfflineStep(NamedTuple):
         return self.tool in _READ_TOOLS
 
 
+Steps: TypeAlias = tuple[OfflineStep, ...]
+
+
 class ParsedRequest(NamedTuple):
     """The steps of a request."""
 
-    steps: tuple[OfflineStep, ...] = ()
+    steps: Steps = ()
     unparsed: str | None = None
     """The first sentence that fits no row; then there are no steps."""
     asks_about_attachments: bool = False
@@ -111,23 +113,23 @@ def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
     """
     steps: list[OfflineStep] = []
     asks_about_attachments = False
-    for sentence in split_sentences(text):
-        if has_attachments and _is_about_attachments(sentence.words()):
+    for sentence in _split_sentences(text):
+        if has_attachments and _ABOUT_ATTACHMENTS.fullmatch(sentence.pattern_text()):
             asks_about_attachments = True
             continue
         found = _parse_sentence(sentence)
         if found is None or (sentence.is_condition and not steps):
             return ParsedRequest(unparsed=sentence.text)
-        reason = _find_last_main_step(steps) if sentence.is_condition else None
+        # "it" refers to the last step without a condition
+        reason = (
+            max(number for number, step in enumerate(steps) if step.only_if_failed is None)
+            if sentence.is_condition
+            else None
+        )
         if len(found) > 1 and found[0].arguments["path"] in _find_read_files(steps, reason):
             found = found[1:]  # the file was read before, and once is enough
         steps += [step._replace(only_if_failed=reason) for step in found]
     return ParsedRequest(tuple(steps), asks_about_attachments=asks_about_attachments)
-
-
-def _find_last_main_step(steps: list[OfflineStep]) -> int:
-    """Return the number of the step that "it" refers to: the last one without a condition."""
-    return max(number for number, step in enumerate(steps) if step.only_if_failed is None)
 
 
 def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object]:
@@ -141,141 +143,72 @@ def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object
     return known
 
 
-def _parse_sentence(sentence: RequestSentence) -> tuple[OfflineStep, ...] | None:
-    words = sentence.words()
-    if not words:
-        return ()
-    parse = _VERB_PARSERS.get(words[0].lower)
-    return None if parse is None else parse(words[1:], sentence.text)
+def _parse_sentence(sentence: RequestSentence) -> Steps | None:
+    """Return the steps of the first row of the table that a sentence fits."""
+    text = sentence.pattern_text()
+    for pattern, build in _COMMANDS:
+        if (found := pattern.fullmatch(text)) is not None:
+            groups = found.groupdict().items()
+            values = {name: sentence.value(value) for name, value in groups if value is not None}
+            return build(sentence.text, **values)
+    return None if text else ()
 
 
-def _is_about_attachments(words: list[RequestWord]) -> bool:
-    """Return whether a sentence is about the attachments: a question, or a command to read them."""
-    if not words:
-        return False
-    first, rest = words[0], _drop_leading(words[1:], _FILLERS | {"file"})
-    if first.text.startswith("@") or first.lower in _QUESTION_WORDS:
-        return True
-    if first.lower not in _READ_VERBS:
-        return False
-    return (
-        not rest or rest[0].text.startswith("@") or rest[0].lower.rstrip(".?!") in _ATTACHMENT_WORDS
-    )
+# -- steps of each command -----------------------------------------------------------------------
 
 
-# -- verbs -----------------------------------------------------------------------------------
-
-Steps: TypeAlias = tuple[OfflineStep, ...]
-
-
-def _parse_help(words: list[RequestWord], _: str) -> Steps | None:
-    return None if words else ()
+def _list(_: str, path: str = ".") -> Steps:
+    description = f"list the files below {_format_code(path)}"
+    return (OfflineStep("glob", {"pattern": "*", "path": path}, description),)
 
 
-def _parse_list(words: list[RequestWord], _: str) -> Steps | None:
-    named, folder = _split_at_last(
-        _drop_leading(words, _FILLERS | {"files", "folders", "all"}, keep=0), _LOCATION_WORDS
-    )
-    path = folder or named
-    if (named and folder) or len(path) > 1:
-        return None
-    place = path[0].text if path else "."
-    return (
-        OfflineStep(
-            "glob", {"pattern": "*", "path": place}, f"list the files below {_format_code(place)}"
-        ),
-    )
-
-
-def _parse_read(words: list[RequestWord], _: str) -> Steps | None:
-    words = _drop_leading(words, _FILLERS | {"file"})
-    if not words:
-        return None
-    path, rest = words[0].text, [word.lower for word in words[1:]]
-    lines = _parse_line_range(rest)
-    if lines is None:
-        return None
-    where = f", {' '.join(rest)}" if rest else ""
-    return (OfflineStep("read", {"path": path, **lines}, f"read {_format_code(path)}{where}"),)
-
-
-def _parse_find(words: list[RequestWord], _: str) -> Steps | None:
-    named, folder = _split_at_last(words, _LOCATION_WORDS)
-    named = _drop_leading(
-        named, _FILLERS | {"files", "file", "named", "called", "matching", "all"}, keep=0
-    )
-    if len(named) > 1 or len(folder) > 1:
-        return None
-    pattern = named[0].text if named else "*"
-    place = folder[0].text if folder else "."
-    arguments = {"pattern": pattern if "/" in pattern else f"**/{pattern}", "path": place}
-    return (
-        OfflineStep("glob", arguments, f"find {_format_code(pattern)} in {_format_code(place)}"),
-    )
-
-
-def _parse_search(words: list[RequestWord], _: str) -> Steps | None:
-    sought, folder = _split_at_last(_drop_leading(words, frozenset({"for"})), _LOCATION_WORDS)
-    if not sought or len(folder) > 1:
-        return None
-    text = " ".join([word.text for word in sought])
-    place = folder[0].text if folder else "."
-    arguments = {"pattern": _REGEX_SPECIAL.sub(r"\\\g<0>", text), "path": place}
-    return (
-        OfflineStep("grep", arguments, f"search for {_format_code(text)} in {_format_code(place)}"),
-    )
-
-
-def _parse_replace(words: list[RequestWord], _: str) -> Steps | None:
-    every = {"replace_all": True} if words and words[0].lower in ("all", "every") else {}
-    match words[1:] if every else words:
-        case [old, link, new, place, *rest] if link.lower in ("with", "by", "to") and (
-            place.lower == "in"
-        ):
-            path = _drop_leading(rest, _FILLERS | {"file"})
-        case _:
+def _read(_: str, path: str, lines: str = "", first: str = "", last: str = "") -> Steps | None:
+    arguments: dict[str, str | int] = {"path": path}
+    if lines:
+        offset, end = int(first), int(last or first)
+        if not 1 <= offset <= end:
             return None
-    if len(path) != 1 or not old.text:
+        arguments |= {"offset": offset, "limit": end - offset + 1}
+    where = f", {lines.lower()}" if lines else ""
+    return (OfflineStep("read", arguments, f"read {_format_code(path)}{where}"),)
+
+
+def _find(_: str, pattern: str = "*", path: str = ".") -> Steps:
+    arguments = {"pattern": pattern if "/" in pattern else f"**/{pattern}", "path": path}
+    description = f"find {_format_code(pattern)} in {_format_code(path)}"
+    return (OfflineStep("glob", arguments, description),)
+
+
+def _search(_: str, text: str, path: str = ".") -> Steps:
+    arguments = {"pattern": _REGEX_SPECIAL.sub(r"\\\g<0>", text), "path": path}
+    description = f"search for {_format_code(text)} in {_format_code(path)}"
+    return (OfflineStep("grep", arguments, description),)
+
+
+def _replace(_: str, old: str, new: str, path: str, every: str = "") -> Steps | None:
+    if not old:
         return None
-    name = path[0].text
-    change: Arguments = {"path": name, "old": old.text, "new": new.text, **every}
+    change = {"path": path, "old": old, "new": new, **({"replace_all": True} if every else {})}
+    what = f"{_format_code(old)} with {_format_code(new)} in {_format_code(path)}"
     return (
-        OfflineStep("read", {"path": name}, f"read {_format_code(name)}"),
-        OfflineStep(
-            "edit",
-            change,
-            f"replace {_format_code(old.text)} with {_format_code(new.text)} in {_format_code(name)}",
-        ),
+        OfflineStep("read", {"path": path}, f"read {_format_code(path)}"),
+        OfflineStep("edit", change, f"replace {what}"),
     )
 
 
-def _parse_create(words: list[RequestWord], _: str) -> Steps | None:
-    match _drop_leading(words, _FILLERS | {"file", "new"}, keep=3):
-        case [path, link, *rest] if link.lower in ("with", "containing"):
-            content = _drop_leading(rest, _FILLERS | {"text", "content"})
-        case [text, link, path] if text.is_quoted and link.lower in ("to", "into"):
-            content = [text]
-        case _:
-            return None
-    if len(content) != 1:
+def _create(_: str, path: str, content: str) -> Steps:
+    arguments = {"path": path, "content": content}
+    return (OfflineStep("write", arguments, f"write {_format_code(path)}"),)
+
+
+def _run(text: str, quoted: str | None = None) -> Steps | None:
+    command = (text.split(None, 1)[1] if quoted is None else quoted).strip()
+    if not command:
         return None
-    arguments = {"path": path.text, "content": content[0].text}
-    return (OfflineStep("write", arguments, f"write {_format_code(path.text)}"),)
+    return (OfflineStep("bash", {"command": command}, f"run {_format_code(command)}"),)
 
 
-def _parse_run(words: list[RequestWord], text: str) -> Steps | None:
-    named = _drop_leading(words, _FILLERS | {"command"})
-    command = text.split(None, 1)[1].strip() if words else ""
-    if len(named) == 1 and named[0].is_quoted:
-        command = named[0].text.strip()
-    return (
-        (OfflineStep("bash", {"command": command}, f"run {_format_code(command)}"),)
-        if command
-        else None
-    )
-
-
-def _parse_call(_: list[RequestWord], text: str) -> Steps | None:
+def _call(text: str) -> Steps | None:
     found = _CALL_SENTENCE.fullmatch(text)
     if found is None:
         return None
@@ -290,84 +223,6 @@ def _parse_call(_: list[RequestWord], text: str) -> Steps | None:
     spelling = ArgumentFormat.JSON if is_json else ArgumentFormat.WORDS
     name = found["name"]
     return (OfflineStep(name, arguments, f"call {_format_code(name)}", argument_format=spelling),)
-
-
-_READ_VERBS: Final = ("read", "show", "open", "print", "view", "cat")
-
-
-_VERB_PARSERS: Final[Mapping[str, Callable[[list[RequestWord], str], Steps | None]]] = {
-    **dict.fromkeys(("help", "help?", "?"), _parse_help),
-    **dict.fromkeys(("list", "ls"), _parse_list),
-    **dict.fromkeys(_READ_VERBS, _parse_read),
-    **dict.fromkeys(("find", "glob"), _parse_find),
-    **dict.fromkeys(("search", "grep"), _parse_search),
-    **dict.fromkeys(("replace", "change"), _parse_replace),
-    **dict.fromkeys(("create", "write"), _parse_create),
-    **dict.fromkeys(("run", "execute", "$"), _parse_run),
-    "call": _parse_call,
-}
-
-
-# -- parts of sentences ----------------------------------------------------------------------
-
-_FILLERS: Final = frozenset({"the", "a", "an", "me", "of", "contents"})
-
-
-_LOCATION_WORDS: Final = frozenset({"in", "under", "inside", "below"})
-
-
-_QUESTION_WORDS: Final = frozenset(
-    {"what", "what's", "which", "who", "why", "how", "where", "when", "is", "are", "does"}
-    | {"summarise", "summarize", "explain", "describe", "tell", "look", "see"}
-    | {"review", "compare", "translate", "transcribe"}
-)
-"""The first words of questions; without attachments they are no commands."""
-
-
-_ATTACHMENT_WORDS: Final = frozenset(
-    {"it", "this", "that", "these", "them", "text", "resource"}
-    | {"image", "images", "picture", "screenshot"}
-)
-"""Words for attachments."""
-
-
-def _drop_leading(
-    words: list[RequestWord], fillers: frozenset[str], *, keep: int = 1
-) -> list[RequestWord]:
-    """Return the words without fillers at the beginning, but at least `keep` words."""
-    start = 0
-    while start < len(words) - keep and words[start].lower in fillers:
-        start += 1
-    return words[start:]
-
-
-def _split_at_last(
-    words: list[RequestWord], links: frozenset[str]
-) -> tuple[list[RequestWord], list[RequestWord]]:
-    """Return the words before the last link, and those after it."""
-    for position in range(len(words) - 1, -1, -1):
-        if words[position].lower in links:
-            return words[:position], _drop_leading(
-                words[position + 1 :], _FILLERS | {"folder", "directory"}
-            )
-    return words, []
-
-
-def _parse_line_range(rest: list[str]) -> dict[str, int] | None:
-    """Return offset and limit of a range of lines; empty for all lines, None if it is no range."""
-    if not rest:
-        return {}
-    match rest:
-        case ["line" | "lines", numbers]:
-            found = _LINE_RANGE.fullmatch(numbers)
-            first, last = (found[1], found[2] or found[1]) if found else ("", "")
-        case ["lines", first, "to" | "-", last]:
-            pass
-        case _:
-            return None
-    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
-        return None
-    return {"offset": int(first), "limit": int(last) - int(first) + 1}
 
 
 def _parse_json_object(text: str) -> Arguments | None:
@@ -394,6 +249,83 @@ def _format_code(text: str) -> str:
     return f"`{shown}`"
 
 
+# -- the table of commands -----------------------------------------------------------------------
+
+
+def _skip(*fillers: str, keep: int = 1) -> str:
+    """Return a pattern of words without meaning, before at least `keep` other words."""
+    words = "|".join(("the", "a", "an", "me", "of", "contents", *fillers))
+    more = rf"(?: [^\x20]+){{{keep}}}" if keep else "(?: |[,:]*$)"
+    return rf"(?: (?:{words})(?={more}))*+"
+
+
+def _word(name: str) -> str:
+    return rf"(?P<{name}>[^\x20]+)"
+
+
+def _quoted(name: str) -> str:
+    return rf"(?P<{name}>{_QUOTE_MARK}\d+)"
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of words; a comma or a colon after a word does not count."""
+    return re.compile(f"(?:{pattern.replace(' ', '[,:]* ')})[,:]*", re.IGNORECASE)
+
+
+_QUOTE_MARK: Final = "\x1f"
+"""The start of a quoted word in the text that patterns are matched with; it is white space."""
+_PATH: Final = _word("path")
+_READ_VERBS: Final = "(?:read|show|open|print|view|cat)"
+_IN: Final = "(?:in|under|inside|below)"
+_IN_FOLDER: Final = f" {_IN}(?:{_skip('folder', 'directory')} {_PATH})?"
+_LIST: Final = f"(?:list|ls){_skip('files', 'folders', 'all', keep=0)}"
+_FIND: Final = (
+    f"(?:find|glob){_skip('files', 'file', 'named', 'called', 'matching', 'all', keep=0)}"
+)
+_SEARCH: Final = "(?:search|grep)(?: for(?= ))*+"
+_LINES: Final = r" (?P<lines>lines? (?P<first>\d{1,9})(?:(?:-| to | - )(?P<last>\d{1,9}))?)"
+_REPLACE: Final = "(?:replace|change)(?P<every> (?:all|every))?+"
+_CREATE: Final = f"(?:create|write){_skip('file', 'new', keep=3)}"
+
+_COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Steps | None]], ...]] = tuple(
+    (_compile(pattern), build)
+    for pattern, build in (
+        (r"help\??|\?", lambda _: ()),
+        (f"{_LIST}{_IN_FOLDER}", _list),
+        (f"{_LIST}(?: {_PATH})?", _list),
+        (f"{_READ_VERBS}{_skip('file')} {_PATH}(?:{_LINES})?", _read),
+        (f"{_FIND}(?: {_word('pattern')})?{_IN_FOLDER}", _find),
+        (f"{_FIND}(?: {_word('pattern')})?", _find),
+        (f"{_SEARCH} (?P<text>.+){_IN_FOLDER}", _search),
+        (f"{_SEARCH}(?!.* {_IN} ) (?P<text>.+)", _search),
+        (
+            f"{_REPLACE} {_word('old')} (?:with|by|to) {_word('new')} in{_skip('file')} {_PATH}",
+            _replace,
+        ),
+        (
+            f"{_CREATE} {_PATH} (?:with|containing){_skip('text', 'content')} {_word('content')}",
+            _create,
+        ),
+        (f"{_CREATE} {_quoted('content')} (?:to|into) {_PATH}", _create),
+        (rf"(?:run|execute|\$){_skip('command')} {_quoted('quoted')}", _run),
+        (r"(?:run|execute|\$) .+", _run),
+        (r"call .+", _call),
+    )
+)
+"""The commands: a pattern of words, and the function that returns the steps; the first row counts."""
+
+_QUESTION_WORDS: Final = (
+    "what|what's|which|who|why|how|where|when|is|are|does|summarise|summarize|explain|describe"
+    "|tell|look|see|review|compare|translate|transcribe"
+)
+_ATTACHMENT_WORDS: Final = "it|this|that|these|them|text|resource|image|images|picture|screenshot"
+_ABOUT_ATTACHMENTS: Final = _compile(
+    rf"(?:@[^\x20]*|{_QUESTION_WORDS})(?: .*)?"
+    rf"|{_READ_VERBS}(?:{_skip('file')} (?:@[^\x20]*|(?:{_ATTACHMENT_WORDS})[.?!]*)(?: .*)?)?"
+)
+"""Questions about the attachments of the message, and commands to read them."""
+
+
 # -- sentences and words ---------------------------------------------------------------------------
 
 
@@ -402,11 +334,6 @@ class RequestWord(NamedTuple):
 
     text: str
     is_quoted: bool = False
-
-    @property
-    def lower(self) -> str:
-        """The word for comparisons; empty for a quoted one, which is no keyword."""
-        return "" if self.is_quoted else self.text.lower().rstrip(",:")
 
 
 class RequestSentence(NamedTuple):
@@ -421,33 +348,49 @@ class RequestSentence(NamedTuple):
         """Return its words, without the punctuation at the end."""
         return list(_split_words(self.text))
 
+    def pattern_text(self) -> str:
+        """Return its words for patterns: between single blanks, with a mark for each quoted one."""
+        return " ".join(
+            [
+                f"{_QUOTE_MARK}{number}" if word.is_quoted else word.text
+                for number, word in enumerate(self.words())
+            ]
+        )
 
-def split_sentences(text: str) -> list[RequestSentence]:
-    """Return the sentences of a text."""
-    return [sentence for part in _split_parts(text) if (sentence := _build_sentence(part)).text]
+    def value(self, part: str) -> str:
+        """Return the words of a part of the pattern text."""
+        words = self.words()
+        return " ".join(
+            [
+                words[int(word[1:])].text if word.startswith(_QUOTE_MARK) else word
+                for word in part.split(" ")
+            ]
+        )
+
+
+def _split_sentences(text: str) -> Iterator[RequestSentence]:
+    for part in _split_parts(text):
+        found = part.strip()
+        if (polite := _PREFIX.match(found)) is not None:
+            found = found[polite.end() :]
+        found = _FINAL_PUNCTUATION.sub("", found)
+        condition = _CONDITION.match(found)
+        if condition is not None:
+            found = found[condition.end() :]
+        if found:
+            yield RequestSentence(found, condition is not None)
 
 
 def _split_parts(text: str) -> Iterator[str]:
     start = 0
     for found in _SENTENCE_BREAK.finditer(text):
-        if found["end"] is not None and not _precedes_fence(text, found):
-            yield text[start : found.start()]
-            start = found.end()
+        if found["end"] is None:
+            continue
+        if found["end"] == "\n" and text.startswith("```", found.end()):
+            continue  # the fence belongs to the sentence
+        yield text[start : found.start()]
+        start = found.end()
     yield text[start:]
-
-
-def _precedes_fence(text: str, found: re.Match[str]) -> bool:
-    """Return whether a line break stands before a fence that belongs to the sentence."""
-    return found["end"] == "\n" and text[found.end() : found.end() + 3] == "```"
-
-
-def _build_sentence(part: str) -> RequestSentence:
-    text = part.strip()
-    if (polite := _PREFIX.match(text)) is not None:
-        text = text[polite.end() :]
-    text = _FINAL_PUNCTUATION.sub("", text)
-    condition = _CONDITION.match(text)
-    return RequestSentence(text[condition.end() :] if condition else text, condition is not None)
 
 
 def _split_words(text: str) -> Iterator[RequestWord]:
@@ -457,11 +400,8 @@ def _split_words(text: str) -> Iterator[RequestWord]:
             if not (is_stop and plain in ".,:!?"):
                 yield RequestWord(plain)
         elif found["double"] is not None:
-            yield RequestWord(_ESCAPE.sub(_unescape, found["double"]), is_quoted=True)
+            unescaped = _ESCAPE.sub(lambda one: _ESCAPED.get(one[1], one[1]), found["double"])
+            yield RequestWord(unescaped, is_quoted=True)
         else:
             quoted = (found["fence"], found["single"], found["code"])
             yield RequestWord(next(text for text in quoted if text is not None), is_quoted=True)
-
-
-def _unescape(found: re.Match[str]) -> str:
-    return _ESCAPED.get(found[1], found[1])

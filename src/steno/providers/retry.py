@@ -43,9 +43,12 @@ class Retries(Struct, frozen=True):
         A time that the provider asks for is waited in full. Our own waits are shortened by up to a
         quarter, by a `jitter` from 0 to 1, so that clients that failed together come back apart.
         """
-        if tried >= self.max_retries or not _is_retryable(error):
+        asked_s: float | None = None
+        is_retryable = isinstance(error, CutShort)  # a stream that broke off
+        if isinstance(error, ProviderError):
+            is_retryable, asked_s = error.retryable, error.retry_after_s
+        if tried >= self.max_retries or not is_retryable:
             return None
-        asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
         if asked_s is not None:
             return asked_s if asked_s <= self.max_retry_after_s else None
         # The exponent has a bound, so that the float cannot overflow.
@@ -54,8 +57,3 @@ class Retries(Struct, frozen=True):
 
 
 DEFAULT_RETRIES: Final = Retries()
-
-
-def _is_retryable(error: Exception) -> bool:
-    """Return whether a repetition may succeed; after a stream that broke off it may."""
-    return error.retryable if isinstance(error, ProviderError) else isinstance(error, CutShort)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, Protocol, Self
 
 from steno.assemble import Assembler
-from steno.errors import StenoError
+from steno.errors import InvalidRequest, StenoError
 from steno.messages.event import Event, Finished
 from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 
 _CLOSE_TIMEOUT_S: Final = 0.5
@@ -36,9 +38,13 @@ class Source(Protocol):
         ...
 
 
-def _is_end(event: Event) -> bool:
-    """Return whether the response is complete; after an error event, the error itself follows."""
-    return type(event) is Finished and event.stop_reason is not StopReason.ERROR
+def check_request(request: object) -> None:
+    """Refuse what is no request. Raises InvalidRequest."""
+    if not isinstance(request, Request):
+        kind = type(request).__name__
+        raise InvalidRequest(
+            f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
+        )
 
 
 class SourceStream:
@@ -67,7 +73,9 @@ class SourceStream:
             while not self._is_over:
                 event = next(self._events, None)
                 if event is not None:
-                    self._has_finished = self._has_finished or _is_end(event)
+                    # After the event of an error, the error itself follows.
+                    if type(event) is Finished and event.stop_reason is not StopReason.ERROR:
+                        self._has_finished = True
                     return event
                 await self._read_more()
         except Exception as exc:
@@ -124,12 +132,7 @@ class SourceStream:
         if events is None:
             self._end(None)
         else:
-            self._events = self._assemble(events)
-
-    def _assemble(self, events: Iterable[Event]) -> Iterator[Event]:
-        feed = self._assembler.feed
-        for event in events:
-            yield from feed(event)
+            self._events = chain.from_iterable(map(self._assembler.feed, events))
 
     def _end(self, stop_reason: StopReason | None) -> None:
         self._is_over = True

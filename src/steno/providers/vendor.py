@@ -26,6 +26,16 @@ _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
+def check_type(
+    value: object, kind: type | tuple[type, ...], rule: str, place: str, *, advice: str = ""
+) -> None:
+    """Refuse a value of another type, with the rule. Raises InvalidValue."""
+    if not isinstance(value, kind):
+        raise InvalidValue(
+            f"{rule}, not {type(value).__name__}{advice}", place=place, code="wrong_type"
+        )
+
+
 class Auth(StrEnum):
     """The header in which a server expects the key."""
 
@@ -189,12 +199,7 @@ def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str
 
 def check_base_url(url: str, place: str) -> None:
     """Refuse text that is not the address of a server. Raises InvalidValue."""
-    if not isinstance(url, str):
-        raise InvalidValue(
-            f"must be a string, not {type(url).__name__}",
-            place=f"{place}.base_url",
-            code="wrong_type",
-        )
+    check_type(url, str, "must be a string", f"{place}.base_url")
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -226,10 +231,7 @@ class ApiKey:
 
     def __init__(self, text: str = "") -> None:
         """Take the key. Raises InvalidValue for text that no header can carry."""
-        if not isinstance(text, str):
-            raise InvalidValue(
-                f"must be a string, not {type(text).__name__}", place="key", code="wrong_type"
-            )
+        check_type(text, str, "must be a string", "key")
         stripped = text.strip()
         if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
             raise InvalidValue(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Collection, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,29 @@ class CaseResult:
         return f"{self.subject} · {self.case}: {self.reason or self.outcome}"
 
 
+def run_case(
+    case: str,
+    subject: str,
+    run: Callable[[], None],
+    *,
+    not_applicable: type[Exception],
+    explanation: str,
+) -> CaseResult:
+    """Run a case; any exception but `not_applicable`, which `explanation` explains, is a failure."""
+    try:
+        run()
+    except not_applicable as exc:
+        return CaseResult(case, subject, CaseOutcome.NOT_APPLICABLE, f"{explanation}: {exc}")
+    except CaseFailure as exc:
+        return CaseResult(case, subject, CaseOutcome.FAIL, str(exc))
+    except Exception as exc:  # noqa: BLE001 - a crash is a result
+        place = traceback.extract_tb(exc.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        reason = f"crashed: {type(exc).__name__} in {where}: {exc}"
+        return CaseResult(case, subject, CaseOutcome.FAIL, reason)
+    return CaseResult(case, subject, CaseOutcome.OK)
+
+
 def format_matrix(
     results: Sequence[CaseResult], *, explained: Collection[CaseOutcome] = (CaseOutcome.FAIL,)
 ) -> str:
@@ -105,19 +130,23 @@ def format_matrix(
     width = max(map(len, cases), default=0)
     lines = ["  ".join([" " * width, *subjects])]
     for case in cases:
-        cells = [
-            _matrix_cell(found.get((case, subject))).ljust(len(subject)) for subject in subjects
-        ]
-        lines.append("  ".join([case.ljust(width), *cells]).rstrip())
+        row = [found.get((case, subject)) for subject in subjects]
+        cells = ["" if result is None else str(result.outcome) for result in row]
+        padded = [cell.ljust(len(subject)) for cell, subject in zip(cells, subjects, strict=True)]
+        lines.append("  ".join([case.ljust(width), *padded]).rstrip())
     reasons = [str(result) for result in results if result.outcome in explained]
     return "\n".join([*lines, *([""] if reasons else []), *reasons]) + "\n"
 
 
-def _matrix_cell(result: CaseResult | None) -> str:
-    return "" if result is None else str(result.outcome)
+def import_named(place: str, kind: str) -> Any:
+    """Return what `module:name` names, for a command line. Raises ArgumentTypeError.
 
-
-def describe_crash(exc: Exception) -> str:
-    """Return the type, place and message of an exception, in one line."""
-    place = traceback.extract_tb(exc.__traceback__)[-1]
-    return f"{type(exc).__name__} in {Path(place.filename).name}:{place.lineno}: {exc}"
+    `kind` is the word for the name: FUNCTION.
+    """
+    module, _, name = place.partition(":")
+    if not module or not name:
+        raise ArgumentTypeError(f"{place}: write MODULE:{kind}")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError) as exc:
+        raise ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc

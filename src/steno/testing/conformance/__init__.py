@@ -19,12 +19,6 @@ from steno.testing.conformance.cases import (
     run_wire_case,
     run_wire_cases,
 )
-from steno.testing.conformance.provider_harness import (
-    HttpProviderHarness,
-    ProviderHarness,
-    ReplayProviderHarness,
-    ScriptedProviderHarness,
-)
 from steno.testing.conformance.scripted_server import (
     CallFragment,
     JsonText,
@@ -54,6 +48,12 @@ from steno.testing.conformance.scripted_server import (
     without_none,
 )
 from steno.testing.conformance.servers import SERVERS
+from steno.testing.conformance.stream_cases import (
+    HttpProviderHarness,
+    ProviderHarness,
+    ReplayProviderHarness,
+    ScriptedProviderHarness,
+)
 
 __all__ = [
     "SERVERS",

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 from steno.providers import CATALOG
-from steno.testing.case_results import CaseOutcome, CaseResult, format_matrix
+from steno.testing.case_results import CaseOutcome, format_matrix, import_named
 from steno.testing.conformance.cases import run_stream_cases, run_wire_cases
-from steno.testing.conformance.provider_harness import (
+from steno.testing.conformance.scripted_server import ScriptedServer
+from steno.testing.conformance.servers import SERVERS
+from steno.testing.conformance.stream_cases import (
     HttpProviderHarness,
     ProviderHarness,
     ReplayProviderHarness,
     ScriptedProviderHarness,
 )
-from steno.testing.conformance.scripted_server import ScriptedServer
-from steno.testing.conformance.servers import SERVERS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,33 +43,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     servers = [*([] if options.only else SERVERS), *options.wire]
     if not servers:
         parser.error("--only leaves no wire; name one: --wire MODULE:SERVER")
-    results = _run_stream_cases(servers) if options.streams else _run_wire_cases(servers)
+    if options.streams:
+        harnesses = _stream_harnesses(servers)
+        results = [result for harness in harnesses for result in run_stream_cases(harness)]
+    else:
+        results = [result for server in servers for result in run_wire_cases(server)]
     unasked = (CaseOutcome.NOT_APPLICABLE,) if options.reasons else ()
     sys.stdout.write(format_matrix(results, explained=(CaseOutcome.FAIL, *unasked)))
     return int(any(result.outcome is CaseOutcome.FAIL for result in results))
 
 
-def _run_wire_cases(servers: Sequence[ScriptedServer]) -> list[CaseResult]:
-    return [result for server in servers for result in run_wire_cases(server)]
-
-
-def _run_stream_cases(servers: Sequence[ScriptedServer]) -> list[CaseResult]:
-    harnesses: list[ProviderHarness] = [ScriptedProviderHarness()]
+def _stream_harnesses(servers: Sequence[ScriptedServer]) -> list[ProviderHarness]:
     wires = {vendor.wire for vendor in CATALOG.values()}
-    harnesses += [HttpProviderHarness(server) for server in servers if server.wire.NAME in wires]
-    harnesses += [ReplayProviderHarness(server) for server in servers]
-    return [result for harness in harnesses for result in run_stream_cases(harness)]
+    return [
+        ScriptedProviderHarness(),
+        *[HttpProviderHarness(server) for server in servers if server.wire.NAME in wires],
+        *[ReplayProviderHarness(server) for server in servers],
+    ]
 
 
 def _find_server(place: str) -> ScriptedServer:
     """Find a server by `module:name`: an instance, or a class without parameters."""
-    module, _, name = place.partition(":")
-    if not module or not name:
-        raise argparse.ArgumentTypeError(f"{place}: write MODULE:SERVER")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError) as exc:
-        raise argparse.ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
+    found = import_named(place, "SERVER")
     server = found() if isinstance(found, type) else found
     if not isinstance(server, ScriptedServer):
         raise argparse.ArgumentTypeError(f"{place} is no ScriptedServer")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, TypeAlias
 
-from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, describe_crash
+from steno.testing.case_results import CaseFailure, CaseResult, run_case
 from steno.testing.conformance import framing_cases, request_cases, response_cases, stream_cases
-from steno.testing.conformance.provider_harness import ProviderHarness
 from steno.testing.conformance.scripted_server import NotExpressible, ScriptedServer
+from steno.testing.conformance.stream_cases import ProviderHarness
 
 WireCase: TypeAlias = Callable[[ScriptedServer], None]
 StreamCase: TypeAlias = Callable[[ProviderHarness], Coroutine[Any, Any, None]]
@@ -99,6 +100,11 @@ CASE_TIMEOUT_S: Final = 5
 """The longest time of a case about streams; a case that passes takes almost none."""
 
 
+_run_case: Final = partial(
+    run_case, not_applicable=NotExpressible, explanation="the protocol cannot say"
+)
+
+
 def run_wire_case(case: WireCase, server: ScriptedServer) -> CaseResult:
     """Run one case against the wire of a server; an exception becomes a failed result."""
     return _run_case(case.__name__, server.wire.NAME, lambda: case(server))
@@ -113,35 +119,17 @@ def run_stream_case(
     case: StreamCase, harness: ProviderHarness, *, longest_s: float = CASE_TIMEOUT_S
 ) -> CaseResult:
     """Run one case against the provider of a harness, in an event loop of its own."""
-    return _run_case(
-        case.__name__,
-        harness.name,
-        lambda: asyncio.run(_run_with_timeout(case, harness, longest_s)),
-    )
+
+    async def run_with_timeout() -> None:
+        try:
+            async with asyncio.timeout(longest_s):
+                await case(harness)
+        except TimeoutError:
+            raise CaseFailure(f"not done within {longest_s:g} s") from None
+
+    return _run_case(case.__name__, harness.name, lambda: asyncio.run(run_with_timeout()))
 
 
 def run_stream_cases(harness: ProviderHarness) -> list[CaseResult]:
     """Run every case against the provider of a harness."""
     return [run_stream_case(case, harness) for case in STREAM_CASES]
-
-
-async def _run_with_timeout(case: StreamCase, harness: ProviderHarness, longest_s: float) -> None:
-    try:
-        async with asyncio.timeout(longest_s):
-            await case(harness)
-    except TimeoutError:
-        raise CaseFailure(f"not done within {longest_s:g} s") from None
-
-
-def _run_case(case: str, subject: str, run: Callable[[], None]) -> CaseResult:
-    try:
-        run()
-    except NotExpressible as exc:
-        return CaseResult(
-            case, subject, CaseOutcome.NOT_APPLICABLE, f"the protocol cannot say: {exc}"
-        )
-    except CaseFailure as exc:
-        return CaseResult(case, subject, CaseOutcome.FAIL, str(exc))
-    except Exception as exc:  # noqa: BLE001 - a crash is a result
-        return CaseResult(case, subject, CaseOutcome.FAIL, f"crashed: {describe_crash(exc)}")
-    return CaseResult(case, subject, CaseOutcome.OK)

@@ -12,17 +12,10 @@ from steno.errors import CutShort, ProtocolError
 from steno.messages.event import Event
 from steno.messages.usage import StopReason, Usage
 from steno.testing.case_results import CaseFailure, expect, require
-from steno.testing.conformance.script_decoder import (
-    MODEL,
-    DecodedStream,
-    decode_pieces,
-    decode_script,
-    expect_same_decoding,
-    supported_lines,
-    usage_if_supported,
-)
 from steno.testing.conformance.scripted_server import (
+    MODEL,
     CallFragment,
+    DecodedStream,
     KeepAlive,
     NotExpressible,
     ScriptedServer,
@@ -33,6 +26,11 @@ from steno.testing.conformance.scripted_server import (
     ThinkingSeal,
     TurnEnd,
     WholeCall,
+    decode_pieces,
+    decode_script,
+    expect_same_decoding,
+    supported_lines,
+    usage_if_supported,
 )
 
 _UNICODE_LINE_BREAKS: Final = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei"

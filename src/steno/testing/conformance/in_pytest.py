@@ -27,8 +27,8 @@ from steno.testing.conformance.cases import (
     run_stream_case,
     run_wire_case,
 )
-from steno.testing.conformance.provider_harness import ProviderHarness
 from steno.testing.conformance.scripted_server import ScriptedServer
+from steno.testing.conformance.stream_cases import ProviderHarness
 
 __all__ = ["stream_test", "wire_test"]
 

@@ -23,13 +23,8 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason, Usage
 from steno.testing.case_results import expect, expect_body, require
-from steno.testing.conformance.script_decoder import (
-    MODEL,
-    decode_script,
-    supported_lines,
-    usage_if_supported,
-)
 from steno.testing.conformance.scripted_server import (
+    MODEL,
     NotExpressible,
     ScriptedServer,
     TextPiece,
@@ -37,6 +32,9 @@ from steno.testing.conformance.scripted_server import (
     ThinkingSeal,
     TurnEnd,
     WholeCall,
+    decode_script,
+    supported_lines,
+    usage_if_supported,
 )
 from steno.wire import Encoder
 

@@ -17,16 +17,10 @@ from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 from steno.testing.case_results import CaseFailure, expect, require
 from steno.testing.conformance.request_cases import USER
-from steno.testing.conformance.script_decoder import (
-    MODEL,
-    DecodedStream,
-    decode_pieces,
-    decode_script,
-    decode_script_or_error,
-    usage_if_supported,
-)
 from steno.testing.conformance.scripted_server import (
+    MODEL,
     CallFragment,
+    DecodedStream,
     KeepAlive,
     NotExpressible,
     RedactedThinking,
@@ -43,6 +37,10 @@ from steno.testing.conformance.scripted_server import (
     UnknownMember,
     UsageOnly,
     WholeCall,
+    decode_pieces,
+    decode_script,
+    decode_script_or_error,
+    usage_if_supported,
 )
 
 _SEAL: Final = "c2VhbGVkLWJ5LXRoZS1raXQ="

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from steno.testing.case_results import CaseOutcome, CaseResult, describe_crash
+from steno.testing.case_results import CaseResult, run_case
 from steno.testing.stores import (
-    blob_cases,
-    crash_cases,
     damage_cases,
     process_cases,
     record_cases,
     session_cases,
 )
-from steno.testing.stores.sample_session import CaseFailure
 from steno.testing.stores.store_harness import NotApplicable, StoreHarness
 
 StoreCase: TypeAlias = Callable[[StoreHarness], None]
@@ -54,12 +51,12 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     record_cases.odd_ids,
     record_cases.records_are_numbered,
     record_cases.convert_keeps_digests,
-    blob_cases.blob_round_trip,
-    blob_cases.missing_blob,
-    blob_cases.hostile_blob_names,
-    blob_cases.images_lie_beside,
-    blob_cases.results_lie_beside,
-    blob_cases.garbage_collection,
+    record_cases.blob_round_trip,
+    record_cases.missing_blob,
+    record_cases.hostile_blob_names,
+    record_cases.images_lie_beside,
+    record_cases.results_lie_beside,
+    record_cases.garbage_collection,
     record_cases.verify_names_the_first_bad,
     record_cases.replaced_record_is_read_everywhere,
     record_cases.redaction_keeps_the_chain,
@@ -76,27 +73,30 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     damage_cases.truncated_files,
     damage_cases.spliced_files,
     damage_cases.read_only_place,
-    crash_cases.crash,
+    process_cases.crash,
 )
 """The cases for every store."""
 
 
 def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
     """Run one case and remove the sessions and blobs it stored; an exception is a failed result."""
-    name = case.__name__
-    try:
-        before = _list_contents(harness)
+
+    def run() -> None:
+        with harness.open() as store:
+            sessions = {header.id for header in store.headers()}
+            blobs = {blob.sha256 for blob in store.blobs()}
         try:
             case(harness)
         finally:
-            _remove_new_contents(harness, *before)
-    except NotApplicable as exc:
-        return CaseResult(name, harness.name, CaseOutcome.NOT_APPLICABLE, f"not applicable: {exc}")
-    except CaseFailure as exc:
-        return CaseResult(name, harness.name, CaseOutcome.FAIL, str(exc))
-    except Exception as exc:  # noqa: BLE001 - a crash is a result
-        return CaseResult(name, harness.name, CaseOutcome.FAIL, f"crashed: {describe_crash(exc)}")
-    return CaseResult(name, harness.name, CaseOutcome.OK)
+            _remove_new_contents(harness, sessions, blobs)
+
+    return run_case(
+        case.__name__,
+        harness.name,
+        run,
+        not_applicable=NotApplicable,
+        explanation="not applicable",
+    )
 
 
 def run_store_cases(harness: StoreHarness) -> list[CaseResult]:
@@ -104,15 +104,7 @@ def run_store_cases(harness: StoreHarness) -> list[CaseResult]:
     return [run_store_case(case, harness) for case in STORE_CASES]
 
 
-def _list_contents(harness: StoreHarness) -> tuple[frozenset[str], frozenset[str]]:
-    with harness.open() as store:
-        sessions = frozenset([header.id for header in store.headers()])
-        return sessions, frozenset([blob.sha256 for blob in store.blobs()])
-
-
-def _remove_new_contents(
-    harness: StoreHarness, sessions: frozenset[str], blobs: frozenset[str]
-) -> None:
+def _remove_new_contents(harness: StoreHarness, sessions: set[str], blobs: set[str]) -> None:
     """Remove the sessions and blobs that a case stored, so that the next one begins empty."""
     with harness.open() as store:
         for session in [header.id for header in store.headers()]:

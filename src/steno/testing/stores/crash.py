@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from steno.testing.stores.crash_cases import ROUNDS_VARIABLE, run_crash_rounds
-from steno.testing.stores.sample_session import CaseFailure
+from steno.testing.case_results import CaseFailure
+from steno.testing.stores.process_cases import ROUNDS_VARIABLE, run_crash_rounds
 from steno.testing.stores.store_harness import DEFAULT_OPENER, AddressStoreHarness, opener_argument
 
 

@@ -21,16 +21,17 @@ from typing import Final, NamedTuple, TypeAlias
 from steno.errors import InvalidDocument, LogError, Missing
 from steno.messages.message import ChatMessage
 from steno.store import Store
-from steno.testing.stores.sample_session import (
+from steno.testing.case_results import CaseFailure, expect
+from steno.testing.stores.store_harness import (
     SAMPLE_MESSAGES,
-    CaseFailure,
+    NotApplicable,
     StoredSession,
-    expect,
+    StoreHarness,
+    WriterProcess,
     expect_stored,
     new_sample_session,
     read_session,
 )
-from steno.testing.stores.store_harness import NotApplicable, StoreHarness, WriterProcess
 
 _FileContents: TypeAlias = Mapping[Path, bytes]
 """The content of each file."""

@@ -21,21 +21,19 @@ from steno.messages.message import ChatMessage
 from steno.records.entry import BranchSwitch, Entry, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import Store
-from steno.testing.stores.sample_session import (
+from steno.testing.case_results import CaseFailure, expect, require
+from steno.testing.stores.store_harness import (
     SAMPLE_MESSAGES,
     START_TIME,
-    CaseFailure,
+    StoreHarness,
     chain_records,
-    expect,
     expect_intact,
     expect_raises,
     expect_stored,
     new_header,
     new_sample_session,
     read_session,
-    require,
 )
-from steno.testing.stores.store_harness import StoreHarness
 
 _HOSTILE_SESSION_IDS: Final = (
     *("../../etc/passwd", "/etc/passwd", "..", ".", "a/b", "a\\b", "~", "-rf", "a b", "C:x"),

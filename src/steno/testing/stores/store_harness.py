@@ -1,4 +1,7 @@
-"""Harnesses: a place where a kind of store keeps its data, and processes that write to it."""
+"""Harnesses: a place where a kind of store keeps its data, and processes that write to it.
+
+Also the session that most cases store, and checks of stored sessions.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,26 @@ import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from glob import escape
 from importlib import import_module
 from pathlib import Path
 from threading import Timer
 from types import TracebackType
-from typing import ClassVar, Final, NamedTuple, Self, cast
+from typing import ClassVar, Final, NamedTuple, Self
 
+from steno.codec import encode_header, encode_record
+from steno.errors import StenoError
+from steno.ids import new_id
+from steno.log.chain import entry_digest
+from steno.log.conversation import Conversation
+from steno.messages.call import ToolCall
+from steno.messages.message import ChatMessage, Message
+from steno.records.entry import Entry, Payload
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore, Store
 from steno.store.locate import read_address
-from steno.testing.stores.sample_session import CaseFailure
+from steno.testing.case_results import CaseFailure, expect, import_named, require
 
 DEFAULT_OPENER: Final = "steno.store:open_store"
 """The function that opens an address, unless a harness sets another."""
@@ -95,7 +108,9 @@ class AddressStoreHarness(StoreHarness):
 
     def open(self) -> Store:
         """Open the place."""
-        return find_opener(self.opener)(self.address)
+        module, _, name = self.opener.partition(":")
+        opened: Store = getattr(import_module(module), name)(self.address)
+        return opened
 
     def files(self) -> Iterable[Path] | None:
         """Return the files in its folder, or those whose names begin with its file name."""
@@ -135,22 +150,9 @@ def opener_argument(place: str) -> str:
 
     It stays a name, since it is passed to other processes.
     """
-    module, _, name = place.partition(":")
-    if not module or not name:
-        raise ArgumentTypeError(f"{place}: write MODULE:FUNCTION")
-    try:
-        found = find_opener(place)
-    except (ImportError, AttributeError, ValueError, TypeError) as exc:
-        raise ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
-    if not callable(found):
+    if not callable(import_named(place, "FUNCTION")):
         raise ArgumentTypeError(f"{place} is no function")
     return place
-
-
-def find_opener(place: str) -> Callable[[str], Store]:
-    """Import the function that `module:function` names. Raises ImportError or AttributeError."""
-    module, _, name = place.partition(":")
-    return cast("Callable[[str], Store]", getattr(import_module(module), name))
 
 
 # -- writers in other processes ----------------------------------------------------------------
@@ -246,3 +248,95 @@ class WriterProcess:
                 pipe.close()
             except BrokenPipeError:
                 continue
+
+
+START_TIME: Final = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
+SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
+    ChatMessage.system("You mend code."),
+    ChatMessage.user("Is it broken?"),
+    ChatMessage.assistant("I look.", [ToolCall(id="c1", name="run_tests", arguments="{}")]),
+    ChatMessage.tool_result("c1", "3 passed", details={"passed": 3, "seconds": 1.50}),
+    ChatMessage.assistant("All green."),
+)
+
+
+def expect_raises(kind: type[StenoError], subject: str, action: Callable[[], object]) -> None:
+    """Raise CaseFailure unless `action`, read to its end if an iterator, raises this kind."""
+    try:
+        found = action()
+        if isinstance(found, Iterator):
+            for _ in found:
+                pass
+    except kind:
+        return
+    except Exception as exc:
+        raise CaseFailure(f"{subject}: expected {kind.__name__}, got {type(exc).__name__}") from exc
+    raise CaseFailure(f"{subject}: expected {kind.__name__}, nothing was raised")
+
+
+class StoredSession(NamedTuple):
+    """Header, records and heads of a stored session, in a form that can be compared."""
+
+    header: bytes
+    records: tuple[bytes, ...]
+    heads: tuple[tuple[str, str | None], ...]
+
+
+def read_session(store: Store, session: str) -> StoredSession:
+    """Read all of a session."""
+    return StoredSession(
+        encode_header(store.header(session)),
+        tuple(map(encode_record, store.records(session))),
+        tuple(store.heads(session).items()),
+    )
+
+
+def expect_stored(store: Store, session: str, expected: StoredSession, subject: str) -> None:
+    """Raise CaseFailure, with the first place that differs, unless a session is unchanged."""
+    found = read_session(store, session)
+    expect(len(found.records), len(expected.records), f"{subject}: records")
+    for number, (record, expected_record) in enumerate(
+        zip(found.records, expected.records, strict=True), 1
+    ):
+        require(
+            record == expected_record,
+            f"{subject}: record {number} is not, byte for byte, what was written",
+        )
+    expect(found.heads, expected.heads, f"{subject}: heads")
+    require(found.header == expected.header, f"{subject}: the header is not what was written")
+
+
+def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
+    """Raise CaseFailure unless a session is intact and has this number of entries."""
+    found = store.verify(session)
+    require(found.is_intact, f"the chain must hold: {found.bad}")
+    if entries is not None:
+        expect(found.entries, entries, "entries that the chain holds")
+
+
+def chain_records(
+    payloads: Iterable[Payload], *, branch: str = MAIN_BRANCH, start: datetime = START_TIME
+) -> Iterator[Record]:
+    """Yield the records of a session without a conversation: each entry follows the one before."""
+    parent: str | None = None
+    digest: str | None = None
+    for number, payload in enumerate(payloads, 1):
+        entry = Entry(
+            id=new_id(),
+            parent=parent,
+            time=start + timedelta(seconds=number),
+            payload=payload,
+        )
+        digest = entry_digest(entry, digest)
+        parent = entry.id
+        yield Record(seq=number, branch=branch, entry=entry, digest=digest)
+
+
+def new_header() -> Header:
+    """Return the header of a session that no store has yet."""
+    return Header(id=new_id(), created_at=START_TIME)
+
+
+def new_sample_session(store: Store) -> Conversation:
+    """Create a session with the sample messages."""
+    return store.new(SAMPLE_MESSAGES)

@@ -16,24 +16,25 @@ from steno.testing.strategies.block_strategies import (
     blocks,
     file_paths,
     file_references,
+    identifiers,
     image_sources,
     images,
     invalid_tool_calls,
+    json_object_texts,
+    json_objects,
+    json_values,
+    moments,
     opaque_blocks,
+    outside_tool_names,
     resources,
     seals,
     text_blocks,
+    texts,
     thinking_blocks,
     tool_calls,
+    tool_names,
     unknown_tags,
-)
-from steno.testing.strategies.entry_strategies import (
-    approvals,
-    controls,
-    documents,
-    entries,
-    payloads,
-    resolutions,
+    visible_texts,
 )
 from steno.testing.strategies.event_strategies import (
     EventStream,
@@ -44,28 +45,23 @@ from steno.testing.strategies.event_strategies import (
     stream_habits,
 )
 from steno.testing.strategies.message_strategies import (
+    approvals,
     assistant_messages,
+    controls,
     conversations,
     damaged_conversations,
+    documents,
+    entries,
     failures,
     messages,
+    payloads,
     requests,
+    resolutions,
     system_messages,
     tool_definitions,
     tool_results,
     usages,
     user_messages,
-)
-from steno.testing.strategies.primitive_strategies import (
-    identifiers,
-    json_object_texts,
-    json_objects,
-    json_values,
-    moments,
-    outside_tool_names,
-    texts,
-    tool_names,
-    visible_texts,
 )
 
 del _hypothesis

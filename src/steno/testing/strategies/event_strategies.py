@@ -35,20 +35,18 @@ from steno.messages.message import AssistantBlock, AssistantMessage
 from steno.messages.usage import StopReason
 from steno.testing.strategies.block_strategies import (
     extras,
-    images,
-    opaque_blocks,
-    seals,
-    tool_calls,
-)
-from steno.testing.strategies.message_strategies import usages
-from steno.testing.strategies.primitive_strategies import (
     identifiers,
+    images,
     json_object_texts,
     named_strategy,
+    opaque_blocks,
     outside_tool_names,
+    seals,
     texts,
+    tool_calls,
     tool_names,
 )
+from steno.testing.strategies.message_strategies import usages
 
 IndexHabit: TypeAlias = Literal["block", "call", "first", "shared", "missing"]
 IdHabit: TypeAlias = Literal["first", "every", "late", "missing"]

@@ -1,4 +1,4 @@
-"""Strategies for messages, conversations, tool definitions and requests.
+"""Strategies for messages, conversations and requests, and for the entries of a log.
 
 Conversations are about the order of messages: their texts are short, their ids are as varied as
 elsewhere, and a later turn may reuse the ids of an earlier one.
@@ -7,12 +7,14 @@ elsewhere, and a later turn may reuse the ids of an earlier one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
-import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from msgspec.structs import replace
 
+from steno.codec import Document
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import FileReference, Text, Thinking
 from steno.messages.message import (
@@ -30,25 +32,44 @@ from steno.messages.request import Request
 from steno.messages.role import MessageRole
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason, Usage
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    BranchSwitch,
+    Compaction,
+    Control,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+)
 from steno.testing.strategies.block_strategies import (
+    digests,
     extras,
     file_references,
+    identifiers,
     images,
     invalid_tool_calls,
-    maybe_with_extras,
-    opaque_blocks,
-    resources,
-    text_blocks,
-    thinking_blocks,
-    tool_calls,
-)
-from steno.testing.strategies.primitive_strategies import (
-    identifiers,
     json_objects,
+    maybe_with_extras,
     moments,
     named_strategy,
+    opaque_blocks,
     outside_tool_names,
+    resources,
+    text_blocks,
     texts,
+    thinking_blocks,
+    tool_calls,
     tool_names,
     visible_texts,
 )
@@ -322,56 +343,54 @@ def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
 
 
 def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
+    if found := _find(messages, ToolResultMessage):
         del messages[draw(st.sampled_from(found))]
 
 
 def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
-        repeated = msgspec.structs.replace(
-            messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT_TEXTS)),)
-        )
-        _insert(draw, messages, repeated)
+    if found := _find(messages, ToolResultMessage):
+        result = messages[draw(st.sampled_from(found))]
+        _insert(draw, messages, replace(result, content=(Text(draw(_SHORT_TEXTS)),)))
 
 
 def _move_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
+    if found := _find(messages, ToolResultMessage):
         _insert(draw, messages, messages.pop(draw(st.sampled_from(found))))
 
 
 def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_results(messages):
+    if found := _find(messages, ToolResultMessage):
         first, second = draw(st.sampled_from(found)), draw(st.sampled_from(found))
         messages[first], messages[second] = messages[second], messages[first]
 
 
 def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
-    orphan = ToolResultMessage(tool_call_id=draw(identifiers()), content=())
-    _insert(draw, messages, orphan)
+    _insert(draw, messages, ToolResultMessage(tool_call_id=draw(identifiers()), content=()))
 
 
 def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
     """Add a call with the id of another call of its turn, with or without one more result."""
-    found = [position for position in _find_turns(messages) if messages[position].tool_calls]
+    turns = _find(messages, AssistantMessage)
+    found = [position for position in turns if messages[position].tool_calls]
     if not found:
         return
     position = draw(st.sampled_from(found))
     turn = messages[position]
     call = _draw_call(draw, draw(st.sampled_from(turn.tool_calls)).id)
     assert isinstance(turn, AssistantMessage)
-    messages[position] = msgspec.structs.replace(turn, content=(*turn.content, call))
+    messages[position] = replace(turn, content=(*turn.content, call))
     if draw(st.booleans()):
         messages.insert(position + 1 + len(turn.tool_calls), _draw_result(draw, call))
 
 
 def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_turns(messages):
+    if found := _find(messages, AssistantMessage):
         empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
         messages[draw(st.sampled_from(found))] = empty
 
 
 def _drop_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find_turns(messages):
+    if found := _find(messages, AssistantMessage):
         del messages[draw(st.sampled_from(found))]
 
 
@@ -392,13 +411,115 @@ _DAMAGES: Final[tuple[_DamageFunction, ...]] = (
 )
 
 
-def _find_results(messages: list[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
-
-
-def _find_turns(messages: list[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+def _find(messages: list[Message], kind: type[Message]) -> list[int]:
+    return [n for n, message in enumerate(messages) if isinstance(message, kind)]
 
 
 def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
     messages.insert(draw(st.integers(0, len(messages))), message)
+
+
+@named_strategy
+def controls() -> SearchStrategy[Control]:
+    """Payloads that steer the conversation and never reach a model."""
+    modes = st.sampled_from(Mode)
+    return st.one_of(
+        st.builds(ModeChange, old=modes, new=modes),
+        st.builds(BranchSwitch, old=identifiers(), new=identifiers()),
+        st.builds(Rewind, left=identifiers()),
+        st.builds(ModelChange, old=texts(), new=identifiers()),
+        st.builds(Label, target=identifiers(), text=identifiers()),
+        st.builds(Compaction, through=identifiers(), summary=identifiers()),
+    )
+
+
+@named_strategy
+def approvals() -> SearchStrategy[Approval]:
+    """Decisions about calls, by a user or by a rule, and pending ones."""
+    decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
+    common: dict[str, SearchStrategy[Any]] = {
+        "call_id": identifiers(),
+        "arguments_sha256": digests(),
+        "reason": st.none() | texts(),
+    }
+    return st.one_of(
+        st.builds(Approval, **common, status=st.just(ApprovalStatus.PENDING)),
+        st.builds(Approval, **common, status=decided, actor=texts(), rule=st.none() | texts()),
+        st.builds(Approval, **common, status=decided, rule=texts()),
+    )
+
+
+@named_strategy
+def resolutions() -> SearchStrategy[Resolution]:
+    """Results of resolving references: resolved, failed or pending."""
+    block = st.one_of(text_blocks(), images(), resources(), opaque_blocks())
+    common: dict[str, SearchStrategy[Any]] = {
+        "target": identifiers(),
+        "block": st.integers(0, 2**70),
+        "details": st.none() | json_objects(),
+    }
+    return st.one_of(
+        st.builds(Resolution, **common, status=st.just(ResolutionStatus.PENDING)),
+        st.builds(Resolution, **common, status=st.just(ResolutionStatus.FAILED), error=texts()),
+        st.builds(
+            Resolution,
+            **common,
+            status=st.just(ResolutionStatus.RESOLVED),
+            content=st.lists(block, min_size=1, max_size=3).map(tuple),
+        ),
+    )
+
+
+@named_strategy
+def payloads() -> SearchStrategy[Payload]:
+    """Payloads of every kind: messages, controls, decisions, findings, unknown ones."""
+    return st.one_of(
+        messages(),
+        controls(),
+        approvals(),
+        resolutions(),
+        st.builds(Feedback, target=identifiers(), text=identifiers()),
+        st.builds(
+            Repair, code=identifiers(), explanation=identifiers(), target=st.none() | texts()
+        ),
+        st.builds(
+            Redacted,
+            kind=identifiers(),
+            sha256=digests(),
+            audit_sha256=st.none() | digests(),
+            unknown_sha256=st.none() | digests(),
+        ),
+        st.builds(Redaction, target=identifiers(), actor=identifiers(), reason=identifiers()),
+        opaque_blocks(),
+    )
+
+
+@named_strategy
+def entries() -> SearchStrategy[Entry]:
+    """Single entries of a log."""
+    return st.builds(
+        Entry,
+        id=identifiers(),
+        parent=st.none() | identifiers(),
+        time=st.none() | moments(),
+        payload=payloads(),
+        decision=st.none() | texts(),
+        audit=st.none() | json_objects(),
+    )
+
+
+@named_strategy
+def documents() -> SearchStrategy[Document]:
+    """Whole conversations; each entry but the first has the one before it as its parent."""
+    return st.builds(
+        Document,
+        id=st.none() | texts(),
+        created_at=st.none() | moments(),
+        updated_at=st.none() | moments(),
+        entries=st.lists(entries(), max_size=4, unique_by=lambda entry: entry.id).map(_chain),
+    )
+
+
+def _chain(entries: list[Entry]) -> tuple[Entry, ...]:
+    later = (replace(own, parent=before.id) for before, own in pairwise(entries))
+    return (*entries[:1], *later)

@@ -1,14 +1,18 @@
-"""Scripted servers of the protocols that steno has wires for, one module for each."""
+"""Scripted servers of the protocols that steno has wires for."""
 
 from typing import Final
 
 from steno.testing.conformance.scripted_server import ScriptedServer
-from steno.testing.conformance.servers.anthropic_messages import AnthropicMessagesServer
-from steno.testing.conformance.servers.chat import ChatServer
-from steno.testing.conformance.servers.gemini import GeminiServer
-from steno.testing.conformance.servers.ollama_chat import OllamaChatServer
-from steno.testing.conformance.servers.openai_chat import OpenAIChatServer
-from steno.testing.conformance.servers.openai_responses import OpenAIResponsesServer
+from steno.testing.conformance.servers.block_servers import (
+    AnthropicMessagesServer,
+    OpenAIResponsesServer,
+)
+from steno.testing.conformance.servers.chunk_servers import (
+    ChatServer,
+    GeminiServer,
+    OllamaChatServer,
+    OpenAIChatServer,
+)
 
 SERVERS: Final[tuple[ScriptedServer, ...]] = (
     AnthropicMessagesServer(),
