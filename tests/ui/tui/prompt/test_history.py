@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from steno.ui.prompt_history import HistoryCursor, PromptHistory
+from steno.ui.prompt_state import HistoryCursor, PromptHistory
 from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
@@ -75,7 +75,7 @@ def test_a_file_that_is_none_is_no_trouble(tmp_path: Path) -> None:
 def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
     file = tmp_path / "h"
     program = (
-        "import sys; from pathlib import Path; from steno.ui.prompt_history import PromptHistory\n"
+        "import sys; from pathlib import Path; from steno.ui.prompt_state import PromptHistory\n"
         "history = PromptHistory(Path(sys.argv[1]))\n"
         "for n in range(300): history.add(f'{sys.argv[2]} {n} ' + sys.argv[2] * 5000)\n"
     )

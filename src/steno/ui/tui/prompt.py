@@ -1,28 +1,33 @@
 """The prompt widget: editing, history, completion and pasting, up to sending.
 
 It posts messages for sent text and for completions that its owner supplies. It is part of the first
-paint, so nothing heavy is imported here.
+paint, so nothing heavy is imported here. `ui.prompt_state` keeps everything that is not drawn.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Self, final
 
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.content import Content
-from textual.events import Click, DescendantBlur, DescendantFocus
+from textual.events import Click, DescendantBlur, DescendantFocus, Key, Paste
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
+from textual.widgets.text_area import Edit, EditResult, Location
 
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
@@ -31,16 +36,22 @@ from steno.render.terminal_text import (
     terminal_text,
     truncate_to_width,
 )
-from steno.ui.completion_state import (
+from steno.ui.prompt_state import (
     CompletionChoice,
     CompletionState,
-    SuggestionLike,
+    ExpandedPrompt,
+    HistoryCursor,
+    PastePlaceholders,
+    PromptHistory,
+    PromptImage,
+    SuggestionFields,
+    TypedWord,
+    image_files,
     insertion_text,
+    sanitize_pasted,
+    word_at,
 )
-from steno.ui.pasted_text import image_files, sanitize_pasted
-from steno.ui.prompt_history import HistoryCursor, PromptHistory
-from steno.ui.tui.prompt import clipboard
-from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders, PromptImage
+from steno.ui.tui import clipboard
 
 MAX_POPUP_ROWS: Final = 8
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
@@ -193,6 +204,180 @@ def _pad_text(text: str, width: int) -> str:
     return text + " " * max(0, width - display_width(text))
 
 
+# -- the editor --------------------------------------------------------------------------------
+
+
+@final
+class Editor(TextArea):
+    """An editor of a few lines."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    Editor {
+        width: 1fr;
+        height: auto;
+        padding: 0;
+        background: transparent;
+        & .editor--placeholder { color: $accent; text-style: bold; }
+        & .text-area--placeholder { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--placeholder"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("enter", "enter"),
+        ("shift+enter,alt+enter,ctrl+j", "break_line"),
+        ("tab", "tab"),
+        ("escape", "escape"),
+        ("ctrl+r", "search"),
+        ("ctrl+u", "clear"),
+        ("ctrl+v,alt+v", "paste"),
+    ]
+
+    def __init__(self, owner: Prompt, placeholders: PastePlaceholders) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False)
+        self._owner = owner
+        self._placeholders = placeholders
+        self.last_key_at: float = 0.0
+
+    async def on_key(self, event: Key) -> None:
+        """Run the action of a key at once.
+
+        Otherwise the key would go up to the app and return as an action after later keys: a fast
+        typist would delete the wrong letter.
+        """
+        self.last_key_at = time.monotonic()
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                return
+
+    def on_paste(self, event: Paste) -> None:
+        """Hand a paste to the owner."""
+        self.last_key_at = time.monotonic()
+        event.stop()
+        event.prevent_default()
+        self._owner.paste(event.text)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text. An edit that touches a placeholder covers all of it."""
+        start, end = (
+            self._outside_placeholder(edit.top, 0),
+            self._outside_placeholder(edit.bottom, 1),
+        )
+        if (start, end) != (edit.top, edit.bottom):
+            edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
+        return super().edit(edit)
+
+    def update_suggestion(self) -> None:
+        """Notify the owner; Textual calls this after every change, before the next key."""
+        self._owner.text_changed()
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line with its placeholders highlighted."""
+        line = super().get_line(line_index)
+        for start, end in self._placeholders.spans(line.plain):
+            line.stylize(
+                self.get_component_rich_style("editor--placeholder", partial=True), start, end
+            )
+        return line
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows are shown: all of them, up to a third of the screen.
+
+        `max-height` would count for nothing: the widget around grows with this one.
+        """
+        return min(self.virtual_size.height, max(1, viewport.height // 3))
+
+    def typed_word(self) -> TypedWord | None:
+        """Return the word at the cursor."""
+        row, column = self.cursor_location
+        return word_at(
+            self.document.get_line(row), column, is_whole_text=self.document.line_count == 1
+        )
+
+    def is_at_edge(self, rows: int) -> bool:
+        """Return whether no line is above the cursor (negative), or below it."""
+        if rows < 0:
+            return self.navigator.is_first_wrapped_line(self.cursor_location)
+        return self.navigator.is_last_wrapped_line(self.cursor_location)
+
+    def set_text(self, text: str, *, at_first_row: bool = False) -> None:
+        """Show another text, with the cursor at its end, or at the end of its first row."""
+        self.load_text(text)
+        location = self.document.end
+        if at_first_row:
+            breaks = self.wrapped_document.get_offsets(0)
+            location = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
+        self.move_cursor(location)
+
+    def insert_text(self, text: str) -> None:
+        """Insert a text at the cursor, in place of the selection."""
+        result = self.replace(text, *self.selection, maintain_selection_offset=False)
+        self.move_cursor(result.end_location)
+
+    def break_after_backslash(self) -> bool:
+        """Replace a backslash by a line break; two backslashes stay as they are."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        if column < len(line) or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+            return False
+        self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
+        return True
+
+    def action_enter(self) -> None:
+        """Let the owner handle Enter: send, accept a suggestion or break the line."""
+        self._owner.enter()
+
+    def action_break_line(self) -> None:
+        """Insert a line break."""
+        self.insert_text("\n")
+
+    def action_tab(self) -> None:
+        """Complete the word, if there is a suggestion."""
+        if not self._owner.tab():
+            raise SkipAction
+
+    def action_escape(self) -> None:
+        """Close the open list; else pass the key on."""
+        if not self._owner.escape():
+            raise SkipAction
+
+    def action_search(self) -> None:
+        """Search the history."""
+        self._owner.search()
+
+    def action_clear(self) -> None:
+        """Delete everything; it can be undone."""
+        self.clear()
+
+    def action_paste(self) -> None:
+        """Paste from the clipboard of the desktop, images too."""
+        self._owner.paste_clipboard()
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Move up; on the first line, to the prompt before."""
+        if select or not self._owner.move_vertically(-1):
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Move down; on the last line, to the prompt after."""
+        if select or not self._owner.move_vertically(1):
+            super().action_cursor_down(select)
+
+    def _outside_placeholder(self, location: Location, side: int) -> Location:
+        """Return a location, moved to an edge of the placeholder that contains it."""
+        row, column = location
+        if row >= self.document.line_count:
+            return location
+        for span in self._placeholders.spans(self.document.get_line(row)):
+            if span[0] < column < span[1]:
+                return row, span[side]
+        return location
+
+
+# -- the prompt --------------------------------------------------------------------------------
+
+
 class _PromptMode(NamedTuple):
     """The kind of the typed text, as it is shown."""
 
@@ -314,7 +499,7 @@ class Prompt(Widget):
         """Remove the text."""
         self.load("")
 
-    def show_suggestions(self, typed: str, candidates: Sequence[SuggestionLike]) -> None:
+    def show_suggestions(self, typed: str, candidates: Sequence[SuggestionFields]) -> None:
         """Show suggestions for a typed word; nothing happens if the word has changed."""
         if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
