@@ -140,7 +140,6 @@ class PastePlaceholders:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self._images: dict[str, PromptImage] = {}
-        self._pattern: re.Pattern[str] | None = None
 
     def add_text(self, text: str) -> str:
         """Add a long text; return its placeholder."""
@@ -150,7 +149,6 @@ class PastePlaceholders:
             size = format_count(len(text), "character", "characters")
         placeholder = f"[pasted {len(self._texts) + 1}: {size}]"
         self._texts[placeholder] = text
-        self._pattern = None
         return placeholder
 
     def add_image(self, image: PromptImage) -> str:
@@ -159,7 +157,6 @@ class PastePlaceholders:
         while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
             number += 1  # the loaded text may contain a placeholder with this number
         self._images[placeholder] = image
-        self._pattern = None
         return placeholder
 
     def load(self, text: str, images: Iterable[PromptImage]) -> str:
@@ -180,30 +177,25 @@ class PastePlaceholders:
             else:
                 del unassigned[placeholder]
                 self._images[placeholder] = image
-        self._pattern = None
         return " ".join([*([text] if text else []), *added])
 
     def clear(self) -> None:
         """Forget everything."""
         self._texts.clear()
         self._images.clear()
-        self._pattern = None
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
         """Yield the spans of the placeholders in a line."""
-        if pattern := self._placeholder_pattern():
+        if pattern := self._pattern():
             yield from (match.span() for match in pattern.finditer(line))
 
     def expand(self, text: str) -> ExpandedPrompt:
         """Return a text with its placeholders expanded."""
-        pattern = self._placeholder_pattern()
+        pattern = self._pattern()
         if pattern is None:
             return ExpandedPrompt(text, (), text, text)
-        images = {
-            match[0]: self._images[match[0]]
-            for match in pattern.finditer(text)
-            if match[0] in self._images
-        }
+        found = [match[0] for match in pattern.finditer(text)]
+        images = {name: self._images[name] for name in found if name in self._images}
         return ExpandedPrompt(
             pattern.sub(lambda match: self._texts.get(match[0], match[0]), text),
             (*images.values(),),
@@ -211,11 +203,9 @@ class PastePlaceholders:
             text,
         )
 
-    def _placeholder_pattern(self) -> re.Pattern[str] | None:
-        if self._pattern is None and (self._texts or self._images):
-            placeholders = [*self._texts, *self._images]
-            self._pattern = re.compile("|".join(map(re.escape, placeholders)))
-        return self._pattern
+    def _pattern(self) -> re.Pattern[str] | None:
+        names = [*self._texts, *self._images]
+        return re.compile("|".join(map(re.escape, names))) if names else None
 
 
 def _image_label(image: PromptImage) -> str:
@@ -295,15 +285,12 @@ class HistoryCursor:
         self._index = len(entries)
         self._changed: dict[int, str] = {}
 
-    def older(self, current: str) -> str | None:
-        """Return the prompt before; None if there is none. Takes the shown text."""
-        return self._move_to(self._index - 1, current)
+    def move(self, step: int, current: str) -> str | None:
+        """Return the prompt before (-1) or after (1), up to the draft; None if there is none.
 
-    def newer(self, current: str) -> str | None:
-        """Return the prompt after, up to the draft; None after it. Takes the shown text."""
-        return self._move_to(self._index + 1, current)
-
-    def _move_to(self, index: int, current: str) -> str | None:
+        `current` is the shown text.
+        """
+        index = self._index + step
         if not 0 <= index <= len(self._entries):
             return None
         self._changed[self._index] = current

@@ -153,12 +153,10 @@ class Popup(Widget, can_focus=False):
         choice = self._choices[index]
         text = truncate_to_width(_choice_text(choice), width - 2)
         # The sign is for terminals without colours.
-        row = f"{'▸' if is_chosen else ' '} {_pad_text(text, self._text_width(width))}"
-        about = (
-            truncate_to_width(f"  {choice.description}", max(0, width - display_width(row)))
-            if choice.description
-            else ""
-        )
+        row = f"{'▸' if is_chosen else ' '} {text}"
+        row += " " * (2 + self._text_width(width) - display_width(row))
+        about = f"  {choice.description}" if choice.description else ""
+        about = truncate_to_width(about, max(0, width - display_width(row)))
         segments = [Segment(row, style), Segment(about, about_style)]
         return Strip(segments).adjust_cell_length(width, style)
 
@@ -200,10 +198,6 @@ def _choice_text(choice: CompletionChoice) -> str:
     return terminal_line(f"{choice.text[:_MAX_CHOICE_LENGTH]} {choice.argument}")
 
 
-def _pad_text(text: str, width: int) -> str:
-    return text + " " * max(0, width - display_width(text))
-
-
 # -- the editor --------------------------------------------------------------------------------
 
 
@@ -223,13 +217,8 @@ class Editor(TextArea):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--placeholder"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("enter", "enter"),
         ("shift+enter,alt+enter,ctrl+j", "break_line"),
-        ("tab", "tab"),
-        ("escape", "escape"),
-        ("ctrl+r", "search"),
         ("ctrl+u", "clear"),
-        ("ctrl+v,alt+v", "paste"),
     ]
 
     def __init__(self, owner: Prompt, placeholders: PastePlaceholders) -> None:
@@ -239,17 +228,18 @@ class Editor(TextArea):
         self.last_key_at: float = 0.0
 
     async def on_key(self, event: Key) -> None:
-        """Run the action of a key at once.
+        """Run the action of a key at once, that of the prompt first.
 
         Otherwise the key would go up to the app and return as an action after later keys: a fast
         typist would delete the wrong letter.
         """
         self.last_key_at = time.monotonic()
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            if await self.app.run_action(binding.action, self):
-                event.stop()
-                event.prevent_default()
-                return
+        for widget in (self._owner, self):
+            for binding in widget._bindings.key_to_bindings.get(event.key, ()):
+                if await self.app.run_action(binding.action, widget):
+                    event.stop()
+                    event.prevent_default()
+                    return
 
     def on_paste(self, event: Paste) -> None:
         """Hand a paste to the owner."""
@@ -260,10 +250,8 @@ class Editor(TextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """Change the text. An edit that touches a placeholder covers all of it."""
-        start, end = (
-            self._outside_placeholder(edit.top, 0),
-            self._outside_placeholder(edit.bottom, 1),
-        )
+        start = self._outside_placeholder(edit.top, 0)
+        end = self._outside_placeholder(edit.bottom, 1)
         if (start, end) != (edit.top, edit.bottom):
             edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
         return super().edit(edit)
@@ -275,10 +263,9 @@ class Editor(TextArea):
     def get_line(self, line_index: int) -> Text:
         """Return a line with its placeholders highlighted."""
         line = super().get_line(line_index)
-        for start, end in self._placeholders.spans(line.plain):
-            line.stylize(
-                self.get_component_rich_style("editor--placeholder", partial=True), start, end
-            )
+        for span in self._placeholders.spans(line.plain):
+            style = self.get_component_rich_style("editor--placeholder", partial=True)
+            line.stylize(style, *span)
         return line
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -324,45 +311,13 @@ class Editor(TextArea):
         self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
         return True
 
-    def action_enter(self) -> None:
-        """Let the owner handle Enter: send, accept a suggestion or break the line."""
-        self._owner.enter()
-
     def action_break_line(self) -> None:
         """Insert a line break."""
         self.insert_text("\n")
 
-    def action_tab(self) -> None:
-        """Complete the word, if there is a suggestion."""
-        if not self._owner.tab():
-            raise SkipAction
-
-    def action_escape(self) -> None:
-        """Close the open list; else pass the key on."""
-        if not self._owner.escape():
-            raise SkipAction
-
-    def action_search(self) -> None:
-        """Search the history."""
-        self._owner.search()
-
     def action_clear(self) -> None:
         """Delete everything; it can be undone."""
         self.clear()
-
-    def action_paste(self) -> None:
-        """Paste from the clipboard of the desktop, images too."""
-        self._owner.paste_clipboard()
-
-    def action_cursor_up(self, select: bool = False) -> None:
-        """Move up; on the first line, to the prompt before."""
-        if select or not self._owner.move_vertically(-1):
-            super().action_cursor_up(select)
-
-    def action_cursor_down(self, select: bool = False) -> None:
-        """Move down; on the last line, to the prompt after."""
-        if select or not self._owner.move_vertically(1):
-            super().action_cursor_down(select)
 
     def _outside_placeholder(self, location: Location, side: int) -> Location:
         """Return a location, moved to an edge of the placeholder that contains it."""
@@ -409,6 +364,16 @@ class Prompt(Widget):
         &.-unfocused { background: $background; & > .prompt--sign { color: $text-muted; } }
     }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("enter", "enter"),
+        ("tab", "tab"),
+        ("escape", "escape"),
+        ("up", "move_vertically(-1)"),
+        ("down", "move_vertically(1)"),
+        ("ctrl+r", "search"),
+        ("ctrl+v,alt+v", "paste_clipboard"),
+    ]
 
     hint: reactive[str] = reactive("")
     """The placeholder of an empty prompt."""
@@ -526,7 +491,10 @@ class Prompt(Widget):
 
     # -- keys -----------------------------------------------------------------------------
 
-    def enter(self) -> None:
+    # Run by the editor, at once. An action that does nothing raises SkipAction: the editor, or
+    # the app, handles the key.
+
+    def action_enter(self) -> None:
         """Accept the selected suggestion, break the line after a backslash, or send."""
         word = self._completion.word
         chosen = self._popup.chosen
@@ -537,7 +505,7 @@ class Prompt(Widget):
         elif not self._editor.break_after_backslash() and not self.is_blank:
             self._submit()
 
-    def tab(self) -> bool:
+    def action_tab(self) -> None:
         """Accept the selected suggestion, or request suggestions."""
         chosen = self._popup.chosen
         if self._search_draft is not None:
@@ -548,10 +516,9 @@ class Prompt(Widget):
             self._completion.reopen()
             self._update_popup()
         else:
-            return False
-        return True
+            raise SkipAction
 
-    def escape(self) -> bool:
+    def action_escape(self) -> None:
         """Close the list."""
         if self._search_draft is not None:
             self._end_search(self._search_draft)
@@ -559,29 +526,26 @@ class Prompt(Widget):
             self._completion.dismiss()
             self._popup.hide()
         else:
-            return False
-        return True
+            raise SkipAction
 
-    def move_vertically(self, rows: int) -> bool:
-        """Move in the list, or through the history."""
+    def action_move_vertically(self, rows: int) -> None:
+        """Move in the list; at the first or the last row of the text, through the history."""
         if self._popup.chosen is not None:
             self._popup.move(rows)
-            return True
+            return
         if self._search_draft is not None or not self._editor.is_at_edge(rows):
-            return False
+            raise SkipAction
         if self._history_cursor is None:
             if rows > 0:
-                return False
+                raise SkipAction
             self._history_cursor = HistoryCursor(self._history.entries())
-        move = self._history_cursor.older if rows < 0 else self._history_cursor.newer
-        entry = move(self._editor.text)
+        entry = self._history_cursor.move(rows, self._editor.text)
         if entry is None:
-            return False
+            raise SkipAction
         # From a text of several lines, the same key continues to the prompt before it.
         self._put_text(sanitize_pasted(entry).text, at_first_row=rows < 0)
-        return True
 
-    def search(self) -> None:
+    def action_search(self) -> None:
         """Search the history for the typed text; again, find an older match."""
         if self._search_draft is not None:
             self._popup.move(1)
@@ -592,6 +556,10 @@ class Prompt(Widget):
         self._search_draft = self._editor.text
         self._completion.set_word(None)
         self._update_popup()
+
+    def action_paste_clipboard(self) -> None:
+        """Read the clipboard of the desktop in a thread, images too, and paste it."""
+        self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def paste(self, text: str) -> None:
         """Insert pasted text; a placeholder for long text and for images."""
@@ -611,10 +579,6 @@ class Prompt(Widget):
         if _is_long_paste(pasted):
             pasted = self._placeholders.add_text(pasted)
         self._editor.insert_text(pasted)
-
-    def paste_clipboard(self) -> None:
-        """Read the clipboard in a thread, and paste it."""
-        self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def text_changed(self) -> None:
         """Update the state after a change of the text."""
@@ -682,7 +646,7 @@ class Prompt(Widget):
     @on(Popup.SuggestionClicked)
     def _accept_clicked(self, message: Popup.SuggestionClicked) -> None:
         message.stop()
-        self.tab()
+        self.action_tab()
 
     def _accept_choice(self, choice: CompletionChoice) -> None:
         """Replace the typed word by the suggestion."""

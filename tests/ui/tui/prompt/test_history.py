@@ -89,12 +89,12 @@ def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
 
 def test_a_walk_keeps_the_draft_and_what_was_changed_on_the_way() -> None:
     walk = HistoryCursor(["one", "two"])
-    assert walk.newer("draft") is None
-    assert walk.older("draft") == "two"
-    assert walk.older("two, changed") == "one"
-    assert walk.older("one") is None
-    assert walk.newer("one") == "two, changed"
-    assert walk.newer("two, changed") == "draft"
+    assert walk.move(1, "draft") is None
+    assert walk.move(-1, "draft") == "two"
+    assert walk.move(-1, "two, changed") == "one"
+    assert walk.move(-1, "one") is None
+    assert walk.move(1, "one") == "two, changed"
+    assert walk.move(1, "two, changed") == "draft"
 
 
 # -- in the prompt -----------------------------------------------------------------------------
