@@ -33,7 +33,7 @@ from steno.app.session_events import (
 )
 from steno.app.session_list import SessionList
 from steno.errors import Missing
-from steno.log.queries import searchable_text, total_usage
+from steno.log.queries import check_label_text, searchable_text, total_usage
 from steno.messages.call import ToolCall
 from steno.messages.message import ChatMessage, UserMessage
 from steno.ports import ApprovalDecision, CallPreview
@@ -106,6 +106,7 @@ class FakeBranches(BranchTree):
         self._session.happen(BranchChanged())
 
     def label(self, entry: str, text: str) -> None:
+        check_label_text(text)
         self._session.note("label", entry, text)
         self._session.conversation.label(entry, text)
 

@@ -20,7 +20,7 @@ from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
 from steno.render.terminal_text import display_width
 from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
-from steno.ui.prompt_history import PromptHistory
+from steno.ui.prompt_state import PromptHistory
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
 from tests.ui.tui.screen_app import HOSTILE

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from steno.ui.prompt_history import PromptHistory
+from steno.ui.prompt_state import PromptHistory
 
 PATIENCE_S = 60
 PROGRAM = Path(__file__).with_name("scripted_terminal.py")

@@ -30,7 +30,6 @@ from steno.render.items import TextForm
 from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
 from steno.render.notices import ChangeSummarizer
 from steno.ui.help_text import build_help
-from steno.ui.pasted_text import sanitize_pasted
 from steno.ui.plain.approvals import LineApprovals
 from steno.ui.plain.event_writer import EventWriter, write_recap
 from steno.ui.plain.line_input import (
@@ -43,7 +42,7 @@ from steno.ui.plain.line_input import (
 )
 from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
 from steno.ui.plain.list_commands import LIST_COMMAND_HINTS, ListCommands
-from steno.ui.prompt_history import PromptHistory
+from steno.ui.prompt_state import PromptHistory, sanitize_pasted
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),

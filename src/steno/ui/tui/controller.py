@@ -50,7 +50,7 @@ from steno.render.notices import ChangeSummarizer
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
-from steno.ui.tui.prompt.prompt import Prompt
+from steno.ui.tui.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from steno.ui.tui.screens.dialogs import PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen

@@ -14,7 +14,7 @@ from steno.app.commands.table import (
     parse_slash_command,
 )
 from steno.app.session_events import Suggestion
-from steno.ui.completion_state import TypedWord, word_at
+from steno.ui.prompt_state import TypedWord, word_at
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
