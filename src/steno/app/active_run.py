@@ -14,9 +14,9 @@ from steno.agent.recorder import rewind_branch
 from steno.agent.steering import find_unsent_prompt
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
+from steno.app.operation_lock import interrupted_before_start
 from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import prepare_prompt, with_image_mode
-from steno.app.run_control import interrupted_before_start
 from steno.app.session_events import ErrorRaised, InputReturned, RunStarted
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.shell_command import ShellCommandRunner

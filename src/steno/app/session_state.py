@@ -29,7 +29,7 @@ from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
 from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpStartup
 from steno.app.models import choose_model
-from steno.app.run_control import OperationLock
+from steno.app.operation_lock import OperationLock
 from steno.app.session_events import (
     BranchChanged,
     ErrorRaised,
