@@ -23,9 +23,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
-from steno.app.session_events import CommandReply
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
 from steno.ui.tui.transcript.lazy_drawing import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
