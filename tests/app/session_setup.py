@@ -18,8 +18,7 @@ from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
 from steno.records.entry import Approval, Entry
-from steno.render.notices import ChangeSummarizer
-from steno.render.session_events import PendingCall, SessionEvent
+from steno.render.session_events import ChangeSummarizer, PendingCall, SessionEvent
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]

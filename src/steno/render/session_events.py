@@ -8,11 +8,21 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from msgspec import Struct
 
-from steno.agent import EndReason, LoopEvent, PromptInput, RunResult
+from steno.agent import (
+    ContextChanged,
+    EndReason,
+    EntryRecorded,
+    LoopEvent,
+    Notice,
+    NoticeKind,
+    PromptInput,
+    RunResult,
+)
 from steno.messages.call import ToolCall
 from steno.messages.usage import StopReason
 from steno.ports import ApprovalDecision, ApprovalRequest
-from steno.records.entry import Entry
+from steno.records.entry import Entry, ModelChange
+from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
 from steno.render.items import ItemKind, TextForm
 
 RETRY_HINT: Final = "/retry tries again"
@@ -192,3 +202,29 @@ def describe_run_end(result: RunResult) -> tuple[ItemKind, str] | None:
 def describe_bug(error: Exception) -> str:
     """Describe an exception that steno did not raise on purpose."""
     return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
+
+
+@final
+class ChangeSummarizer:
+    """A listener for another listener: changes become notices, and ignored fields one line."""
+
+    def __init__(self, listener: SessionListener, *, is_verbose: bool) -> None:
+        """Take the listener; with `is_verbose` it gets a notice on each change."""
+        self._listener = listener
+        self._is_verbose = is_verbose
+        self._ignored_fields = IgnoredFieldCounter()
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Pass on an event, or a notice in its place."""
+        change = event.change if isinstance(event, ContextChanged) else None
+        if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, ModelChange):
+            self._ignored_fields = IgnoredFieldCounter()  # another server ignores other fields
+        if not self._is_verbose:
+            if change is not None and self._ignored_fields.count(change):
+                return
+            if summary := self._ignored_fields.summary():
+                self._listener(Notice(NoticeKind.CONTEXT, summary, "fields_ignored"))
+        if change is None:
+            self._listener(event)
+        elif text := format_change(change) if self._is_verbose else notice_text(change):
+            self._listener(Notice(NoticeKind.CONTEXT, text, change.code))

@@ -21,10 +21,10 @@ from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.render.items import TextForm
-from steno.render.notices import ChangeSummarizer
 from steno.render.session_events import (
     UNFINISHED_NOTICE,
     BranchChanged,
+    ChangeSummarizer,
     CommandReply,
     InputReturned,
     SessionEvent,

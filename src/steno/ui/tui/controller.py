@@ -35,10 +35,10 @@ from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.live_items import LiveItems
-from steno.render.notices import ChangeSummarizer
 from steno.render.session_events import (
     UNFINISHED_NOTICE,
     BranchChanged,
+    ChangeSummarizer,
     CommandReply,
     ErrorRaised,
     InputReturned,
