@@ -18,19 +18,6 @@ from steno import Conversation, StenoError
 from steno.agent import PromptInput
 from steno.app.branch_tree import BranchTree
 from steno.app.session import AgentSession
-from steno.app.session_events import (
-    BranchChanged,
-    BranchTreeRow,
-    CommandReply,
-    ImageReader,
-    PendingCall,
-    PendingCallsChanged,
-    SessionEvent,
-    SessionListener,
-    SessionStatus,
-    SessionSummary,
-    Suggestion,
-)
 from steno.app.session_list import SessionList
 from steno.errors import Missing
 from steno.log.queries import check_label_text, searchable_text, total_usage
@@ -39,6 +26,19 @@ from steno.messages.message import ChatMessage, UserMessage
 from steno.ports import ApprovalDecision, CallPreview
 from steno.records.entry import Entry, Mode
 from steno.render.describe import entry_type
+from steno.render.items import SessionStatus
+from steno.render.session_events import (
+    BranchChanged,
+    BranchTreeRow,
+    CommandReply,
+    ImageReader,
+    PendingCall,
+    PendingCallsChanged,
+    SessionEvent,
+    SessionListener,
+    SessionSummary,
+    Suggestion,
+)
 
 Asked = tuple[Any, ...]
 

@@ -7,7 +7,11 @@ from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
     from steno.app.session import AgentSession
-    from steno.app.session_events import (
+    from steno.app.session_lookup import SessionStart
+    from steno.app.settings import Settings
+    from steno.app.settings_loader import LoadedSettings, load_settings
+    from steno.render.items import SessionStatus
+    from steno.render.session_events import (
         BranchChanged,
         ErrorRaised,
         InputReturned,
@@ -15,14 +19,10 @@ if _typing.TYPE_CHECKING:
         PendingCallsChanged,
         RunStarted,
         SessionEvent,
-        SessionStatus,
         ShellEnded,
         ShellOutput,
         ShellStarted,
     )
-    from steno.app.session_lookup import SessionStart
-    from steno.app.settings import Settings
-    from steno.app.settings_loader import LoadedSettings, load_settings
 
 __all__ = [
     "AgentSession",
@@ -47,7 +47,8 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.app.session": ("AgentSession",),
-        "steno.app.session_events": (
+        "steno.render.items": ("SessionStatus",),
+        "steno.render.session_events": (
             "BranchChanged",
             "ErrorRaised",
             "InputReturned",
@@ -55,7 +56,6 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
             "PendingCallsChanged",
             "RunStarted",
             "SessionEvent",
-            "SessionStatus",
             "ShellEnded",
             "ShellOutput",
             "ShellStarted",

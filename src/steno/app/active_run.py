@@ -17,7 +17,6 @@ from steno.app.errors import as_steno_error
 from steno.app.operation_lock import interrupted_before_start
 from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import prepare_prompt, with_image_mode
-from steno.app.session_events import ErrorRaised, InputReturned, RunStarted
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError
@@ -28,6 +27,7 @@ from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.ports import SetupNotice
 from steno.records.entry import Entry
+from steno.render.session_events import ErrorRaised, InputReturned, RunStarted
 
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0

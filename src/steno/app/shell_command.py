@@ -19,12 +19,12 @@ from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput
 from steno.agent.tool_runner import BoundedText
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
-from steno.app.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
 from steno.messages.message import ChatMessage
 from steno.render.quantities import format_count
+from steno.render.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.tools.shell.process import (
     CommandExit,
     CommandLimits,

@@ -21,8 +21,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from steno.app.session import AgentSession
-from steno.app.session_events import BranchTreeRow
 from steno.errors import StenoError
+from steno.render.session_events import BranchTreeRow
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import ComparedEntry, CompareState, Span
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
