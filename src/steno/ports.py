@@ -9,13 +9,16 @@ needs nothing else of steno, and a caller needs to know nothing about the implem
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, final
 from urllib.parse import urlsplit
 
-from steno.errors import ToolFailed
-from steno.messages.call import ToolCall
+from msgspec.structs import force_setattr
+
+from steno.errors import InvalidArguments, ToolFailed
+from steno.messages.call import NO_ARGUMENTS, AnyToolCall, ToolCall
 from steno.messages.content import Image, Opaque, ReferenceBlock, Resource, Text
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage, ResultBlock
@@ -23,7 +26,7 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Payload, PayloadT, Resolution
-from steno.values import RedactedRepr
+from steno.values import RedactedRepr, replace_lone_surrogates
 
 # -- providers -------------------------------------------------------------------------------
 
@@ -254,6 +257,79 @@ class ToolContext(Protocol):
         ...
 
 
+class PreviewKind(StrEnum):
+    """The kind of a part of a preview."""
+
+    TEXT = "text"
+    NOTE = "note"
+    """A note of the tool about the call: where it would run, its limits."""
+    DIFF = "diff"
+    """A unified diff."""
+    CODE = "code"
+    """The content of a file."""
+    ARGUMENTS = "arguments"
+    """All arguments; an interface may write them in its own way instead."""
+
+
+class PreviewPart(NamedTuple):
+    """A part of a preview; its text may hold any text of a model."""
+
+    kind: PreviewKind
+    text: str
+    language: str = ""
+    """Of code: the suffix of its file."""
+
+
+@final
+class CallPreview(RedactedRepr, frozen=True):
+    """The effect of a call, for the person who decides: a diff, a command, a note.
+
+    `shown_arguments` names the arguments that a reader of the parts knows already. Lone surrogates
+    are replaced.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"shown_arguments"})
+
+    parts: tuple[PreviewPart, ...] = ()
+    shown_arguments: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = [part._replace(text=replace_lone_surrogates(part.text)) for part in self.parts]
+        force_setattr(self, "parts", tuple(parts))
+
+    @classmethod
+    def of(cls, text: str, *, shown_arguments: tuple[str, ...] = ()) -> CallPreview:
+        """Return a preview of one text."""
+        return cls((PreviewPart(PreviewKind.TEXT, text),), shown_arguments)
+
+    @property
+    def text(self) -> str:
+        """The parts one below the other, with an empty line before a note."""
+        texts = [part.text for part in self.parts[:1]]
+        for part in self.parts[1:]:
+            texts += "\n\n" if part.kind is PreviewKind.NOTE else "\n", part.text
+        return "".join(texts)
+
+
+_HEADLINE_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
+_MAX_HEADLINE_CHARACTERS: Final = 640
+
+
+def default_headline(call: AnyToolCall, names: Sequence[str] = ()) -> str:
+    """Return the headline of a call of any tool: its main argument, else all arguments as JSON.
+
+    The first of `names` that is present counts, then `command`, `path` and others like them.
+    """
+    arguments: Mapping[str, Any] = {}
+    if isinstance(call, ToolCall):
+        with suppress(InvalidArguments):  # JSON that Python has no value for
+            arguments = call.parsed
+    for name in (*names, *_HEADLINE_ARGUMENTS):
+        if isinstance(value := arguments.get(name), str) and value:
+            return value
+    return "" if call.arguments == NO_ARGUMENTS else call.arguments[:_MAX_HEADLINE_CHARACTERS]
+
+
 class Tool(Protocol):
     """A tool that a model can call.
 
@@ -287,8 +363,15 @@ class Tool(Protocol):
         """
         ...
 
-    async def preview(self, call: ToolCall) -> str:
-        """Return a preview of the call for the person who decides: a diff, a command.
+    def headline(self, call: AnyToolCall, /) -> str:
+        """Return the main part of the call for a list: a command, a path; without the tool's name.
+
+        Accepts any arguments and never raises; `default_headline` serves most tools.
+        """
+        ...
+
+    async def preview(self, call: ToolCall) -> CallPreview:
+        """Return a preview of the call for the person who decides.
 
         Changes nothing. Raises ToolFailed if the call cannot succeed at present.
         """
@@ -320,8 +403,10 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
     call: ToolCall
     capability: Capability
     subjects: tuple[str, ...] = ()
-    preview: str = ""
-    """The effect of the call, for people to read; may hold any text of a model."""
+    headline: str | None = None
+    """The headline that the tool gives the call; may hold any text of a model, like the preview."""
+    preview: CallPreview = CallPreview()
+    """The effect of the call, for people to read."""
     rule: str = ""
     """A rule that would cover this call and similar ones: `bash(git log *)`. Empty if none should."""
 
@@ -516,6 +601,7 @@ __all__ = [
     "ApprovalRequest",
     "Approver",
     "BlobStore",
+    "CallPreview",
     "Capability",
     "GrantScope",
     "GrantStore",
@@ -524,6 +610,8 @@ __all__ = [
     "InputAuthorizer",
     "Journal",
     "PrepareImage",
+    "PreviewKind",
+    "PreviewPart",
     "Provider",
     "ReferenceBlock",
     "ResolveContext",
@@ -535,6 +623,7 @@ __all__ = [
     "ToolContext",
     "ToolOutput",
     "Transport",
+    "default_headline",
     "strip_url_secrets",
     "strip_url_user",
 ]

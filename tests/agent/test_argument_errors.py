@@ -49,14 +49,14 @@ class Undefined:
     definition = "undefined"
     capability = Capability.READ
     rule_aliases = ()
-    subjects = preview = run = bare
+    subjects = headline = preview = run = bare
 
 
 class WithoutRuleAliases(Half):
     """Has every member of a tool but one."""
 
     capability = Capability.READ
-    subjects = preview = run = bare
+    subjects = headline = preview = run = bare
 
 
 class OneRuleAlias(WithoutRuleAliases):

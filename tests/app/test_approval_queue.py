@@ -9,7 +9,7 @@ import pytest
 from steno.app.approval_queue import ApprovalQueue
 from steno.errors import Missing
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability
 from tests.app.session_setup import run
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -20,7 +20,10 @@ NO = ApprovalDecision(allowed=False, actor="ann")
 
 def question(id: str, preview: str = "") -> ApprovalRequest:
     return ApprovalRequest(
-        call=CALLS[id], capability=Capability.WRITE, subjects=(id,), preview=preview
+        call=CALLS[id],
+        capability=Capability.WRITE,
+        subjects=(id,),
+        preview=CallPreview.of(preview),
     )
 
 
@@ -95,7 +98,7 @@ def test_an_early_approval_is_asked_again_if_the_call_would_do_something_else(
     async def main() -> None:
         questions = ApprovalQueue(lambda: None)
         first = await asked(questions, "c1")
-        questions.record_preview(CALLS["c2"], "as it was")
+        questions.record_preview(CALLS["c2"], CallPreview.of("as it was"))
         questions.decide("c2", verdict, CALLS)
         questions.decide("c1", YES, CALLS)
         await first

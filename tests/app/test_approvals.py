@@ -39,9 +39,9 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
             await session.send(PromptInput("Write two files."))
             first, second = await user.asked("c1", "c2")
             assert first.request is not None
-            assert "out/a.txt" in first.request.preview
+            assert "out/a.txt" in first.request.preview.text
             assert (second.request, second.decision) == (None, None)
-            assert "out/b.txt" in await session.preview(second.call)
+            assert "out/b.txt" in (await session.preview(second.call)).text
             assert not (project / "out/a.txt").exists()
             user.allow("c1")
             await user.asked("c2")

@@ -14,8 +14,7 @@ from steno.messages.message import Message
 from steno.providers.encoder_cache import MAX_ENCODERS, EncoderCache
 from steno.wire import EncodedRequest, Encoder
 from steno.wire.openai_chat import Encoder as ChatEncoder
-from steno.wire.report import ChangeCollector
-from steno.wire.request_encoder import MessageWriter, RequestTarget
+from steno.wire.request_encoder import MessageWriter, RequestTarget, ValueWriter
 from tests.providers.provider_setup import make_provider
 from tests.transport.http_server import run
 
@@ -109,14 +108,14 @@ def test_the_number_of_those_kept_is_bounded_as_well() -> None:
 class Refusing(Encoder):
     """Can write no request at all."""
 
-    def _target(self, request: Request) -> RequestTarget:
-        raise InvalidRequest("request: no")
+    def __init__(self) -> None:
+        super().__init__("nobody", "nothing")
 
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        raise AssertionError
+        raise InvalidRequest("request: no")
 
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         raise AssertionError
 

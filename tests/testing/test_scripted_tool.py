@@ -153,7 +153,7 @@ def test_a_script_waits_for_the_test_and_knows_when_it_was_stopped() -> None:
 
 def test_capability_subjects_and_preview_are_what_the_script_says() -> None:
     async def shown(tool: ScriptedTool) -> tuple[tuple[str, ...], str]:
-        return tool.subjects(call("c1", "t")), await tool.preview(call("c1", "t"))
+        return tool.subjects(call("c1", "t")), (await tool.preview(call("c1", "t"))).text
 
     fixed = ScriptedTool("t", capability=Capability.EXECUTE, subjects=["ls"], preview="$ ls")
     assert fixed.capability is Capability.EXECUTE

@@ -10,7 +10,7 @@ import pytest
 
 from steno import Outcome, ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, Tool, ToolOutput
+from steno.ports import Capability, PreviewKind, Tool, ToolOutput
 from steno.tools.bash import (
     BashKillTool,
     BashOutputTool,
@@ -252,9 +252,12 @@ def test_a_preview_shows_the_command_its_place_and_its_limits(
 ) -> None:
     tool = make_bash(workspace, BEST)
     preview = asyncio.run(tool.preview(call("rm  -rf x", timeout_s=7)))
-    assert preview == f"rm  -rf x\n\nin {folder} · at most 7 s · sandbox: {BEST.name}"
+    assert preview.text == f"rm  -rf x\n\nin {folder} · at most 7 s · sandbox: {BEST.name}"
+    assert [part.kind for part in preview.parts] == [PreviewKind.TEXT, PreviewKind.NOTE]
+    assert preview.shown_arguments == ("command", "timeout_s")
     preview = asyncio.run(tool.preview(call("serve", background=True)))
-    assert "in the background · until it is ended" in preview
+    assert "in the background · until it is ended" in preview.text
+    assert preview.shown_arguments == ("command",)
     assert [*folder.iterdir()] == []
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steno import Text, ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, Tool, ToolOutput
+from steno.ports import Capability, PreviewKind, Tool, ToolOutput
 from steno.tools.edit import EditTool, replace_text
 from steno.tools.file_change import FileChange
 from steno.tools.read import ReadTool
@@ -195,12 +195,29 @@ def test_a_text_that_is_not_there_comes_with_a_hint(
 def test_a_preview_shows_the_diff_and_changes_nothing(workspace: Workspace) -> None:
     file = put(workspace, "file", b"one\n")
     tool = EditTool(workspace)
-    assert asyncio.run(tool.preview(call_of("file", "one", "two"))) == (
+    assert asyncio.run(tool.preview(call_of("file", "one", "two"))).text == (
         "--- file\n+++ file\n@@ -1,1 +1,1 @@\n-one\n+two\n"
     )
     assert file.read_bytes() == b"one\n"
     with raises_code(ToolFailed, "text_not_found", place="old"):
         asyncio.run(tool.preview(call_of("file", "three", "two")))
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "shown"),
+    [
+        ("file", "two\n", "2\n", ("path", "old", "new")),
+        ("./file", "two", "", ("old",)),
+        ("file", "one\n" + "x\n" * 9 + "two", "1\n" + "x\n" * 9 + "2", ("path",)),
+    ],
+)
+def test_a_preview_names_the_arguments_that_its_diff_shows(
+    workspace: Workspace, path: str, old: str, new: str, shown: tuple[str, ...]
+) -> None:
+    put(workspace, "file", b"one\n" + b"x\n" * 9 + b"two\n")
+    preview = asyncio.run(EditTool(workspace).preview(call_of(path, old, new)))
+    assert [part.kind for part in preview.parts] == [PreviewKind.DIFF]
+    assert preview.shown_arguments == shown
 
 
 def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> None:

@@ -146,7 +146,7 @@ def test_without_subjects_only_the_name_can_be_ruled_about() -> None:
 
 def test_a_preview_shows_the_name_and_the_arguments() -> None:
     shown = asyncio.run(add.preview(ToolCall.create("add", {"a": 1})))
-    assert shown == 'add {\n  "a": 1\n}'
+    assert shown.text == 'add {\n  "a": 1\n}'
 
 
 def test_arguments_arrive_as_the_types_that_are_asked_for() -> None:

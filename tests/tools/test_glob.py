@@ -126,7 +126,7 @@ def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> N
     call = ToolCall.create("glob", {"pattern": "*.py", "path": "./d/"})
     assert made.capability is Capability.READ
     assert made.subjects(call) == ("d",)
-    assert asyncio.run(made.preview(call)) == "find *.py in d"
+    assert asyncio.run(made.preview(call)).text == "find *.py in d"
 
 
 @pytest.mark.parametrize(

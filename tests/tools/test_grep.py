@@ -168,7 +168,7 @@ def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> N
     assert made.capability is Capability.READ
     assert made.subjects(call) == ("d/a",)
     assert made.subjects(ToolCall.create("grep", {"pattern": "x"})) == (".",)
-    assert asyncio.run(made.preview(call)) == "search for x in d/a"
+    assert asyncio.run(made.preview(call)).text == "search for x in d/a"
 
 
 @both

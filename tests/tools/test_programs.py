@@ -66,7 +66,7 @@ def test_a_sandbox_that_a_project_brings_is_not_even_tried(
     async def main() -> str:
         tool = BashTool(Workspace([folder]), environ={"PATH": os.environ["PATH"]})
         try:
-            return await tool.preview(call("true"))
+            return (await tool.preview(call("true"))).text
         finally:
             await tool.aclose()
 

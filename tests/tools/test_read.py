@@ -223,7 +223,9 @@ def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> No
     tool, call = ReadTool(workspace), ToolCall.create("read", {"path": "./link", "offset": 3})
     assert tool.capability is Capability.READ
     assert tool.subjects(call) == ("real",)
-    assert asyncio.run(tool.preview(call)) == f"real, up to {MAX_OUTPUT_LINES} lines from line 3"
+    assert (
+        asyncio.run(tool.preview(call)).text == f"real, up to {MAX_OUTPUT_LINES} lines from line 3"
+    )
 
 
 def test_arguments_that_do_not_fit_make_no_sense(workspace: Workspace) -> None:

@@ -118,18 +118,20 @@ def test_a_preview_shows_the_diff_and_changes_nothing(workspace: Workspace, fold
     (folder / "file").write_text("a\nb\nc\n")
     read(workspace, "file")
     tool = WriteTool(workspace)
-    assert asyncio.run(tool.preview(call_of("file", "a\nB\nc"))) == (
+    assert asyncio.run(tool.preview(call_of("file", "a\nB\nc"))).text == (
         "--- file\n+++ file\n@@ -1,3 +1,3 @@\n a\n-b\n-c\n+B\n+c\n\\ No newline at end of file\n"
     )
-    assert asyncio.run(tool.preview(call_of("new/file", "x\n"))).startswith("--- /dev/null\n")
-    assert asyncio.run(tool.preview(call_of("new/file", ""))) == "new/file: an empty file"
+    assert asyncio.run(tool.preview(call_of("new/file", "x\n"))).text.startswith("--- /dev/null\n")
+    empty = asyncio.run(tool.preview(call_of("new/file", "")))
+    assert empty.text == "new/file: an empty file"
+    assert empty.shown_arguments == ("path",)
     assert [path.name for path in folder.rglob("*")] == ["file"]
     assert (folder / "file").read_text() == "a\nb\nc\n"
 
 
 def test_a_preview_holds_every_line_however_many(workspace: Workspace) -> None:
     content = "".join(f"{n}\n" for n in range(9_000))
-    preview = asyncio.run(WriteTool(workspace).preview(call_of("file", content)))
+    preview = asyncio.run(WriteTool(workspace).preview(call_of("file", content))).text
     assert preview.splitlines()[3:] == [f"+{n}" for n in range(9_000)]
 
 

@@ -36,7 +36,7 @@ from steno.errors import Missing
 from steno.log.queries import searchable_text, total_usage
 from steno.messages.call import ToolCall
 from steno.messages.message import ChatMessage, UserMessage
-from steno.ports import ApprovalDecision
+from steno.ports import ApprovalDecision, CallPreview
 from steno.records.entry import Entry, Mode
 from steno.render.describe import entry_type
 
@@ -213,9 +213,10 @@ class FakeSession(AgentSession):
         self.pending_calls = [one for one in self.pending_calls if one.call.id != call_id]
         self.happen(PendingCallsChanged())
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         self.note("preview", call.id)
-        return f"preview of {call.name} {call.arguments}"
+        names = tuple(call.parsed)
+        return CallPreview.of(f"preview of {call.name} {call.arguments}", shown_arguments=names)
 
     def change_mode(self, mode: Mode) -> None:
         self.note("change_mode", mode)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from steno import Event, StenoError, TextDelta, ThinkingDelta, ToolCallDelta
 from steno.wire import load_wire
-from steno.wire.openai_chat.response_decoder import CompletionReader
+from steno.wire.openai_chat import StreamDecoder
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
 
 Say = Callable[[str], bytes]
@@ -224,13 +224,13 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
     def payload(word: str, **members: object) -> bytes:
         return choice_with(word, **members).removeprefix(b"data: ").strip()
 
-    turn = CompletionReader("openai", None, is_whole=False)
-    assert turn.read_text_only(payload(" a", novel=SAFE)) is None
-    turn.read(payload(" a", novel=SAFE), [])
-    assert turn.read_text_only(payload(" b", novel=SAFE)) == TextOnlyEvent(TextDelta, 0, " b")
-    assert turn.read_text_only(payload(" b", novel=RISKY)) is None
-    turn.read(payload(" c", novel=RISKY), [])
-    assert turn.read_text_only(payload(" b", novel=SAFE)) is None
+    turn = StreamDecoder()
+    assert turn._read_text_only(payload(" a", novel=SAFE)) is None
+    turn._read(payload(" a", novel=SAFE), [])
+    assert turn._read_text_only(payload(" b", novel=SAFE)) == TextOnlyEvent(TextDelta, 0, " b")
+    assert turn._read_text_only(payload(" b", novel=RISKY)) is None
+    turn._read(payload(" c", novel=RISKY), [])
+    assert turn._read_text_only(payload(" b", novel=SAFE)) is None
 
 
 # -- the refrain itself ----------------------------------------------------------------------

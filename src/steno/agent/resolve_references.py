@@ -28,11 +28,12 @@ from steno.errors import (
     Unreachable,
     Unresolved,
 )
-from steno.messages.call import ToolCall, map_tool_name
+from steno.messages.call import AnyToolCall, ToolCall, map_tool_name
 from steno.messages.content import Image, ReferenceBlock, has_references
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.ports import (
+    CallPreview,
     Capability,
     InputAuthorizer,
     ResolveContext,
@@ -483,8 +484,12 @@ class _InputTool:
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         return (self._subject,)
 
-    async def preview(self, call: ToolCall) -> str:
-        return self._preview or f"{self.definition.name} {self._subject}"
+    def headline(self, call: AnyToolCall) -> str:
+        return self._subject
+
+    async def preview(self, call: ToolCall) -> CallPreview:
+        text = self._preview or f"{self.definition.name} {self._subject}"
+        return CallPreview.of(text, shown_arguments=("subject",) if self._subject in text else ())
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         raise AssertionError("the resolver opens it")

@@ -17,7 +17,7 @@ from steno.agent.permissions.grants import find_granted_rule
 from steno.app.session_events import PendingCall
 from steno.errors import Missing
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest
+from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
 
 
 class _OpenRequest(NamedTuple):
@@ -32,7 +32,7 @@ class _EarlyDecision(NamedTuple):
 
     call: ToolCall
     decision: ApprovalDecision
-    preview: str | None
+    preview: CallPreview | None
     """The preview that the user read; None if they read only the call."""
 
     def applies_to(self, request: ApprovalRequest) -> bool:
@@ -52,7 +52,7 @@ class ApprovalQueue:
         self._answered: set[str] = set()
         """Decided calls whose decision the gate has not read yet."""
         self._early: dict[str, _EarlyDecision] = {}
-        self._previews: dict[str, tuple[ToolCall, str]] = {}
+        self._previews: dict[str, tuple[ToolCall, CallPreview]] = {}
         """The previews that the user read before the request, by call."""
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
@@ -86,9 +86,9 @@ class ApprovalQueue:
         ]
         return [*requested, *waiting_calls]
 
-    def record_preview(self, call: ToolCall, text: str) -> None:
+    def record_preview(self, call: ToolCall, preview: CallPreview) -> None:
         """Record the preview that the user reads before the request."""
-        self._previews[call.id] = (call, text)
+        self._previews[call.id] = (call, preview)
 
     def decide(
         self, call_id: str, decision: ApprovalDecision, waiting: Mapping[str, ToolCall]

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from steno.agent import RunResult
-from steno.agent.permissions.gate import last_decision
+from steno.agent.permissions.gate import last_decision, preview_call
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.dispatch import CommandDispatcher
@@ -43,10 +43,16 @@ from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
 from steno.messages.call import ToolCall
 from steno.messages.content import RecognitionMode
-from steno.ports import ApprovalDecision, Approver, SetupNotice
+from steno.ports import (
+    ApprovalDecision,
+    Approver,
+    CallPreview,
+    PreviewKind,
+    PreviewPart,
+    SetupNotice,
+)
 from steno.records.entry import ApprovalStatus, Entry, Mode
 from steno.store import MemoryStore, Store
-from steno.values import replace_lone_surrogates
 
 
 class AgentSession:
@@ -216,23 +222,21 @@ class AgentSession:
         """Decide about a pending call, or about one that waits for it."""
         self._state.approvals.decide(call_id, decision, self._undecided_calls())
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
         approvals = self._state.approvals
-        try:
-            text = replace_lone_surrogates(await self._preview_text(call))
-        except ToolFailed as exc:
-            approvals.record_preview(call, str(exc))
-            raise
-        approvals.record_preview(call, text)
-        return text
-
-    async def _preview_text(self, call: ToolCall) -> str:
         tools = {tool.definition.name: tool for tool in self._state.environment.tools}
         tool = tools.get(call.name)
         if tool is None or tool.definition.check(call):
-            return call.arguments
-        return await tool.preview(call)
+            preview = CallPreview((PreviewPart(PreviewKind.ARGUMENTS, call.arguments),))
+        else:
+            try:
+                preview = await preview_call(tool, call)
+            except ToolFailed as exc:
+                approvals.record_preview(call, CallPreview.of(str(exc)))
+                raise
+        approvals.record_preview(call, preview)
+        return preview
 
     def _undecided_calls(self) -> dict[str, ToolCall]:
         """Return the calls of this turn without a decision."""

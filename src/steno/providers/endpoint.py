@@ -38,10 +38,10 @@ class Endpoint(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     requires_max_tokens: bool = False
     """Whether every request needs a limit for its response."""
-    whole_event: bytes | None = None
-    """A template that makes a response without a stream the only event of a stream.
+    has_whole_responses: bool = False
+    """Whether a body that begins like JSON is a response without a stream.
 
-    None where a stream is JSON too, so that its decoder takes such a response as a short one.
+    False where a stream is JSON too, so that its decoder takes such a response as a short one.
     """
     stream_marker: re.Pattern[bytes] | None = None
     """A pattern that every stream of this wire matches, and none of another; None if not known."""
@@ -74,7 +74,7 @@ ENDPOINTS: Final = {
         "/models",
         read_openai_models,
         lambda vendor: {"dialect": vendor.chat_dialect},
-        whole_event=b"%b",
+        has_whole_responses=True,
         stream_marker=re.compile(rb'"choices"'),
     ),
     "openai_responses": Endpoint(
@@ -82,7 +82,7 @@ ENDPOINTS: Final = {
         "/models",
         read_openai_models,
         _provider_settings,
-        whole_event=b'{"type":"response.completed","response":%b}',
+        has_whole_responses=True,
         stream_marker=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
     ),
     "anthropic_messages": Endpoint(
@@ -95,7 +95,7 @@ ENDPOINTS: Final = {
         },
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         requires_max_tokens=True,
-        whole_event=b'{"type":"message_start","message":%b}',
+        has_whole_responses=True,
         stream_marker=re.compile(rb'"(?:message_start|ping)"'),
     ),
     "gemini": Endpoint(

@@ -18,7 +18,6 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from steno.assemble import events_from_message
 from steno.errors import (
     AuthenticationFailed,
     CutShort,
@@ -51,7 +50,6 @@ _EMPTY_EVENTS: Final = re.compile(
     rb"\A(?:\s|(?:(?:retry|id|event)?:|data:(?=[ \t]*[\r\n]))[^\r\n]*(?=[\r\n]|\Z))*"
 )
 """Comments, and events with only a number or a name."""
-_NEWLINES_TO_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 T = TypeVar("T")
 
@@ -206,9 +204,9 @@ class HttpExchange:
     async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
         # The beginning decides, whatever the content type.
         is_json = first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
-        if self._endpoint.whole_event is not None and is_json:
-            return await self._read_whole(response, first, self._endpoint.whole_event)
         self._decoder = self._wire.StreamDecoder(**self._origin)
+        if self._endpoint.has_whole_responses and is_json:
+            return await self._read_whole(response, first, self._decoder)
         self._sniffed = first
         events: Iterator[Event] = self._decode(first)
         held: list[Event] = []
@@ -246,7 +244,7 @@ class HttpExchange:
     # -- responses that are no stream --------------------------------------------------------
 
     async def _read_whole(
-        self, response: HttpResponse, first: bytes, whole_event: bytes
+        self, response: HttpResponse, first: bytes, decoder: StreamDecoder
     ) -> Iterator[Event]:
         pieces = [first]
         while pieces[-1]:
@@ -255,16 +253,11 @@ class HttpExchange:
         body = b"".join(pieces)
         self._sniffed = body[:_MAX_SNIFFED_BYTES]
         try:
-            message = self._wire.decode_response(body, **self._origin)
+            return iter(decoder.decode_whole(body))
         except ProtocolError:
             if is_cut_off(body):
                 raise build_cut_short() from None
             raise
-        # For its envelope only. JSON has line breaks only between tokens, where a blank does, too.
-        self._decoder = self._wire.StreamDecoder(**self._origin)
-        line = whole_event % body.translate(_NEWLINES_TO_SPACES)
-        self._decoder.feed(b"data: " + line + b"\n\n")
-        return events_from_message(message)
 
 
 async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: ErrorSource) -> Any:

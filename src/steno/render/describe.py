@@ -48,14 +48,13 @@ from steno.render.terminal_text import (
     terminal_text,
     truncate_to_width,
 )
+from steno.tools.call_summary import call_headline
 
 AUDIT_ORIGIN_KEYS: Final = (("by", "actor"), ("from", "origin"))
 """The labels of the origin of an entry, and the audit keys that hold it."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
 _MAX_CALL_SUMMARY: Final = 160
-_MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
-"""The most important arguments of a call; the first that is present counts."""
 
 
 # -- parts of a message -----------------------------------------------------------------------
@@ -133,18 +132,19 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 # -- calls ------------------------------------------------------------------------------------
 
 
-def summarize_call(call: AnyToolCall) -> str:
-    """Return a call on one line: its tool and its main argument."""
+def summarize_call(call: AnyToolCall, headline: str | None = None) -> str:
+    """Return a call on one line: its tool, and its headline, which an open tool may give."""
+    headline = call_headline(call) if headline is None else headline
     return truncate_to_width(
-        terminal_line(f"{original_tool_name(call)} {_main_argument(call)}"), _MAX_CALL_SUMMARY
+        terminal_line(f"{original_tool_name(call)} {headline}"), _MAX_CALL_SUMMARY
     )
 
 
 def summarize_arguments(call: AnyToolCall) -> str:
-    """Return the main argument of a call on one line, as much of it as `summarize_call` shows."""
+    """Return the headline of a call on one line, as much of it as `summarize_call` shows."""
     name_width = display_width(terminal_line(original_tool_name(call)))
     return truncate_to_width(
-        terminal_line(_main_argument(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
+        terminal_line(call_headline(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
     )
 
 
@@ -156,14 +156,6 @@ def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:
         return call.parsed
     except InvalidArguments:  # JSON that Python has no value for
         return None
-
-
-def _main_argument(call: AnyToolCall) -> str:
-    arguments = call_arguments(call) or {}
-    for name in _MAIN_ARGUMENTS:
-        if isinstance(value := arguments.get(name), str) and value:
-            return value
-    return "" if call.arguments == "{}" else call.arguments[: 4 * _MAX_CALL_SUMMARY]
 
 
 # -- entries ----------------------------------------------------------------------------------

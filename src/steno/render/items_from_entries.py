@@ -6,7 +6,6 @@ Text is not made printable here; the code that draws it does that. Heads are on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any, Final, assert_never
 
 from steno.agent.events import RunResult
@@ -23,6 +22,7 @@ from steno.messages.message import (
 )
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
+from steno.ports import PreviewKind
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
@@ -40,7 +40,6 @@ from steno.records.entry import (
     ResolutionStatus,
 )
 from steno.render.describe import (
-    call_arguments,
     describe_opaque,
     describe_reference,
     summarize_call,
@@ -49,6 +48,7 @@ from steno.render.describe import (
 from steno.render.items import CallState, ImageLocation, ItemKind, TextForm, TranscriptItem
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
+from steno.tools.call_summary import call_content
 
 RETRY_HINT: Final = "/retry tries again"
 INTERRUPTED_NOTICE: Final = (
@@ -78,19 +78,10 @@ def item_from_call(call: AnyToolCall, entry: str | None = None) -> TranscriptIte
     if isinstance(call, InvalidToolCall):
         item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
         return item
-    arguments = call_arguments(call) or {}
-    if call.name == "write" and isinstance(content := arguments.get("content"), str):
-        item.body, item.form = content, TextForm.CODE
-        item.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
-    elif call.name == "edit" and {"old", "new"} <= arguments.keys():
-        item.body = _as_diff(str(arguments["old"]), str(arguments["new"]))
-        item.form = TextForm.DIFF
+    if (content := call_content(call)) is not None:
+        item.body, item.language = content.text, content.language
+        item.form = TextForm.DIFF if content.kind is PreviewKind.DIFF else TextForm.CODE
     return item
-
-
-def _as_diff(old: str, new: str) -> str:
-    removed = [f"-{line}" for line in old.splitlines()]
-    return "\n".join([*removed, *[f"+{line}" for line in new.splitlines()]])
 
 
 def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) -> None:

@@ -95,7 +95,7 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
             return {
                 "type": "asked",
                 "call": _call_as_json(request.call),
-                "preview": request.preview,
+                "preview": request.preview.text,
             }
         case CallStarted(call):
             return {"type": "call", "call": _call_as_json(call)}

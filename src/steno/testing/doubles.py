@@ -27,7 +27,14 @@ from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.ports import Capability, Stream, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    Stream,
+    ToolContext,
+    ToolOutput,
+    default_headline,
+)
 from steno.providers.stream import SourceStream
 from steno.transport.replay import RecordedResponse, ReplayedResponse
 from steno.wire import EncodedRequest, Wire, load_wire
@@ -233,7 +240,6 @@ class _ReplaySource:
     def __init__(self, open_next: Callable[[], ReplayedResponse], wire: Wire, model: str) -> None:
         self._open_next = open_next
         self._wire = wire
-        self._model = model
         self._decoder = wire.StreamDecoder(model=model)
         self._response: ReplayedResponse | None = None
         self._is_at_end = False
@@ -248,7 +254,7 @@ class _ReplaySource:
                 raise self._wire.decode_error(self._response.status, body, self._response.headers)
             if self._response.headers.get("content-type", "").startswith("application/json"):
                 body = await self._read_all(self._response)
-                return events_from_message(self._wire.decode_response(body, model=self._model))
+                return self._decoder.decode_whole(body)
         piece = await self._response.read()
         if piece:
             return self._decoder.feed(piece)
@@ -314,6 +320,8 @@ class ScriptedTool:
     arguments unless `parameters` restricts them.
     """
 
+    headline = staticmethod(default_headline)
+
     def __init__(
         self,
         name: str,
@@ -321,7 +329,7 @@ class ScriptedTool:
         *,
         capability: Capability = Capability.READ,
         subjects: Sequence[str] | Callable[[ToolCall], tuple[str, ...]] | Exception = (),
-        preview: str | Callable[[ToolCall], str] | Exception = "",
+        preview: str | Callable[[ToolCall], str | CallPreview] | Exception = "",
         parameters: Mapping[str, Any] = _ANY_OBJECT,
         description: str = "Does what a test says.",
     ) -> None:
@@ -351,11 +359,12 @@ class ScriptedTool:
             raise self._subjects
         return self._subjects(call) if callable(self._subjects) else tuple(self._subjects)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the scripted preview of a call."""
         if isinstance(self._preview, Exception):
             raise self._preview
-        return self._preview(call) if callable(self._preview) else self._preview
+        preview = self._preview(call) if callable(self._preview) else self._preview
+        return CallPreview.of(preview) if isinstance(preview, str) else preview
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Play the next answer of the script.

@@ -1,15 +1,22 @@
 """The built-in tools for files and commands, and tools made of your own functions.
 
 A `Toolbox` holds the tools of a coding agent for one `Workspace`; `@tool` makes one of a function.
+Each export is loaded on first use: a program that shows a transcript does not load a sandbox.
 """
 
-from steno.ports import Capability, Tool, ToolContext, ToolOutput
-from steno.tools.bash import CommandAccess
-from steno.tools.function_tool import FunctionTool, tool
-from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import SandboxSetting
-from steno.tools.toolbox import Toolbox
-from steno.tools.workspace import Workspace
+import typing as _typing
+from collections.abc import Callable as _Callable
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
+
+if _typing.TYPE_CHECKING:
+    from steno.ports import Capability, Tool, ToolContext, ToolOutput
+    from steno.tools.bash import CommandAccess
+    from steno.tools.function_tool import FunctionTool, tool
+    from steno.tools.shell.process import CommandLimits
+    from steno.tools.shell.sandbox import SandboxSetting
+    from steno.tools.toolbox import Toolbox
+    from steno.tools.workspace import Workspace
 
 __all__ = [
     "Capability",
@@ -24,3 +31,16 @@ __all__ = [
     "Workspace",
     "tool",
 ]
+
+__getattr__: _Callable[[str], object] = _lazy_exports(
+    __name__,
+    {
+        "steno.ports": ("Capability", "Tool", "ToolContext", "ToolOutput"),
+        "steno.tools.bash": ("CommandAccess",),
+        "steno.tools.function_tool": ("FunctionTool", "tool"),
+        "steno.tools.shell.process": ("CommandLimits",),
+        "steno.tools.shell.sandbox": ("SandboxSetting",),
+        "steno.tools.toolbox": ("Toolbox",),
+        "steno.tools.workspace": ("Workspace",),
+    },
+)

@@ -26,8 +26,16 @@ from msgspec import Meta, Struct
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+    ToolContext,
+    ToolOutput,
+)
 from steno.tools.arguments import parse_arguments
+from steno.tools.call_summary import call_headline
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
 from steno.tools.shell.process import (
@@ -104,6 +112,8 @@ class BashArguments(Struct, forbid_unknown_fields=True):
 class BashTool:
     """Runs commands in the workspace. Close it to end the background jobs."""
 
+    headline = staticmethod(call_headline)
+
     def __init__(
         self,
         workspace: Workspace,
@@ -140,7 +150,7 @@ class BashTool:
         """Return the simple commands and redirections of the command line."""
         return split_commands(self._arguments(call).command)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command, where it would run, and its limits."""
         arguments = self._arguments(call)
         sandbox = await asyncio.to_thread(self._find_sandbox)
@@ -152,7 +162,13 @@ class BashTool:
             f"sandbox: {sandbox.name}",
             "network allowed" if self._access.network else "",
         ]
-        return f"{arguments.command}\n\n{' · '.join(filter(None, notes))}"
+        return CallPreview(
+            (
+                PreviewPart(PreviewKind.TEXT, arguments.command),
+                PreviewPart(PreviewKind.NOTE, " · ".join(filter(None, notes))),
+            ),
+            shown_arguments=("command", *(() if arguments.timeout_s is None else ("timeout_s",))),
+        )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run the command to its end, or start it in the background."""
@@ -435,6 +451,8 @@ class BashOutputArguments(Struct, forbid_unknown_fields=True):
 class BashOutputTool:
     """Reads the output of a background job."""
 
+    headline = staticmethod(call_headline)
+
     def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.READ
         self.rule_aliases: Final[tuple[str, ...]] = ()
@@ -450,9 +468,11 @@ class BashOutputTool:
         """Return nothing: rules cannot be about jobs."""
         return ()
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command of the job."""
-        return self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
+        return CallPreview.of(
+            self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
+        )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Return the output since the last call."""
@@ -474,6 +494,8 @@ class BashKillArguments(Struct, forbid_unknown_fields=True):
 class BashKillTool:
     """Ends a background job."""
 
+    headline = staticmethod(call_headline)
+
     def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.EXECUTE
         self.rule_aliases: Final[tuple[str, ...]] = ()
@@ -488,9 +510,9 @@ class BashKillTool:
         """Return nothing: rules cannot be about jobs."""
         return ()
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command of the job."""
-        return self._jobs.get(parse_arguments(call, BashKillArguments).job).command
+        return CallPreview.of(self._jobs.get(parse_arguments(call, BashKillArguments).job).command)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """End the job, and return the rest of its output."""

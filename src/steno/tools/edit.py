@@ -21,8 +21,9 @@ from msgspec import Meta, Struct
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, ToolContext, ToolOutput
+from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
 from steno.tools.arguments import approved_path, parse_arguments
+from steno.tools.call_summary import call_headline
 from steno.tools.file_change import FileChange
 from steno.tools.safe_open import quote_path
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
@@ -66,6 +67,8 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class EditTool:
     """Changes files of a workspace that the model has read."""
 
+    headline = staticmethod(call_headline)
+
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.definition = _DEFINITION
@@ -76,11 +79,14 @@ class EditTool:
         """Return the real path."""
         return (self._workspace.relative(parse_arguments(call, _EditArguments).path),)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the diff."""
         arguments = parse_arguments(call, _EditArguments)
         (path,) = self.subjects(call)
-        return (await asyncio.to_thread(self._change, path, arguments)).preview_text
+        change = await asyncio.to_thread(self._change, path, arguments)
+        return change.preview(
+            arguments.path, replaced={"old": arguments.old}, written={"new": arguments.new}
+        )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Change the file, or leave it as it was. Raises ToolFailed."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, TypeAlias
 
-from steno.ports import ToolOutput
+from steno.ports import CallPreview, PreviewKind, PreviewPart, ToolOutput
 from steno.tools.safe_open import quote_path
 from steno.tools.text_file import decode_text_file
 from steno.tools.truncate import truncate_text
@@ -42,12 +42,27 @@ class FileChange(NamedTuple):
         """Compare the current content with the new one."""
         return cls(path, before, after, _build_diff(path, before, after))
 
-    @property
-    def preview_text(self) -> str:
-        """The diff for the person who approves it; a sentence if it is empty."""
-        return self.diff.text or (
-            f"{self.path}: {'an empty file' if self.before is None else 'no change'}"
-        )
+    def preview(
+        self, path: str, *, replaced: Mapping[str, str], written: Mapping[str, str]
+    ) -> CallPreview:
+        """Return the diff for the person who approves it; a sentence if it is empty.
+
+        `path`, `replaced` and `written` are arguments of the call: its path, the text in the file
+        before, and the text after.
+        """
+        shown_arguments = ["path"] if path == self.path and path.isprintable() else []
+        if not self.diff.added and not self.diff.removed:
+            reason = "an empty file" if self.before is None else "no change"
+            text = self.diff.text or f"{self.path}: {reason}"
+            return CallPreview.of(text, shown_arguments=tuple(shown_arguments))
+        lines = self.diff.text.split("\n")[2:]
+        for sign, texts in (("-", replaced), ("+", written)):
+            side = "\n".join([line[1:] for line in lines if line[:1] in (" ", sign)])
+            shown_arguments += [
+                name for name, text in texts.items() if text.strip() and text.strip("\n") in side
+            ]
+        part = PreviewPart(PreviewKind.DIFF, self.diff.text)
+        return CallPreview((part,), tuple(shown_arguments))
 
     def apply(self, workspace: Workspace) -> ToolOutput:
         """Write the file, unless it is no longer what it was. Raises ToolFailed."""

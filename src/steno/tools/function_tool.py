@@ -33,7 +33,15 @@ from steno.messages.call import ToolCall
 from steno.messages.content import Text
 from steno.messages.message import ResultBlock
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+    ToolContext,
+    ToolOutput,
+    default_headline,
+)
 from steno.schema.type_hints import function_hints
 from steno.tools.truncate import is_short, truncate_output
 
@@ -55,6 +63,7 @@ class FunctionTool(Generic[P, R]):
 
     __wrapped__: Callable[P, R]
     __name__: str
+    headline = staticmethod(default_headline)
 
     def __init__(
         self,
@@ -116,10 +125,10 @@ class FunctionTool(Generic[P, R]):
                 )
         return subjects
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the name and the arguments, one in a line."""
         arguments = msgspec.json.format(call.arguments, indent=2)
-        return f"{call.name} {arguments}"
+        return CallPreview((PreviewPart(PreviewKind.ARGUMENTS, f"{call.name} {arguments}"),))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Call the function. Its exceptions are passed on; ToolFailed is for the model."""

@@ -12,8 +12,9 @@ from steno.errors import Damaged, Missing, ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.content import Image, ImageData
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, PrepareImage, ToolContext, ToolOutput
+from steno.ports import CallPreview, Capability, PrepareImage, ToolContext, ToolOutput
 from steno.tools.arguments import approved_path, parse_arguments
+from steno.tools.call_summary import call_headline
 from steno.tools.safe_open import quote_path
 from steno.tools.text_file import (
     TextFile,
@@ -60,6 +61,8 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class ReadTool:
     """Reads files of a workspace, and remembers that the model has seen them."""
 
+    headline = staticmethod(call_headline)
+
     def __init__(self, workspace: Workspace, *, prepare_image: PrepareImage | None = None) -> None:
         self._workspace = workspace
         self._prepare_image = prepare_image
@@ -72,12 +75,15 @@ class ReadTool:
         path = parse_arguments(call, _ReadArguments).path
         return (path if _BLOB_PATH.fullmatch(path) else self._workspace.relative(path),)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return which lines of which file would be read."""
         arguments, (name,) = parse_arguments(call, _ReadArguments), self.subjects(call)
         if not _BLOB_PATH.fullmatch(arguments.path):
             (await asyncio.to_thread(self._workspace.strict.open_file, name)).close()
-        return f"{name}, up to {arguments.limit} lines from line {arguments.offset}"
+        return CallPreview.of(
+            f"{name}, up to {arguments.limit} lines from line {arguments.offset}",
+            shown_arguments=("offset", "limit", *(("path",) if arguments.path == name else ())),
+        )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Read. Raises ToolFailed for what is not there, too large, or neither text nor image."""

@@ -25,9 +25,10 @@ from msgspec import Struct
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability
+from steno.ports import CallPreview, Capability
 from steno.tools import line_matcher
 from steno.tools.arguments import parse_arguments
+from steno.tools.call_summary import call_headline
 from steno.tools.line_matcher import NUMBER_BYTES, encode_number
 from steno.tools.path_patterns import IgnoreRules
 from steno.tools.programs import find_program, helper_process, isolated_python_command
@@ -49,6 +50,7 @@ class SearchArguments(Struct, frozen=True, kw_only=True):
 class SearchTool:
     """A tool that searches below a path. Deny rules for reading apply to it, too."""
 
+    headline = staticmethod(call_headline)
     definition: ClassVar[ToolDefinition]
     _arguments: ClassVar[type[SearchArguments]]
     _verb: ClassVar[str]
@@ -71,11 +73,14 @@ class SearchTool:
         """Return the file or folder that is searched."""
         return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the pattern and the place."""
         arguments = parse_arguments(call, self._arguments)
         place = await asyncio.to_thread(self._workspace.relative, arguments.path)
-        return f"{self._verb} {arguments.pattern} in {place}"
+        return CallPreview.of(
+            f"{self._verb} {arguments.pattern} in {place}",
+            shown_arguments=("pattern", *(("path",) if arguments.path == place else ())),
+        )
 
 
 @final

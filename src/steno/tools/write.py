@@ -9,8 +9,9 @@ from msgspec import Meta, Struct
 
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, ToolContext, ToolOutput
+from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
 from steno.tools.arguments import approved_path, parse_arguments
+from steno.tools.call_summary import call_headline
 from steno.tools.file_change import FileChange
 from steno.tools.text_file import TextFile, decode_text_file
 from steno.tools.workspace import Workspace, run_to_completion
@@ -37,6 +38,8 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class WriteTool:
     """Writes files of a workspace; what replaces a text keeps its encoding and line ends."""
 
+    headline = staticmethod(call_headline)
+
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.definition = _DEFINITION
@@ -47,11 +50,12 @@ class WriteTool:
         """Return the real path."""
         return (self._workspace.relative(parse_arguments(call, _WriteArguments).path),)
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the diff of what is there and what would be."""
         arguments = parse_arguments(call, _WriteArguments)
         (path,) = self.subjects(call)
-        return (await asyncio.to_thread(self._change, path, arguments.content)).preview_text
+        change = await asyncio.to_thread(self._change, path, arguments.content)
+        return change.preview(arguments.path, replaced={}, written={"content": arguments.content})
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Write the file, or leave everything as it was. Raises ToolFailed."""

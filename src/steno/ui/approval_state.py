@@ -15,7 +15,7 @@ from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
 from steno.errors import InvalidValue, StenoError
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability, GrantScope
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line, terminal_text
 
@@ -280,7 +280,7 @@ class ApprovalState:
         self.message: str = ""
         """A message that replaces the hint."""
         self._previewed_call: ToolCall | None = None
-        self.loaded_preview: str = ""
+        self.loaded_preview: CallPreview = CallPreview()
         """The effect of a waiting call that has no request yet."""
 
     @property
@@ -380,7 +380,7 @@ class ApprovalState:
         shown = self.shown_call
         if shown is None or shown.request is not None or shown.call == self._previewed_call:
             return False
-        self._previewed_call, self.loaded_preview = shown.call, ""
+        self._previewed_call, self.loaded_preview = shown.call, CallPreview()
         return True
 
     async def load_preview(self, session: AgentSession, call: ToolCall) -> str:
@@ -424,7 +424,7 @@ class ApprovalState:
         first = max(0, min(pending.index(shown) - 1, len(pending) - _MAX_LISTED_CALLS))
         return [
             (
-                f"{'▸' if call == shown else ' '} {_call_status(call):7}  {summarize_call(call.call)}",
+                f"{'▸' if call == shown else ' '} {_call_status(call):7}  {summarize_call(call.call, call.headline)}",
                 call == shown,
             )
             for call in pending[first : first + _MAX_LISTED_CALLS]

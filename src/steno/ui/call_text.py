@@ -3,8 +3,8 @@
 Text of a model or a file is made printable here. Its tone separates it from headings of steno: the
 caller marks quoted lines, so that no line of a model looks like one of steno.
 
-Nothing is omitted unless it is visible already. An argument counts as visible only where the
-preview contains it by itself, outside of any longer argument.
+Nothing is omitted unless it is visible already: the tool names the arguments that its preview shows,
+and a subject counts as visible where the preview contains it by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from steno.app.session_events import PendingCall
 from steno.messages.call import ToolCall
+from steno.ports import CallPreview, PreviewKind, PreviewPart
 from steno.render.describe import call_arguments
 from steno.render.terminal_text import terminal_line, terminal_text
 
@@ -56,24 +57,23 @@ class CallLine(NamedTuple):
 
 _MAX_INLINE: Final = 60
 """A longer text is written below its name."""
-_MAX_NOTE: Final = 500
 _MAX_DEPTH: Final = 6
 """Deeper values are written as JSON."""
 
 
-def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
+def describe_call(pending: PendingCall, preview: CallPreview) -> list[CallLine]:
     """Return everything about a call, its effect first."""
-    arguments = call_arguments(pending.call)
-    lines, remaining = _split_preview(pending.call, arguments, preview)
-    request = pending.request
-    subjects = () if request is None else request.subjects
-    shown = terminal_line(preview)
+    lines = [line for part in preview.parts for line in _part_lines(part)]
+    subjects = () if pending.request is None else pending.request.subjects
+    shown = terminal_line(preview.text)
     not_shown = [
         subject for subject in map(terminal_line, subjects) if _find_separate(shown, subject) < 0
     ]
     if not_shown:
         lines += [CallLine("about", LineTone.HEADING), *map(CallLine, not_shown)]
-    return lines + remaining
+    if arguments := _arguments_not_shown(pending.call, preview):
+        lines += [CallLine("arguments", LineTone.HEADING), *arguments]
+    return lines
 
 
 def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
@@ -86,52 +86,37 @@ def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
         capability = "" if request is None or is_shown else f" · {request.capability}"
         heading = f"{number} of {len(listed)}: {name}{capability}"
         lines.append(CallLine(heading, LineTone.HEADING))
-        lines += describe_call(pending, "" if request is None else request.preview)
+        lines += describe_call(pending, CallPreview() if request is None else request.preview)
     return lines
 
 
-def _split_preview(
-    call: ToolCall, arguments: Mapping[str, Any] | None, preview: str
-) -> tuple[list[CallLine], list[CallLine]]:
-    """Return the effect of a call, and the arguments that it does not show."""
-    all_arguments = _with_heading("arguments", describe_arguments(call))
-    if not preview or arguments is None:
-        return quote_text(preview) if preview else [], all_arguments
-    before, json_text, after = preview.partition(msgspec.json.format(call.arguments, indent=2))
-    if json_text:  # a preview in JSON; a list of arguments is easier to read
-        notes = [text for text in (before.strip(), after.strip()) if text not in ("", call.name)]
-        return quote_text("\n".join(notes)) if notes else [], all_arguments
-    argument = _leading_argument(arguments, preview)
-    lines = _argument_with_note(argument, preview) if argument else quote_text(preview)
-    not_shown = _arguments_not_shown(arguments, [preview] if argument else _preview_texts(preview))
-    return lines, _with_heading("arguments", _describe_mapping(not_shown))
+def _part_lines(part: PreviewPart) -> list[CallLine]:
+    match part.kind:
+        case PreviewKind.ARGUMENTS:  # they have a list of their own, which is easier to read
+            return []
+        case PreviewKind.DIFF:
+            return diff_lines(part.text)
+        case PreviewKind.NOTE:
+            return [
+                line._replace(tone=LineTone.NOTE) for line in quote_text(part.text) if line.text
+            ]
+        case PreviewKind.TEXT | PreviewKind.CODE:
+            return quote_text(part.text)
 
 
-def _with_heading(heading: str, lines: list[CallLine]) -> list[CallLine]:
-    return [CallLine(heading, LineTone.HEADING), *lines] if lines else []
-
-
-def _leading_argument(arguments: Mapping[str, Any], preview: str) -> str:
-    """Return the argument that begins the preview, if only a short note follows."""
-    texts = [text for text in arguments.values() if isinstance(text, str) and text.strip()]
-    argument = max([text for text in texts if preview.startswith(f"{text}\n")], key=len, default="")
-    return argument if len(preview) - len(argument) <= _MAX_NOTE else ""
-
-
-def _argument_with_note(argument: str, preview: str) -> list[CallLine]:
-    note = terminal_text(preview[len(argument) :]).split("\n")
-    lines = terminal_text(argument).rstrip("\n").split("\n")
-    return [*map(CallLine, lines), *[CallLine(line, LineTone.NOTE) for line in note if line]]
+def _arguments_not_shown(call: ToolCall, preview: CallPreview) -> list[CallLine]:
+    arguments = call_arguments(call)
+    kinds = {part.kind for part in preview.parts}
+    if not kinds or PreviewKind.ARGUMENTS in kinds or arguments is None:
+        return describe_arguments(call)
+    return _describe_mapping(
+        {name: arguments[name] for name in arguments if name not in preview.shown_arguments}
+    )
 
 
 def quote_text(text: str) -> list[CallLine]:
-    """Return untrusted text as lines; lines of a diff have their tone."""
-    lines = terminal_text(text).rstrip("\n").split("\n")
-    return (
-        _add_line_counts(list(_call_diff_lines(lines)))
-        if _is_diff(lines)
-        else [CallLine(line) for line in lines]
-    )
+    """Return untrusted text as lines."""
+    return [CallLine(line) for line in terminal_text(text).rstrip("\n").split("\n")]
 
 
 # -- diffs -----------------------------------------------------------------------------------
@@ -143,9 +128,9 @@ _NEW_FILE: Final = "+++ "
 _DEV_NULL: Final = "/dev/null"
 
 
-def _is_diff(lines: Sequence[str]) -> bool:
-    """Return whether a text is a diff, not a text that contains one."""
-    return lines[0].startswith((_OLD_FILE, "diff ", "@@ ")) and any(map(_HUNK_HEADER.match, lines))
+def diff_lines(text: str) -> list[CallLine]:
+    """Return the lines of an untrusted diff with their tones; files have their counts of lines."""
+    return _add_line_counts(list(_call_diff_lines(terminal_text(text).rstrip("\n").split("\n"))))
 
 
 def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
@@ -252,48 +237,10 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=plain).decode()
 
 
-# -- arguments that the preview shows ---------------------------------------------------------
+# -- subjects that the preview shows ----------------------------------------------------------
 
-_PLACE_TAKEN: Final = "\0"
 _WORD_CHARACTERS: Final = frozenset("_/.-~\\@*$")
 _MAX_MATCHES: Final = 100
-
-
-def _arguments_not_shown(arguments: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:
-    """Return the arguments that none of these texts shows.
-
-    Each argument takes a place of its own, the longest first: text inside another argument does not
-    show this one.
-    """
-    shown_names: set[str] = set()
-    forms = {name: text for name, value in arguments.items() if (text := _preview_form(value))}
-    for name in sorted(forms, key=lambda name: len(forms[name]), reverse=True):
-        for number, text in enumerate(texts):
-            position = _find_separate(text, forms[name])
-            if position >= 0:
-                texts[number] = text[:position] + _PLACE_TAKEN + text[position + len(forms[name]) :]
-                shown_names.add(name)
-                break
-    return {name: value for name, value in arguments.items() if name not in shown_names}
-
-
-def _preview_form(value: Any) -> str:
-    """Return the form of a value in a preview; empty if it has no such form."""
-    if isinstance(value, str):
-        return value.strip("\n") if value.strip() else ""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
-
-
-def _preview_texts(preview: str) -> list[str]:
-    """Return the texts that a preview holds; those of a diff are before and after."""
-    lines = preview.split("\n")
-    if not _is_diff(lines):
-        return [preview]
-    start = next(index for index, line in enumerate(lines) if _HUNK_HEADER.match(line))
-    body = lines[start:]
-    old = [line[1:] for line in body if line[:1] in ("-", " ")]
-    new = [line[1:] for line in body if line[:1] in ("+", " ")]
-    return ["\n".join(part) for part in (lines[:start], new, old)]
 
 
 def _find_separate(text: str, part: str) -> int:

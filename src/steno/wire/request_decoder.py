@@ -1,4 +1,8 @@
-"""The base of all request decoders: take members one by one and keep the rest as extras."""
+"""The base of all request decoders: take members one by one and keep the rest as extras.
+
+OpenAI and Ollama call a tool a function: a name, a description and parameters, with or without
+`{"type", "function"}` around them. Each wire notes by itself how a tool was written.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,24 @@ import base64
 import binascii
 import codecs
 import re
-from collections.abc import Callable
-from typing import Any, Final, TypeVar, final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar, final
 
 import msgspec
 from msgspec import Raw
 
 from steno.errors import InvalidRequest, InvalidValue
 from steno.json_object import is_json_text, replace_lone_surrogate_escapes
+from steno.messages.call import map_tool_name
 from steno.messages.content import Image, ImageData, ImageUrl, Opaque
 from steno.messages.message import Message, UserMessage
+from steno.messages.tool import ToolDefinition
+from steno.schema import close_objects
 from steno.wire.extras import FORM_KEY
 from steno.wire.request_encoder import WHOLE_MESSAGE_KIND
 from steno.wire.tolerant import (
     DECODE_ERRORS,
+    NULL,
     DecodeProblem,
     decode_elements,
     decode_members,
@@ -29,6 +37,7 @@ from steno.wire.tolerant import (
 
 T = TypeVar("T")
 
+_TOOL_CHOICES: Final = ("auto", "none", "required")
 _UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """The first bytes of UTF-16; UTF-32 starts with one of them, or with zeros."""
 _LONE_SURROGATE: Final = DecodeProblem(
@@ -236,3 +245,154 @@ def take_arguments(function: ObjectMembers) -> tuple[str, str | None]:
         return "", "absent"  # null and blank text stay among the members
     function.take("arguments", Raw)
     return (raw_text(raw), None) if text is None else (text, "string")
+
+
+# -- settings --------------------------------------------------------------------------------
+
+
+class MemberSource(Protocol):
+    """An object whose members are taken one by one."""
+
+    def peek(self, name: str, hint: type[T]) -> T | None:
+        """Return a member if it is present and of that type, without taking it."""
+        ...
+
+    def take(self, name: str, hint: type[T]) -> T | None:
+        """Take a member if it is of that type."""
+        ...
+
+
+def take_settings(
+    body: MemberSource,
+    *,
+    limit: str,
+    stop: str | None = None,
+    top_p: str = "top_p",
+    highest_temperature: float = 2,
+) -> dict[str, Any]:
+    """Take the settings that every provider has, under the names of this one."""
+    found: dict[str, Any] = {}
+    count = take_token_limit(body, limit)
+    if count is not None:
+        found["max_tokens"] = count
+    found |= take_sampling(body, top_p=top_p, highest_temperature=highest_temperature)
+    sequences = () if stop is None else take_stop_sequences(body, stop)
+    return found | ({"stop": sequences} if sequences else {})
+
+
+def take_model(body: MemberSource) -> str:
+    """Take the name of the model; an empty one stays."""
+    return (body.take("model", str) or "") if body.peek("model", str) else ""
+
+
+def take_token_limit(body: MemberSource, name: str) -> int | None:
+    """Take a number of tokens; one that is not above 0 has a meaning to its server, and stays."""
+    return body.take(name, int) if (body.peek(name, int) or 0) > 0 else None
+
+
+def take_sampling(
+    body: MemberSource, *, top_p: str = "top_p", highest_temperature: float = 2
+) -> dict[str, float]:
+    """Take temperature and top_p; a value beyond our bounds stays."""
+    found: dict[str, float] = {}
+    rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
+    for field, name, highest in rows:
+        value = body.peek(name, float)
+        if value is not None and 0 <= value <= highest:
+            body.take(name, float)
+            found[field] = value
+    return found
+
+
+def take_stop_sequences(body: MemberSource, name: str) -> tuple[str, ...]:
+    """Take the stop sequences; an empty list stays."""
+    sequences = body.peek(name, list[str])
+    return tuple(body.take(name, list[str]) or ()) if sequences else ()
+
+
+def take_tool_choice(
+    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], dict[str, Any]]
+) -> dict[str, str]:
+    """Take the choice of a tool, which the wire writes as `named`; an ambiguous one stays."""
+    names = {tool.original_name or tool.name: tool.name for tool in tools}
+    mode = body.peek("tool_choice", str)
+    choice = mode if mode in _TOOL_CHOICES and mode not in names.values() else None
+    found = body.peek("tool_choice", dict[str, Any])
+    for theirs, ours in names.items():
+        if found == named(theirs):
+            choice = ours
+    if choice is None:
+        return {}
+    body.take("tool_choice", Raw)
+    return {"tool_choice": choice}
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def take_tools(
+    body: ObjectMembers, read: Callable[[Raw], ToolDefinition | None]
+) -> tuple[ToolDefinition, ...]:
+    """Take the tools of a request; those that `read` refuses stay, each with its position."""
+    raws = body.take_list("tools")
+    if raws is None:
+        return ()
+    tools: dict[str, ToolDefinition] = {}
+    others: list[tuple[int, Raw]] = []
+    for position, raw in enumerate(raws):
+        tool = read(raw)
+        if tool is None or tool.name in tools:
+            others.append((position, raw))
+        else:
+            tools[tool.name] = tool
+    if others or not raws:
+        body.put_back("tools", others)
+    return tuple(tools.values())
+
+
+def read_tool_members(raw: Raw) -> ObjectMembers | None:
+    """Read the members of a tool; None if it is no object."""
+    try:
+        return ObjectMembers(raw, "tool")
+    except InvalidRequest:
+        return None
+
+
+def unwrap_function(raw: Raw) -> tuple[ObjectMembers, ObjectMembers] | None:
+    """Read a tool and the function in it; None if it is no function."""
+    members = read_tool_members(raw)
+    if members is None or members.take("type", str) != "function":
+        return None
+    function = read_tool_members(members.take("function", Raw) or NULL)
+    return None if function is None else (members, function)
+
+
+def build_tool(
+    *,
+    name: str,
+    description: str | None,
+    parameters: Mapping[str, Any] | None,
+    strict: bool,
+    extras: Mapping[str, Any] | None,
+) -> ToolDefinition | None:
+    """Build the definition of a recorded tool; None if it breaks our rules."""
+    try:
+        ours = map_tool_name(name)
+        return ToolDefinition(
+            name=ours,
+            description=description or name,
+            parameters=parameters or {"type": "object", "properties": {}},
+            strict=strict,
+            original_name=None if ours == name else name,
+            extras=extras,
+        )
+    except InvalidValue:
+        return None
+
+
+def is_closed_schema(schema: dict[str, Any]) -> bool:
+    """Return whether a strict tool may have a schema: closing its objects does not change it."""
+    try:
+        return close_objects(schema) == schema
+    except InvalidValue:  # nested too deeply
+        return False

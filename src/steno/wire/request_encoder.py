@@ -1,9 +1,9 @@
 """The part of request encoding that all wires share.
 
 An `Encoder` keeps the messages that it has written, so that the next request of a conversation
-costs only its new messages. A `MessageWriter` writes them. The functions below map names and ids
-that a provider forbids, and write the blocks that every wire writes alike; each reports what it
-changed. Nothing here knows a provider.
+costs only its new messages. A `MessageWriter` writes them. A wire sees only blocks that it may be
+able to send: references and blocks of other protocols are handled here. The functions below map
+names and ids that a provider forbids. All of it reports what it changed and knows no provider.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
+from steno.json_object import as_json_object, raw_members
 from steno.messages.call import AnyToolCall, Seal, ToolCall
 from steno.messages.change import ChangeCode
 from steno.messages.content import (
@@ -27,22 +29,30 @@ from steno.messages.content import (
     ImageUrl,
     Opaque,
     Resource,
+    Text,
+    Thinking,
 )
 from steno.messages.message import (
+    AssistantBlock,
     AssistantMessage,
     Message,
     SystemMessage,
     ToolResultMessage,
+    UserBlock,
     UserMessage,
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.values import Sendable
 from steno.wire.extras import (
     check_reserved_extras,
     get_extras,
     get_form,
+    merge_extras,
     note_conflicting_extras,
+    pop_form,
     replace_extras,
+    select_extras,
 )
 from steno.wire.report import ChangeCollector, EncodedRequest
 
@@ -87,47 +97,160 @@ class RequestTarget(NamedTuple):
 # -- messages --------------------------------------------------------------------------------
 
 
-class MessageWriter(ABC):
+class ValueWriter:
+    """Writes values for one target, and notes what is lost on the way."""
+
+    def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
+        self.target: RequestTarget = target
+        self.losses: ChangeCollector = losses
+
+    def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the extras of a value for this wire, and the notes on how it was written."""
+        extras = select_extras(value, self.target.api, self.losses, at=at)
+        return extras, pop_form(extras)
+
+    def merge(
+        self, members: dict[str, Any], extras: dict[str, Any], at: str = ""
+    ) -> dict[str, Any]:
+        """Add extras to the members of a value; they replace none of them."""
+        return merge_extras(members, extras, self.losses, at=at)
+
+    def note_foreign_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
+        """Note a seal that is left out, because another target made it."""
+        if block.seal is not None and not self.target.accepts(block.seal):
+            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
+
+    def prompt_blocks(
+        self, blocks: tuple[UserBlock, ...]
+    ) -> Iterator[tuple[str, Text | Image | Opaque]]:
+        """Yield the blocks to send of a user or a tool, each with its place.
+
+        A reference that should have been resolved before is sent as text.
+        """
+        for number, block in enumerate(blocks):
+            at = f".content[{number}]"
+            match block:
+                case FileReference() | Resource():
+                    yield at, self.write_reference(block, at)
+                case Opaque():
+                    if self.is_sendable(block, at):
+                        yield at, block
+                case Text() | Image():
+                    yield at, block
+                case _:
+                    assert_never(block)
+
+    def model_blocks(
+        self, blocks: tuple[AssistantBlock, ...]
+    ) -> Iterator[tuple[str, AssistantBlock]]:
+        """Yield the blocks to send of a model, each with its place."""
+        for number, block in enumerate(blocks):
+            at = f".content[{number}]"
+            if not isinstance(block, Opaque) or self.is_sendable(block, at):
+                yield at, block
+
+    def is_sendable(self, block: Opaque, at: str) -> bool:
+        """Return whether an opaque block is sent: only to the protocol that it came from."""
+        if block.origin == self.target.api:
+            return not block.kind.startswith(STREAM_EVENT_PREFIX)
+        self.losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin)
+        return False
+
+    def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
+        """Return the text for an unresolved reference; a wire may have a better block."""
+        if isinstance(block, Resource):
+            if block.text is None:
+                self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
+            text = f"{block.uri}\n{block.text}" if block.text is not None else block.uri
+        else:
+            self.losses.note(ChangeCode.REFERENCE, "file_name", at=at)
+            lines = "" if block.start_line is None else f":{block.start_line}"
+            lines += "" if block.end_line is None else f"-{block.end_line}"
+            text = f"@{block.path}{lines}"
+        return Text(text, extras=block.extras)
+
+    # -- names, ids and arguments ------------------------------------------------------------
+
+    def tool_name(self, tool: ToolDefinition, legal: re.Pattern[str], at: str = "") -> str:
+        """Return the name to send: as it was recorded for this wire, else one that is legal."""
+        recorded: str | None = get_form(tool, self.target.api).get("name")
+        return recorded or self._legal_name(tool, legal, at)
+
+    def call_name(
+        self, call: AnyToolCall, form: dict[str, Any], legal: re.Pattern[str], at: str
+    ) -> Any:
+        """Return the name to send for a call, whether or not the call is valid."""
+        if "name" in form:
+            return form["name"]
+        if isinstance(call, ToolCall):
+            return self._legal_name(call, legal, at)
+        if legal.fullmatch(call.name):
+            return call.name
+        self.losses.note(ChangeCode.TOOL_NAME, "renamed", at=at, value=_INVALID_CALL_NAME)
+        return _INVALID_CALL_NAME
+
+    def _legal_name(self, value: ToolCall | ToolDefinition, legal: re.Pattern[str], at: str) -> str:
+        """Return the original name if the target allows it, else the one of steno."""
+        if value.original_name is None:
+            return value.name
+        if legal.fullmatch(value.original_name):
+            return value.original_name
+        self.losses.note(ChangeCode.TOOL_NAME, "renamed", at=at, value=value.name)
+        return value.name
+
+    def legal_id(self, id: str, legal: re.Pattern[str], *, length: int = 24) -> str:
+        """Return the id to send: the same, or a hash of it where the target forbids it."""
+        if legal.fullmatch(id):
+            return id
+        mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
+        self.losses.note(ChangeCode.CALL_ID, "replaced", value=mapped)
+        return mapped
+
+    def write_arguments(self, call: AnyToolCall, at: str) -> msgspec.Raw:
+        """Return arguments as a JSON object; invalid arguments become its only member."""
+        if isinstance(call, ToolCall):
+            return msgspec.Raw(call.arguments.encode())
+        self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
+        return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
+
+    def write_recorded_arguments(
+        self, call: AnyToolCall, form: str | None, at: str
+    ) -> dict[str, Any]:
+        """Return the member `arguments`, in the form in which it was read."""
+        match form:
+            case "absent":
+                return {}
+            case "string":
+                return {"arguments": call.arguments}
+            case "raw":
+                return {"arguments": msgspec.Raw(call.arguments.encode())}
+            case _:
+                return {"arguments": self.write_arguments(call, at)}
+
+    def note_unenforced_schema(self, tool: ToolDefinition, at: str) -> None:
+        """Note a strict tool, where the server does not hold the model to a schema."""
+        if tool.strict:
+            self.losses.note(ChangeCode.TOOL, "schema_not_enforced", at=at)
+
+
+class MessageWriter(ValueWriter, ABC):
     """Writes messages one after the other; what is written stays as it is."""
 
     def __init__(self, target: RequestTarget) -> None:
-        self.target = target
-        self.losses: ChangeCollector = ChangeCollector()
-
-    @abstractmethod
-    def add(self, message: Message) -> None:
-        """Write one more message."""
-
-    @abstractmethod
-    def finish(self) -> bytes:
-        """Return everything written; more may follow."""
-
-
-def compact_pieces(pieces: list[bytes]) -> list[bytes]:
-    """Return the pieces of an array, few enough to be joined for every request.
-
-    Joining copies a whole conversation, so it happens once in a while and not for every message.
-    """
-    return [b",".join(pieces)] if len(pieces) > _MAX_PIECES else pieces
-
-
-def to_bytes(message: dict[str, Any] | bytes) -> bytes:
-    """Return a message as JSON, if it is not yet."""
-    return message if isinstance(message, bytes) else encode_json(message)
-
-
-class MessageListWriter(MessageWriter):
-    """Writes an object for each message, one after the other."""
-
-    def __init__(self, target: RequestTarget) -> None:
-        super().__init__(target)
+        super().__init__(target, ChangeCollector())
         self._written: list[bytes] = []
 
     def add(self, message: Message) -> None:
         """Write one more message."""
         match message:
-            case SystemMessage() | UserMessage():
-                self._add_prompt(message)
+            case SystemMessage():
+                self._add_system(message)
+            case UserMessage():
+                first = message.content[0]
+                if not isinstance(first, Opaque) or not self._is_whole(message, first):
+                    self._add_user(message)
+                elif self.is_sendable(first, ".content[0]"):
+                    self._add_raw(first.raw.encode())
             case AssistantMessage():
                 self._add_assistant(message)
             case ToolResultMessage():
@@ -137,20 +260,39 @@ class MessageListWriter(MessageWriter):
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
-        self._written = compact_pieces(self._written)
-        return b",".join(self._written)
+        if len(self._written) > _MAX_PIECES:
+            # Joining copies a whole conversation, so it happens once in a while only.
+            self._written = [b",".join(self._written)]
+        return b",".join([*self._written, *map(to_bytes, self._unfinished())])
+
+    def _unfinished(self) -> Iterable[dict[str, Any] | bytes]:
+        """Return the latest messages, which may still grow."""
+        return ()
+
+    def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
+        """Return whether the first block is a whole message of its wire."""
+        return first.kind == WHOLE_MESSAGE_KIND
+
+    def _add_raw(self, message: bytes) -> None:
+        """Write a message as it was recorded."""
+        self._written.append(message)
 
     @abstractmethod
-    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
-        """Write a message for the model."""
+    def _add_system(self, message: SystemMessage) -> None: ...
 
     @abstractmethod
-    def _add_assistant(self, message: AssistantMessage) -> None:
-        """Write a turn of the model."""
+    def _add_user(self, message: UserMessage) -> None: ...
 
     @abstractmethod
-    def _add_result(self, message: ToolResultMessage) -> None:
-        """Write the result of a call."""
+    def _add_assistant(self, message: AssistantMessage) -> None: ...
+
+    @abstractmethod
+    def _add_result(self, message: ToolResultMessage) -> None: ...
+
+
+def to_bytes(message: dict[str, Any] | bytes) -> bytes:
+    """Return a message as JSON, if it is not yet."""
+    return message if isinstance(message, bytes) else encode_json(message)
 
 
 class Encoder(ABC):
@@ -159,7 +301,10 @@ class Encoder(ABC):
     Keep one for each conversation and target. `encode` costs the new messages, and a copy.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str, api: str) -> None:
+        """Take the provider that seals are for, and the name of the wire."""
+        self._provider = provider
+        self._api = api
         self._messages: tuple[Message, ...] = ()
         self._writer: MessageWriter | None = None
 
@@ -170,23 +315,18 @@ class Encoder(ABC):
 
     def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         """Return the body to send and its losses; `stream` asks for a streamed response."""
-        writer = self._write_new_messages(request)
+        target = RequestTarget(self._provider, self._api, request.model)
+        writer = self._write_new_messages(request, target)
         messages = writer.finish()
-        losses = ChangeCollector()
-        losses.place = "request"
+        values = ValueWriter(target, ChangeCollector())
+        values.losses.place = "request"
         try:
-            request = self._without_conflicting_extras(request, messages, losses, stream=stream)
-            body = self._body(request, messages, losses, stream=stream)
+            request = self._without_conflicting_extras(request, messages, values, stream=stream)
+            body = self._body(request, messages, values, stream=stream)
         except _MALFORMED_NOTE_ERRORS:
-            check_reserved_extras(
-                (request, *request.tools), self._target(request).api, at=losses.place
-            )
+            check_reserved_extras((request, *request.tools), self._api, at=values.losses.place)
             raise
-        return EncodedRequest(body, (*losses.found, *writer.losses.found))
-
-    @abstractmethod
-    def _target(self, request: Request) -> RequestTarget:
-        """Return the reader of a request."""
+        return EncodedRequest(body, (*values.losses.found, *writer.losses.found))
 
     @abstractmethod
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
@@ -194,34 +334,32 @@ class Encoder(ABC):
 
     @abstractmethod
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        """Put the messages and everything else together, messages last."""
+        """Put the messages and everything else together; see `join_body`."""
 
     def _without_conflicting_extras(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> Request:
         """Return the request without extras for members that every body has.
 
         Extras for settings are merged by the wire, which alone knows the names of its members.
         """
-        wire = self._target(request).api
-        extras, holder = get_extras(request, wire), messages_field(wire)
+        extras, holder = get_extras(request, self._api), messages_field(self._api)
         written: dict[str, Any] = {} if stream is None else {"stream": stream}
         if request.model:
             written["model"] = request.model
-        if messages or get_form(request, wire).get(holder) != "absent":
+        if messages or get_form(request, self._api).get(holder) != "absent":
             written[holder] = _ALWAYS_WRITTEN
         if request.tools and not isinstance(extras.get("tools"), list):
             written["tools"] = _ALWAYS_WRITTEN  # a list would be merged
         if written.keys().isdisjoint(extras):
             return request
-        note_conflicting_extras(written, extras, losses)
+        note_conflicting_extras(written, extras, values.losses)
         kept = {name: member for name, member in extras.items() if name not in written}
-        return replace_extras(request, wire, kept)
+        return replace_extras(request, self._api, kept)
 
-    def _write_new_messages(self, request: Request) -> MessageWriter:
-        target = self._target(request)
+    def _write_new_messages(self, request: Request, target: RequestTarget) -> MessageWriter:
         writer, count = self._writer, len(self._messages)
         if writer is None or writer.target != target or request.messages[:count] != self._messages:
             writer, count = self._new_writer(target), 0
@@ -239,6 +377,12 @@ class Encoder(ABC):
         return writer
 
 
+def join_body(members: dict[str, Any], name: str, *messages: bytes) -> bytes:
+    """Return a body, messages last: the body of the next turn then begins with the same bytes."""
+    comma = b"," if members else b""
+    return b"".join([encode_json(members)[:-1], comma, f'"{name}":'.encode(), *messages, b"}"])
+
+
 _MESSAGES_FIELDS: Final = {"gemini": "contents", "openai_responses": "input"}
 
 
@@ -247,44 +391,61 @@ def messages_field(wire: str) -> str:
     return _MESSAGES_FIELDS.get(wire, "messages")
 
 
-# -- names and ids ---------------------------------------------------------------------------
+# -- settings and tools ----------------------------------------------------------------------
 
 
-def wire_name(
-    value: ToolCall | ToolDefinition,
-    legal: re.Pattern[str],
-    losses: ChangeCollector,
-    *,
-    at: str = "",
-) -> str:
-    """Return the name to send: the original one if the target allows it, else the one of steno."""
-    if value.original_name is None:
-        return value.name
-    if legal.fullmatch(value.original_name):
-        return value.original_name
-    losses.note(ChangeCode.TOOL_NAME, "renamed", at=at, value=value.name)
-    return value.name
+def drop_none(**members: Any) -> dict[str, Any]:
+    """Return the members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def call_name(
-    call: AnyToolCall, legal: re.Pattern[str], losses: ChangeCollector, *, at: str = ""
-) -> str:
-    """Return the name to send for a call, whether or not the call is valid."""
-    if isinstance(call, ToolCall):
-        return wire_name(call, legal, losses, at=at)
-    if legal.fullmatch(call.name):
-        return call.name
-    losses.note(ChangeCode.TOOL_NAME, "renamed", at=at, value=_INVALID_CALL_NAME)
-    return _INVALID_CALL_NAME
+def write_tools(
+    request: Request, extras: dict[str, Any], write: Callable[[ToolDefinition, str], Any]
+) -> dict[str, Any]:
+    """Write the tools, with those of the extras in their positions.
+
+    Recorded tools that we do not know have a position; those of a caller's extras come last.
+    """
+    if not request.tools and "tools" not in extras:
+        return {}
+    tools = [write(tool, f".tools[{number}]") for number, tool in enumerate(request.tools)]
+    others = extras.pop("tools", None)
+    if not isinstance(others, list):
+        return {"tools": tools or others}
+    for other in others:
+        match other:
+            case [int(position), tool]:
+                tools.insert(position, tool)
+            case _:
+                tools.append(other)
+    return {"tools": tools}
 
 
-def wire_id(id: str, legal: re.Pattern[str], losses: ChangeCollector, *, length: int = 24) -> str:
-    """Return the id to send: the same, or a hash of it where the target forbids it."""
-    if legal.fullmatch(id):
-        return id
-    mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
-    losses.note(ChangeCode.CALL_ID, "replaced", value=mapped)
-    return mapped
+def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> dict[str, Any]:
+    """Write the choice of a tool, if there is one; `named` writes the choice of a single tool."""
+    choice = request.tool_choice
+    for tool in request.tools:
+        if tool.name == choice:
+            return {"tool_choice": named(tool)}
+    return drop_none(tool_choice=choice)
+
+
+def write_schema(tool: ToolDefinition) -> dict[str, Any]:
+    """Return the schema of the parameters of a tool."""
+    return raw_members(as_json_object(tool.parameters))
+
+
+def write_function(tool: ToolDefinition, name: str) -> dict[str, Any]:
+    """Write a tool as a function."""
+    return {"name": name, "description": tool.description, "parameters": write_schema(tool)}
+
+
+def wrap_function(function: dict[str, Any]) -> dict[str, Any]:
+    """Write a tool around a function."""
+    return {"type": "function", "function": function}
+
+
+# -- calls and blocks ------------------------------------------------------------------------
 
 
 @final
@@ -313,24 +474,16 @@ class AnonymousCalls:
         del waiting[id]
 
 
-# -- blocks ----------------------------------------------------------------------------------
-
-
 def expand_content(content: str | list[PartJson]) -> list[PartJson]:
     """Return content as a list."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def reference_text(block: FileReference | Resource, losses: ChangeCollector, *, at: str) -> str:
-    """Return text for a reference that should have been resolved before the request was built."""
-    if isinstance(block, Resource):
-        if block.text is None:
-            losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
-        return f"{block.uri}\n{block.text}" if block.text is not None else block.uri
-    losses.note(ChangeCode.REFERENCE, "file_name", at=at)
-    lines = "" if block.start_line is None else f":{block.start_line}"
-    lines += "" if block.end_line is None else f"-{block.end_line}"
-    return f"@{block.path}{lines}"
+def get_plain_text(parts: list[PartJson]) -> str | None:
+    """Return the text of content that is one plain text; None for any other."""
+    only = parts[0] if len(parts) == 1 else None
+    is_plain = isinstance(only, dict) and only.keys() == {"type", "text"}
+    return str(only["text"]) if is_plain and isinstance(only, dict) else None
 
 
 def image_url(image: Image) -> str | None:
@@ -342,35 +495,3 @@ def image_url(image: Image) -> str | None:
             return image.source.url
         case ImageBlob() | ImageFile():
             return None
-
-
-def is_sendable(block: Opaque, wire: str, losses: ChangeCollector, *, at: str) -> bool:
-    """Return whether an opaque block is sent: only to the protocol that it came from."""
-    if block.origin == wire and not block.kind.startswith(STREAM_EVENT_PREFIX):
-        return True
-    if block.origin != wire:
-        losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin)
-    return False
-
-
-def raw_arguments(call: AnyToolCall, losses: ChangeCollector, *, at: str) -> msgspec.Raw:
-    """Return arguments as a JSON object; invalid arguments become its only member."""
-    if isinstance(call, ToolCall):
-        return msgspec.Raw(call.arguments.encode())
-    losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
-    return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
-
-
-def write_arguments(
-    call: AnyToolCall, form: str | None, losses: ChangeCollector, *, at: str
-) -> dict[str, Any]:
-    """Return the member `arguments`, in the form in which it was read."""
-    match form:
-        case "absent":
-            return {}
-        case "string":
-            return {"arguments": call.arguments}
-        case "raw":
-            return {"arguments": msgspec.Raw(call.arguments.encode())}
-        case _:
-            return {"arguments": raw_arguments(call, losses, at=at)}

@@ -1,7 +1,7 @@
 """The base of all response decoders: bytes in, events out, errors last.
 
-A wire implements a `ResponseReader`, which turns payloads into events, and combines it with a
-splitter, which cuts bytes into payloads. This file knows no provider.
+The `StreamDecoder` of a wire turns payloads into events; a splitter cuts bytes into payloads. A
+response that is not streamed is decoded by the same class. This file knows no provider.
 """
 
 from __future__ import annotations
@@ -98,6 +98,19 @@ class StreamDecoder(ABC):
             return _yield_then_raise(events, exc)
         return iter(events)
 
+    def decode_whole(self, data: bytes) -> list[Event]:
+        """Take a response that is not streamed; return its events. Raises as `feed` does."""
+        self._is_over = True
+        events: list[Event] = []
+        self._read_whole(data, events)
+        return events
+
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of a response that is not streamed: here, those of a short stream."""
+        self._read_chunk(data, events)
+        self._decode_rest(events)
+        self._finish(events)
+
     def _read_chunk(self, data: bytes, events: list[Event]) -> None:
         """Add the events of more bytes; a wire with a faster way overrides this."""
         for payload in self._splitter.feed(data):
@@ -140,81 +153,14 @@ def build_cut_short() -> CutShort:
     return CutShort("it ended before the model had finished", place="stream")
 
 
-# -- readers ---------------------------------------------------------------------------------
-
-
-class ResponseReader(ABC):
-    """Reads the payloads of one response, and holds its state."""
-
-    @property
-    @abstractmethod
-    def envelope(self) -> dict[str, Any]:
-        """The metadata of the response."""
-
-    @property
-    def usage(self) -> Usage | None:
-        """The counts so far, if the provider sends them before the end."""
-        return None
-
-    @abstractmethod
-    def read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of one payload of a stream."""
-
-    @abstractmethod
-    def close(self, events: list[Event]) -> None:
-        """Add the events of the end of the bytes. Raises CutShort if it comes too early."""
-
-    def abandon(  # noqa: B027 - most wires hold nothing back
-        self, events: list[Event]
-    ) -> None:
-        """Add the events of content that was held back, now that an error ends the response."""
-
-    @abstractmethod
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
-
-
-class ReaderStreamDecoder(StreamDecoder):
-    """Decodes the payloads of a splitter with the reader of a wire."""
-
-    def __init__(self, splitter: PayloadSplitter, reader: ResponseReader) -> None:
-        """Start a new response."""
-        super().__init__(splitter, reader.read)  # bound once: it runs for every event
-        self._reader = reader
-
-    @property
-    def envelope(self) -> dict[str, Any]:
-        """The metadata of the response (id, model, ...), for the log."""
-        return self._reader.envelope
-
-    @property
-    def usage(self) -> Usage | None:
-        """The counts so far, if the provider sends them before the end."""
-        return self._reader.usage
-
-    def _finish(self, events: list[Event]) -> None:
-        self._reader.close(events)
-
-    def _abandon(self, events: list[Event]) -> None:
-        self._reader.abandon(events)
-
-
-class RepeatingReader(ResponseReader):
-    """Reads a protocol whose events repeat one another, except for a text."""
-
-    @abstractmethod
-    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return the content of a payload if it is one text and nothing else; change nothing."""
-
-
-class SseStreamDecoder(ReaderStreamDecoder):
+class SseStreamDecoder(StreamDecoder):
     """Decodes server-sent events, most of which repeat one another, except for a text."""
 
-    def __init__(self, reader: RepeatingReader) -> None:
+    def __init__(self, decode: Callable[[bytes, list[Event]], None]) -> None:
         """Start a new response."""
         self._sse_splitter = SseSplitter()
-        super().__init__(self._sse_splitter, reader)
-        self._repeated_events = RepeatedEventReader(reader.read_text_only)
+        super().__init__(self._sse_splitter, decode)
+        self._repeated_events = RepeatedEventReader(self._read_text_only)
 
     def _read_chunk(self, data: bytes, events: list[Event]) -> None:
         whole = self._sse_splitter.take_whole_events(data)
@@ -231,14 +177,15 @@ class SseStreamDecoder(ReaderStreamDecoder):
                 whole[whole.rfind(b"\n\n", 0, -2) + 2 : -2], payloads[-1]
             )
 
+    @abstractmethod
+    def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
+        """Return the content of a payload if it is one text and nothing else; change nothing."""
 
-def read_whole_response(reader: ResponseReader, data: bytes | str) -> AssistantMessage:
-    """Read a response that is not streamed. Raises ProviderError or ProtocolError."""
-    events: list[Event] = []
-    reader.read_whole(
-        data.encode(errors="surrogatepass") if isinstance(data, str) else data, events
-    )
-    return assemble_message(events)
+
+def decode_whole_response(decoder: StreamDecoder, data: bytes | str) -> AssistantMessage:
+    """Decode a response that is not streamed. Raises ProviderError or ProtocolError."""
+    body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+    return assemble_message(decoder.decode_whole(body))
 
 
 def assemble_message(events: list[Event]) -> AssistantMessage:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from steno import ToolCall, ToolDefinition
 from steno.errors import ToolFailed
-from steno.ports import Capability, ToolContext, ToolOutput
+from steno.messages.call import AnyToolCall
+from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
 
 
 class Stub:
@@ -24,7 +25,10 @@ class Stub:
             raise ToolFailed("subjects: missing")
         return tuple(call.arguments_as(dict)["subjects"])
 
-    async def preview(self, call: ToolCall) -> str:
+    def headline(self, call: AnyToolCall) -> str:
+        raise NotImplementedError
+
+    async def preview(self, call: ToolCall) -> CallPreview:
         raise NotImplementedError
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:

@@ -104,7 +104,7 @@ def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
     def decide(question: ApprovalRequest) -> bool:
         pending = pending_approvals(harness.conversation.entries())
         seen.append(tuple(c.id for c in pending))
-        assert (question.call.id, question.preview) == ("c1", "would write a")
+        assert (question.call.id, question.preview.text) == ("c1", "would write a")
         assert (question.capability, question.subjects) == (Capability.WRITE, ("a",))
         return True
 
@@ -264,7 +264,7 @@ def test_deny_counts_more_than_rules_grants_and_people() -> None:
         ({"subjects": lambda _: None}, "TypeError", True),
         ({"preview": ToolFailed("nothing to replace")}, "nothing to replace", False),
         ({"preview": RuntimeError("odd")}, "RuntimeError: odd", True),
-        ({"preview": lambda _: 7}, "InvalidValue", True),
+        ({"preview": lambda _: 7}, "InvalidTool", True),
     ],
 )
 def test_a_tool_that_stumbles_before_it_runs_answers_with_an_error(

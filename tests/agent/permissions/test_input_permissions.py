@@ -169,7 +169,11 @@ def test_a_person_is_asked_about_an_address_with_what_there_is_to_know() -> None
     assert run(fetch(Gate(approver=person))) == "ada"
     (question,) = person.asked
     assert (question.call.name, question.capability) == ("fetch", Capability.NETWORK)
-    assert (question.subjects, question.preview, question.rule) == ((URL,), f"fetch {URL}", RULE)
+    assert (question.subjects, question.preview.text, question.rule) == (
+        (URL,),
+        f"fetch {URL}",
+        RULE,
+    )
 
 
 def test_what_is_allowed_once_is_asked_again() -> None:

@@ -35,7 +35,7 @@ from steno.messages.content import (
     Thinking,
 )
 from steno.messages.usage import StopReason
-from steno.ports import Capability, Stream, ToolContext
+from steno.ports import CallPreview, Capability, Stream, ToolContext, default_headline
 from steno.testing import ScriptedProvider
 from steno.testing.doubles import ScriptedTurn
 
@@ -62,8 +62,10 @@ class Lookup:
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         return ()
 
-    async def preview(self, call: ToolCall) -> str:
-        return ""
+    headline = staticmethod(default_headline)
+
+    async def preview(self, call: ToolCall) -> CallPreview:
+        return CallPreview()
 
     async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         wanted = call.get("for", str)

@@ -80,7 +80,7 @@ def test_a_star_stands_for_any_text_and_nothing_else_has_a_meaning(
 
 def test_a_preview_shows_the_arguments_and_marks_the_words_of_the_server() -> None:
     (tool,) = load_tools(ScriptedMcpServer("fs", listed_tool("rm\x1b[2J\nall", hints=READS))).tools
-    assert run(tool.preview(call_of(tool, path="a", deep={"b": 1}))) == (
+    assert run(tool.preview(call_of(tool, path="a", deep={"b": 1}))).text == (
         '"rm all" of the MCP server fs\n'
         '{\n  "path": "a",\n  "deep": {\n    "b": 1\n  }\n}\n'
         "The server says that it only reads, and that it destroys nothing. Nobody checked that."
@@ -90,7 +90,7 @@ def test_a_preview_shows_the_arguments_and_marks_the_words_of_the_server() -> No
 def test_hints_of_the_wrong_type_are_no_hints() -> None:
     hints = {"readOnlyHint": "yes", "destructiveHint": 1, "openWorldHint": None}
     (tool,) = load_tools(ScriptedMcpServer("fs", listed_tool("a", hints=hints))).tools
-    assert run(tool.preview(call_of(tool))) == '"a" of the MCP server fs\n{}'
+    assert run(tool.preview(call_of(tool))).text == '"a" of the MCP server fs\n{}'
 
 
 def test_a_call_reaches_the_server_under_its_own_name() -> None:

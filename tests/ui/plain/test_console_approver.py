@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steno import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability, GrantScope
 from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover
 
 CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
@@ -20,7 +20,9 @@ PATIENCE_S = 60
 
 
 def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> ApprovalRequest:
-    return ApprovalRequest(call=CALL, capability=Capability.EXECUTE, preview=preview, rule=rule)
+    return ApprovalRequest(
+        call=CALL, capability=Capability.EXECUTE, preview=CallPreview.of(preview), rule=rule
+    )
 
 
 class Person:

@@ -12,7 +12,14 @@ from textual.widgets import Input, Static
 
 from steno.app.session_events import PendingCall, SessionEvent
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+)
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import ManualClock
@@ -89,6 +96,15 @@ class ApprovalApp(App[None]):
         self.clock.now += LONG_ENOUGH_S
 
 
+GIT_LOG_PREVIEW = CallPreview(
+    (
+        PreviewPart(PreviewKind.TEXT, "git log -1"),
+        PreviewPart(PreviewKind.NOTE, "in ~/project · at most 120 s"),
+    ),
+    shown_arguments=("command",),
+)
+
+
 def pending_call(
     id: str = "call_1",
     name: str = "bash",
@@ -96,11 +112,17 @@ def pending_call(
     arguments: dict[str, object] | None = None,
     capability: Capability = Capability.EXECUTE,
     subjects: tuple[str, ...] = ("git log -1",),
-    preview: str = "git log -1\n\nin ~/project · at most 120 s",
+    preview: str | CallPreview = GIT_LOG_PREVIEW,
     rule: str = "bash(git log *)",
 ) -> PendingCall:
     """Return a call that somebody is asked about."""
-    call = ToolCall.create(name, arguments or {"command": "git log -1"}, id=id)
+    arguments = arguments or {"command": "git log -1"}
+    call = ToolCall.create(name, arguments, id=id)
+    if isinstance(preview, str):
+        shown = [name for name, value in arguments.items() if value == preview]
+        preview = (
+            CallPreview.of(preview, shown_arguments=tuple(shown)) if preview else CallPreview()
+        )
     question = ApprovalRequest(
         call=call, capability=capability, subjects=subjects, preview=preview, rule=rule
     )

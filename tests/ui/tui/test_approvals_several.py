@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.errors import StenoError
-from steno.ports import ApprovalDecision
+from steno.ports import ApprovalDecision, CallPreview
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
 from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
@@ -77,7 +77,7 @@ def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed
 
 def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
     class Blind(FakeSession):
-        async def preview(self, call: object) -> str:
+        async def preview(self, call: object) -> CallPreview:
             raise StenoError("call_2.py: is not there")
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
@@ -96,9 +96,9 @@ def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
             super().__init__()
             self.is_ready = asyncio.Event()
 
-        async def preview(self, call: object) -> str:
+        async def preview(self, call: object) -> CallPreview:
             await self.is_ready.wait()
-            return "removes everything"
+            return CallPreview.of("removes everything")
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         app.panel.session = slow = Slow()

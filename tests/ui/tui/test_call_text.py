@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.messages.call import ToolCall
-from steno.ports import Capability
+from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart
 from steno.render.quantities import format_count
 from steno.ui.call_text import (
     CallLine,
@@ -18,6 +18,7 @@ from steno.ui.call_text import (
     describe_arguments,
     describe_call,
     describe_calls,
+    diff_lines,
     quote_text,
 )
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
@@ -83,7 +84,7 @@ def test_arguments_that_python_cannot_hold_are_shown_as_they_came() -> None:
 
 def test_the_lines_of_a_diff_are_told_apart() -> None:
     diff = "--- x\n+++ x\n@@ -1,3 +1,2 @@\n same\n-old\n--- removed rule\n+new\n\\ No newline\n"
-    assert quote_text(diff) == [
+    assert diff_lines(diff) == [
         CallLine("x", LineTone.FILE, added=1, removed=2),
         CallLine("@@ -1,3 +1,2 @@", LineTone.HUNK),
         CallLine(" same"),
@@ -100,24 +101,24 @@ def test_a_diff_names_each_file_and_counts_its_lines() -> None:
         "--- old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
         "--- here.py\n+++ there.py\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9,0 @@\n-c\n"
     )
-    files = [line for line in quote_text(diff) if line.tone is LineTone.FILE]
+    files = [line for line in diff_lines(diff) if line.tone is LineTone.FILE]
     assert [(line.text, line.added, line.removed) for line in files] == [
         ("new.py · new file", 2, 0),
         ("old.py · removed", 0, 1),
         ("here.py → there.py", 1, 2),
     ]
-    assert "@@ -0,0 +1,2 @@" not in texts(quote_text(diff))
+    assert "@@ -0,0 +1,2 @@" not in texts(diff_lines(diff))
 
 
 def test_a_file_whose_name_ends_like_a_count_has_no_count() -> None:
-    line = quote_text("--- a  +1\n+++ a  +1\n@@ -1 +1 @@\n same\n")[0]
+    line = diff_lines("--- a  +1\n+++ a  +1\n@@ -1 +1 @@\n same\n")[0]
     assert (line, line.counts) == (CallLine("a  +1", LineTone.FILE), [])
 
 
 def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
     diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
-    assert quote_text(diff)[0] == CallLine("x", LineTone.FILE, added=2, removed=2)
-    assert "--- /dev/null" in texts(quote_text(diff))
+    assert diff_lines(diff)[0] == CallLine("x", LineTone.FILE, added=2, removed=2)
+    assert "--- /dev/null" in texts(diff_lines(diff))
 
 
 def test_what_is_no_diff_has_no_colours() -> None:
@@ -129,8 +130,22 @@ def test_what_is_no_diff_has_no_colours() -> None:
 # -- what a preview shows already --------------------------------------------------------------
 
 
-def read(name: str, arguments: dict[str, object], preview: str, *subjects: str) -> list[CallLine]:
-    return describe_call(pending_call(name=name, arguments=arguments, subjects=subjects), preview)
+def read(
+    arguments: dict[str, object],
+    *parts: PreviewPart,
+    shown: tuple[str, ...] = (),
+    subject: str = "",
+) -> list[CallLine]:
+    subjects = (subject,) if subject else ()
+    pending = pending_call(arguments=arguments, subjects=subjects)
+    return describe_call(pending, CallPreview(parts, shown))
+
+
+def text(text: str) -> PreviewPart:
+    return PreviewPart(PreviewKind.TEXT, text)
+
+
+IN_PROJECT = PreviewPart(PreviewKind.NOTE, "in ~/project · at most 60 s")
 
 
 def headed(lines: list[CallLine], heading: str) -> list[str]:
@@ -141,53 +156,55 @@ def headed(lines: list[CallLine], heading: str) -> list[str]:
 
 
 def test_a_command_is_said_once_with_a_note_below() -> None:
-    preview = "sleep 30\n\nin ~/project · at most 60 s"
-    lines = read("bash", {"command": "sleep 30", "timeout_s": 60}, preview, "sleep 30")
+    arguments: dict[str, object] = {"command": "sleep 30", "timeout_s": 60}
+    shown = ("command", "timeout_s")
+    lines = read(arguments, text("sleep 30"), IN_PROJECT, shown=shown, subject="sleep 30")
     assert lines == [CallLine("sleep 30"), CallLine("in ~/project · at most 60 s", LineTone.NOTE)]
 
 
 def test_a_command_that_looks_like_a_note_or_a_diff_is_told_as_it_is() -> None:
     command = "git apply <<E\n--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+y\nE\n\nrm -rf ~"
-    lines = read("bash", {"command": command}, f"{command}\n\nin ~/project", command)
-    assert lines == [*map(CallLine, command.split("\n")), CallLine("in ~/project", LineTone.NOTE)]
+    lines = read({"command": command}, text(command), IN_PROJECT, shown=("command",))
+    assert lines[:-1] == [*map(CallLine, command.split("\n"))]
 
 
-def test_an_argument_inside_of_a_longer_one_is_not_shown_by_that() -> None:
+def test_arguments_that_a_tool_does_not_show_stand_below_its_preview() -> None:
     arguments: dict[str, object] = {"command": "sleep 30", "retries": 30, "user": "sleep"}
-    lines = read("bash", arguments, "sleep 30\n\nin ~/project · at most 60 s", "sleep 30")
+    lines = read(arguments, text("sleep 30"), IN_PROJECT, shown=("command",))
     assert headed(lines, "arguments") == ["retries: 30", 'user: "sleep"']
 
 
-@pytest.mark.parametrize(
-    "value", ["app.py", "rc/app.py", "src", "py", "", True, None, ["src/app.py"]]
-)
-def test_only_what_stands_there_by_itself_is_shown_already(value: object) -> None:
-    lines = read("read", {"path": "src/app.py", "other": value}, "src/app.py, up to 9 lines")
-    assert texts(lines)[:2] == ["src/app.py, up to 9 lines", "arguments"]
-    assert headed(lines, "arguments")[0].startswith("other:")
+@pytest.mark.parametrize("subject", ["app.py", "rc/app.py", "src", "py", "src/app.py.orig"])
+def test_only_a_subject_that_stands_there_by_itself_is_shown_already(subject: str) -> None:
+    preview = text("src/app.py, up to 9 lines")
+    assert headed(read({"path": "a"}, preview, subject=subject), "about") == [subject]
+    assert headed(read({"path": "a"}, preview, subject="src/app.py"), "about") == []
 
 
 def test_subjects_are_said_where_the_preview_does_not_name_them() -> None:
-    lines = read("bash", {"command": "a  >  out"}, "a  >  out\n\nin ~", "a > out", "> /real/out")
+    lines = read({"command": "a  >  out"}, text("a  >  out"), subject="> /real/out")
     assert headed(lines, "about") == ["> /real/out"]
+    assert (
+        headed(read({"command": "a  >  out"}, text("a  >  out"), subject="a > out"), "about") == []
+    )
 
 
 def test_a_diff_shows_what_is_replaced_by_what() -> None:
     diff = "--- a.py\n+++ a.py\n@@ -1,3 +1,4 @@\n x = 1\n-y = 2\n+y = 3\n+z = 4\n end\n"
-    arguments: dict[str, object] = {"path": "a.py", "old": "y = 2\n", "new": "y = 3\nz = 4\n"}
-    assert headed(read("edit", arguments, diff, "a.py"), "arguments") == []
-    lines = read("edit", {**arguments, "replace_all": True, "path": "./a.py"}, diff, "a.py")
+    arguments: dict[str, object] = {"path": "./a.py", "old": "y = 2\n", "replace_all": True}
+    part = PreviewPart(PreviewKind.DIFF, diff)
+    lines = read(arguments, part, shown=("old",), subject="a.py")
+    assert lines[0] == CallLine("a.py", LineTone.FILE, added=2, removed=1)
     assert headed(lines, "arguments") == ['path: "./a.py"', "replace_all: true"]
 
 
 def test_arguments_that_a_preview_has_as_json_are_told_one_by_one() -> None:
     arguments: dict[str, object] = {"place": "here", "text": "one\ntwo"}
     as_json = '{\n  "place": "here",\n  "text": "one\\ntwo"\n}'
+    part = PreviewPart(PreviewKind.ARGUMENTS, as_json)
     told = ['place: "here"', "text:", "  │ one", "  │ two"]
-    assert texts(read("deploy", arguments, f"deploy {as_json}", "here")) == ["arguments", *told]
-    lines = read(
-        "s__deploy", arguments, f'"deploy" of the server s\n{as_json}\nThe server says so.'
-    )
+    assert texts(read(arguments, part, subject="here")) == ["arguments", *told]
+    lines = read(arguments, text('"deploy" of the server s'), part, text("The server says so."))
     assert texts(lines) == ['"deploy" of the server s', "The server says so.", "arguments", *told]
 
 
@@ -297,7 +314,11 @@ def test_a_diff_of_5000_lines_is_scrolled_to_its_end(size: tuple[int, int]) -> N
         assert [call_id for call_id, _ in app.decisions] == ["call_1"]
 
     pending = pending_call(
-        "call_1", "edit", preview=diff, arguments={"path": "x.py"}, rule="edit(x.py)"
+        "call_1",
+        "edit",
+        preview=CallPreview((PreviewPart(PreviewKind.DIFF, diff),)),
+        arguments={"path": "x.py"},
+        rule="edit(x.py)",
     )
     run_steps(ApprovalApp(pending), steps, size)
 
@@ -457,7 +478,12 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
 
     async def run() -> None:
         async with app.run_test(size=(100, 30)) as pilot:
-            panel.show_pending([pending_call(preview=diff), queued_call("call_2")])
+            panel.show_pending(
+                [
+                    pending_call(preview=CallPreview((PreviewPart(PreviewKind.DIFF, diff),))),
+                    queued_call("call_2"),
+                ]
+            )
             await pilot.pause()
             assert "x  +1  -1" in app.text
             assert least_contrast(app) >= 4.5

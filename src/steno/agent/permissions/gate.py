@@ -38,14 +38,29 @@ from steno.agent.permissions.rules import (
 )
 from steno.agent.recorder import RunRecorder
 from steno.agent.results import ResultCode
-from steno.errors import InvalidValue, Missing, ProtocolError, ProviderError, StenoError, ToolFailed
+from steno.errors import (
+    InvalidTool,
+    InvalidValue,
+    Missing,
+    ProtocolError,
+    ProviderError,
+    StenoError,
+    ToolFailed,
+)
 from steno.log.conversation import Conversation, arguments_digest
 from steno.log.queries import entry_decision
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import AssistantMessage
-from steno.ports import ApprovalDecision, ApprovalRequest, Approver, GrantScope, GrantStore, Tool
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Approver,
+    CallPreview,
+    GrantScope,
+    GrantStore,
+    Tool,
+)
 from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
-from steno.values import replace_lone_surrogates
 
 NO_APPROVER_RULE: Final = "nobody can be asked"
 """The recorded rule of a call that was denied because the gate has no approver. It is stored."""
@@ -404,6 +419,19 @@ def _repeat_decision(
     return GateDecision(False, f"{DENIED_PREFIX}: {reason}", code=ResultCode.DENIED_BY_APPROVER)
 
 
+async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
+    """Return the preview of a call. Raises InvalidTool for anything else that a tool returns."""
+    preview = await tool.preview(call)
+    if not isinstance(preview, CallPreview):
+        kind = type(preview).__name__
+        raise InvalidTool(
+            f"preview must return a CallPreview, not {kind}; CallPreview.of(…)?",
+            code="preview_type",
+            place=call.name,
+        )
+    return preview
+
+
 async def _build_approval_request(
     tool: Tool, call: ToolCall, subjects: tuple[str, ...]
 ) -> ApprovalRequest:
@@ -411,7 +439,8 @@ async def _build_approval_request(
         call=call,
         capability=tool.capability,
         subjects=subjects,
-        preview=replace_lone_surrogates(await tool.preview(call)),
+        headline=tool.headline(call),
+        preview=await preview_call(tool, call),
         rule=suggest_rule(tool.definition.name, tool.capability, subjects),
     )
 

@@ -37,7 +37,14 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.ports import Capability, Tool, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    default_headline,
+)
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
@@ -407,6 +414,8 @@ def _is_complete(entry: Entry) -> bool:
 class RecordedTool:
     """Stands for a tool that was called; it is never run (`steno.ports.Tool`)."""
 
+    headline = staticmethod(default_headline)
+
     def __init__(self, state: ReplayState, name: str) -> None:
         """Take the name; the definition of the tool is not in the log."""
         self._state = state
@@ -428,9 +437,9 @@ class RecordedTool:
         """Return nothing: no rule is applied."""
         return ()
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return nothing: no approver is asked."""
-        return ""
+        return CallPreview()
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Refuse: results are in the log."""

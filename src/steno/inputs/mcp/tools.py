@@ -32,7 +32,17 @@ from steno.messages.content import Image, Opaque, Resource, Text
 from steno.messages.message import ResultBlock
 from steno.messages.outcome import Outcome
 from steno.messages.tool import ToolDefinition
-from steno.ports import Capability, PrepareImage, SetupNotice, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    PrepareImage,
+    PreviewKind,
+    PreviewPart,
+    SetupNotice,
+    ToolContext,
+    ToolOutput,
+    default_headline,
+)
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_output
 
 MAX_TOOLS: Final = 128
@@ -156,6 +166,8 @@ def _definition_size(definition: ToolDefinition) -> int:
 class McpTool:
     """A tool of a server (`steno.ports.Tool`). Raises InvalidValue if no model can use it."""
 
+    headline = staticmethod(default_headline)
+
     def __init__(
         self, server: McpServer, listed: ListedTool, *, prepare_image: PrepareImage | None = None
     ) -> None:
@@ -193,16 +205,21 @@ class McpTool:
         """Return nothing: only the server knows what its arguments mean."""
         return ()
 
-    async def preview(self, call: ToolCall) -> str:
+    async def preview(self, call: ToolCall) -> CallPreview:
         """Return the server, the arguments and the claims of the server."""
+        title = f"{_quote_name(self._listed.name)} of the MCP server {self.server}"
         arguments = msgspec.json.format(call.arguments, indent=2)
-        lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
+        parts = [
+            PreviewPart(PreviewKind.TEXT, title),
+            PreviewPart(PreviewKind.ARGUMENTS, arguments),
+        ]
         claims = [
             claim for name, value, claim in _HINT_TEXTS if self._listed.hints.get(name) is value
         ]
         if claims:
-            lines.append(f"The server says that {', and that '.join(claims)}. Nobody checked that.")
-        return "\n".join(lines)
+            text = f"The server says that {', and that '.join(claims)}. Nobody checked that."
+            parts.append(PreviewPart(PreviewKind.TEXT, text))
+        return CallPreview(tuple(parts))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Call the tool, and report its progress."""

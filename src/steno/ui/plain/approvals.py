@@ -25,7 +25,7 @@ from steno.app.folders import user_name
 from steno.app.session import AgentSession
 from steno.app.session_events import PendingCall
 from steno.errors import StenoError
-from steno.ports import ApprovalDecision, ApprovalRequest
+from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
 from steno.render.table_output import load_rich
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.ui.approval_state import (
@@ -158,14 +158,18 @@ class LineApprovals:
         else:
             question = f"{name} asks for permission to {request.capability}"
         self._writer.write(f"Question {number} of {max(count, number)}", question)
-        self._write_quote(pending, "" if request is None else request.preview, _MAX_PREVIEW_LINES)
+        self._write_quote(
+            pending, CallPreview() if request is None else request.preview, _MAX_PREVIEW_LINES
+        )
         obstacle = rule_obstacle(request)
         if request is not None and not obstacle:
             self._writer.write("Rule for session, project and user", request.rule)
         else:
             self._writer.write("Notice", f"only once or not: {obstacle}")
 
-    def _write_quote(self, pending: PendingCall, preview: str, max_lines: int | None) -> None:
+    def _write_quote(
+        self, pending: PendingCall, preview: CallPreview, max_lines: int | None
+    ) -> None:
         """Write everything about a call, headings without a bar; at most `max_lines` below each."""
         for is_heading, group in groupby(
             describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING
@@ -329,7 +333,7 @@ class ConsoleApprover:
     async def _read_decision(
         self, request: ApprovalRequest, terminal: _Terminal
     ) -> ApprovalDecision:
-        lines = terminal_text(request.preview or request.call.arguments).split("\n")
+        lines = terminal_text(request.preview.text or request.call.arguments).split("\n")
         preview = shorten_lines([_shorten_line(line) for line in lines], _MAX_PREVIEW_LINES)
         terminal.show(f"{request.call.name} asks for permission to {request.capability}:")
         terminal.quote(preview)

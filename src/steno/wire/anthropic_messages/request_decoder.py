@@ -49,18 +49,16 @@ from steno.wire.request_decoder import (
     ObjectMembers,
     build_not_a_list,
     build_opaque_message,
-    read_base64,
-)
-from steno.wire.request_encoder import RequestTarget
-from steno.wire.tolerant import raw_text
-from steno.wire.tools_and_settings import (
     build_tool,
     is_closed_schema,
+    read_base64,
     read_tool_members,
     take_model,
     take_settings,
     take_tools,
 )
+from steno.wire.request_encoder import RequestTarget
+from steno.wire.tolerant import raw_text
 
 S = TypeVar("S", bound=Sendable)
 B = TypeVar("B")

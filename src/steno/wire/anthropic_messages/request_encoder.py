@@ -16,18 +16,15 @@ from typing import Any, Final, assert_never, final
 
 import msgspec
 
-from steno.json_object import as_json_object, raw_members
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
-    FileReference,
     Image,
     ImageBlob,
     ImageData,
     ImageFile,
     ImageUrl,
     Opaque,
-    Resource,
     Text,
     Thinking,
 )
@@ -59,28 +56,20 @@ from steno.wire.anthropic_messages.payload import (
     is_blank,
 )
 from steno.wire.anthropic_messages.unknown_blocks import is_unfinished
-from steno.wire.extras import FORM_KEY, get_form, merge_extras, pop_form, pop_object, select_extras
+from steno.wire.extras import get_form, pop_object, select_extras
 from steno.wire.report import ChangeCollector, EncodedRequest
+from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.request_encoder import (
-    WHOLE_MESSAGE_KIND,
     MessageWriter,
     PartJson,
     RequestTarget,
-    call_name,
-    compact_pieces,
-    encode_json,
-    expand_content,
-    is_sendable,
-    raw_arguments,
-    reference_text,
-    to_bytes,
-    wire_id,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
-from steno.wire.tools_and_settings import (
+    ValueWriter,
     drop_none,
-    function_name,
-    note_unenforced_schema,
+    expand_content,
+    get_plain_text,
+    join_body,
+    to_bytes,
+    write_schema,
     write_tools,
 )
 
@@ -105,41 +94,34 @@ class Encoder(BaseEncoder):
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
         """Take the provider that seals are for, and whether it enforces strict schemas."""
-        super().__init__()
-        self._provider = provider
+        super().__init__(provider, NAME)
         self._has_strict_tools = strict_tools
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._provider, NAME, request.model)
 
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
         return AnthropicMessageWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        extras = select_extras(request, NAME, losses)
-        form = pop_form(extras)
-        members = self._write_settings(request, extras, form, losses)
-        members |= drop_none(stream=stream, system=self._write_system(request, losses))
-        members = merge_extras(members, extras, losses)
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(members)[:-1]
-        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
+        extras, form = values.read_extras(request)
+        members = self._write_settings(request, extras, form, values)
+        members |= drop_none(stream=stream, system=_write_system(request, values))
+        members = values.merge(members, extras)
+        return join_body(members, "messages", b"[", messages, b"]")
 
     def _write_settings(
         self,
         request: Request,
         extras: dict[str, Any],
         form: dict[str, Any],
-        losses: ChangeCollector,
+        values: ValueWriter,
     ) -> dict[str, Any]:
         limit, temperature = request.max_tokens, request.temperature
         if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
             limit = DEFAULT_MAX_TOKENS
         if temperature is not None and temperature > MAX_TEMPERATURE:
             temperature = MAX_TEMPERATURE
-            losses.note(
+            values.losses.note(
                 ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=MAX_TEMPERATURE
             )
         members = drop_none(
@@ -149,61 +131,57 @@ class Encoder(BaseEncoder):
             top_p=request.top_p,
             stop_sequences=list(request.stop) or None,
         )
-        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, losses, at))
+        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, values, at))
         if request.tool_choice is not None:
-            members["tool_choice"] = _write_tool_choice(request) | form.get("tool_choice", {})
-            if (
-                _has_thinking_enabled(extras)
-                and members["tool_choice"].get("type") in _FORCED_CHOICES
-            ):
-                losses.note(ChangeCode.SETTING, "forced_call_with_thinking", at=".tool_choice")
+            members["tool_choice"] = _write_tool_choice(request, values) | form.get(
+                "tool_choice", {}
+            )
+            thinking = pop_object({**extras}, "thinking").get("type")
+            is_forced = members["tool_choice"].get("type") in _FORCED_CHOICES
+            if is_forced and thinking in ("enabled", "adaptive"):
+                values.losses.note(
+                    ChangeCode.SETTING, "forced_call_with_thinking", at=".tool_choice"
+                )
         return members
 
-    def _write_system(
-        self, request: Request, losses: ChangeCollector
-    ) -> str | list[PartJson] | None:
-        """Return the system prompt: the system messages before all others."""
-        lifted = [
-            m
-            for m in takewhile(_is_system_prompt, request.messages)
-            if isinstance(m, SystemMessage)
-        ]
-        writer = AnthropicMessageWriter(self._target(request))
-        prompt = writer.write_system(lifted)
-        losses.found += writer.losses.found
-        return prompt
-
-    def _write_tool(self, tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-        extras = select_extras(tool, NAME, losses, at=at)
-        form = pop_form(extras)
-        members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}
+    def _write_tool(self, tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+        extras, form = values.read_extras(tool, at)
+        members: dict[str, Any] = {"name": values.tool_name(tool, LEGAL_NAME, at)}
         if form.get("description") != ABSENT:
             members["description"] = tool.description
-        members["input_schema"] = raw_members(as_json_object(tool.parameters))
+        members["input_schema"] = write_schema(tool)
         if not self._has_strict_tools:
-            note_unenforced_schema(tool, losses, at=at)
+            values.note_unenforced_schema(tool, at)
         elif tool.strict:
             members["strict"] = True
         return members | extras
 
 
-def _tool_name(tool: ToolDefinition, losses: ChangeCollector, at: str) -> str:
-    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
-
-
-def _write_tool_choice(request: Request) -> dict[str, Any]:
+def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
     choice = request.tool_choice or ""
     for tool in request.tools:
         if tool.name == choice:
-            return {"type": "tool", "name": _tool_name(tool, ChangeCollector(), "")}
+            silent = ValueWriter(values.target, ChangeCollector())  # the tool has noted its name
+            return {"type": "tool", "name": silent.tool_name(tool, LEGAL_NAME)}
     if choice in _TOOL_CHOICES:
         return {"type": _TOOL_CHOICES[choice]}
     return {"type": "tool", "name": choice}
 
 
-def _has_thinking_enabled(extras: dict[str, Any]) -> bool:
-    thinking = extras.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+def _write_system(request: Request, values: ValueWriter) -> str | list[PartJson] | None:
+    """Return the system prompt: the system messages before all others."""
+    blocks = ContentBlockWriter(values.target, ChangeCollector())
+    parts: list[PartJson] = []
+    leading = takewhile(_is_system_prompt, request.messages)
+    lifted = [message for message in leading if isinstance(message, SystemMessage)]
+    for position, message in enumerate(lifted):
+        blocks.losses.place = f"messages[{position}]"
+        parts += blocks.write_prompt(message.content)
+        extras, _ = blocks.read_extras(message)
+        if extras:
+            blocks.losses.note(ChangeCode.EXTRAS, "no_place_in_prompt")
+    values.losses.found += blocks.losses.found
+    return _collapse_content(parts, get_form(lifted[0], NAME) if lifted else {}) or None
 
 
 # -- messages --------------------------------------------------------------------------------------
@@ -216,7 +194,6 @@ class AnthropicMessageWriter(MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._blocks = ContentBlockWriter(target, self.losses)
-        self._written: list[bytes] = []
         self._latest: dict[str, Any] | bytes | None = None
         """The newest message, which may still grow."""
         self._is_leading = True
@@ -230,42 +207,21 @@ class AnthropicMessageWriter(MessageWriter):
         if self._is_leading and _is_system_prompt(message):
             return
         self._is_leading = False
-        match message:
-            case SystemMessage():
-                self._add_system(message)
-            case UserMessage():
-                self._add_user(message)
-            case AssistantMessage():
-                self._add_assistant(message)
-            case ToolResultMessage():
-                self._add_result(message)
-            case _:
-                assert_never(message)
+        super().add(message)
         self._follows_result = isinstance(message, ToolResultMessage)
 
-    def finish(self) -> bytes:
-        """Return everything written; more may follow."""
-        self._written = compact_pieces(self._written)
+    def _unfinished(self) -> list[dict[str, Any] | bytes]:
         newest = self._trim_trailing_blanks(self._latest)
-        return b",".join([*self._written, *([] if newest is None else [to_bytes(newest)])])
+        return [] if newest is None else [newest]
 
-    def write_system(self, messages: list[SystemMessage]) -> str | list[PartJson] | None:
-        """Return the system prompt of these messages."""
-        parts: list[PartJson] = []
-        forms = [get_form(message, NAME) for message in messages]
-        for position, message in enumerate(messages):
-            self.losses.place = f"messages[{position}]"
-            parts += self._blocks.write_user_blocks(message.content)
-            if select_extras(message, NAME, self.losses).keys() - {FORM_KEY}:
-                self.losses.note(ChangeCode.EXTRAS, "no_place_in_prompt")
-        return _collapse_content(parts, forms[0] if forms else {}) or None
+    def _add_raw(self, message: bytes) -> None:
+        self._append(message)
 
     # -- turns -------------------------------------------------------------------------------
 
     def _add_system(self, message: SystemMessage) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        parts = self._blocks.write_user_blocks(message.content)
+        extras, form = self.read_extras(message)
+        parts = self._blocks.write_prompt(message.content)
         if form.get(IN_MESSAGES):
             self._write("system", _collapse_content(parts, form), extras)
         else:
@@ -273,42 +229,34 @@ class AnthropicMessageWriter(MessageWriter):
             self._write("user", _collapse_content(parts, form), extras, joins=self._follows_result)
 
     def _add_user(self, message: UserMessage) -> None:
-        first = message.content[0]
-        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
-            if is_sendable(first, NAME, self.losses, at=".content[0]"):
-                self._append(first.raw.encode())
-            return
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        content = _collapse_content(self._blocks.write_user_blocks(message.content), form)
+        extras, form = self.read_extras(message)
+        content = _collapse_content(self._blocks.write_prompt(message.content), form)
         self._write("user", content, extras, joins=form.get(JOINS_PREVIOUS, self._follows_result))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        parts = self._blocks.write_assistant_blocks(message.content)
+        extras, form = self.read_extras(message)
+        parts = self._blocks.write_turn(message.content)
         self._keeps_trailing_blanks = bool(message.content) and VERBATIM in get_form(
             message.content[-1], NAME
         )
         self._write("assistant", _collapse_content(parts, form), extras)
 
     def _add_result(self, message: ToolResultMessage) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+        extras, form = self.read_extras(message)
         members: dict[str, Any] = {
             "type": "tool_result",
             "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
         }
         if message.is_error or "is_error" in form:
             members["is_error"] = message.is_error
-        parts = self._blocks.write_user_blocks(message.content)
+        parts = self._blocks.write_prompt(message.content)
         if parts or form.get("content") == CONTENT_AS_LIST:
             members["content"] = _collapse_content(parts, form)
         elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
             # The provider refuses an error without content.
             members["content"] = str(message.outcome)
         joins = form.get(JOINS_PREVIOUS, self._follows_result)
-        part = merge_extras(members, extras, self.losses)
+        part = self.merge(members, extras)
         self._write("user", [part], pop_object(form, "message"), joins=joins)
 
     # -- the message being written -----------------------------------------------------------
@@ -371,12 +319,11 @@ def _is_system_prompt(message: Message) -> bool:
 
 
 @final
-class ContentBlockWriter:
+class ContentBlockWriter(ValueWriter):
     """Writes the blocks of a conversation for one target."""
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
-        self._target = target
-        self._losses = losses
+        super().__init__(target, losses)
         self._recorded_ids: set[str] = set()
         """Forbidden ids that were recorded, and so are sent as they were."""
         self._uses: Counter[str] = Counter()
@@ -384,32 +331,26 @@ class ContentBlockWriter:
         self._unanswered_ids: dict[str, deque[str]] = {}
         """The ids that calls of this turn were sent under and that have no result yet."""
 
-    def write_user_blocks(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
+    def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
         """Write blocks of users and tools."""
         parts: list[PartJson] = []
-        for number, block in enumerate(blocks):
-            at = f".content[{number}]"
+        for at, block in self.prompt_blocks(blocks):
             match block:
                 case Text():
                     parts += self._text(block, at)
                 case Image():
                     parts += self._image(block, at)
-                case FileReference() | Resource():
-                    parts.append(
-                        {"type": "text", "text": reference_text(block, self._losses, at=at)}
-                    )
                 case Opaque():
-                    parts += self._opaque(block, at)
+                    parts.append(msgspec.Raw(block.raw.encode()))
                 case _:
                     assert_never(block)
         return parts
 
-    def write_assistant_blocks(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
+    def write_turn(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
         """Write blocks of a model, in their order."""
         parts: list[PartJson] = []
         self._unanswered_ids.clear()
-        for number, block in enumerate(blocks):
-            at = f".content[{number}]"
+        for at, block in self.model_blocks(blocks):
             match block:
                 case Text():
                     parts += self._text(block, at)
@@ -418,12 +359,18 @@ class ContentBlockWriter:
                 case ToolCall() | InvalidToolCall():
                     parts.append(self._call(block, at))
                 case Image():
-                    self._losses.note(ChangeCode.IMAGE, "from_model", at=at)
+                    self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
-                    parts += self._opaque(block, at)
+                    parts.append(msgspec.Raw(block.raw.encode()))
                 case _:
                     assert_never(block)
         return parts
+
+    def is_sendable(self, block: Opaque, at: str) -> bool:
+        """Return whether an opaque block is sent: not if it could not be assembled."""
+        if block.origin == NAME and is_unfinished(block):
+            self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
+        return super().is_sendable(block, at)
 
     def result_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id that the call of a result was sent under."""
@@ -431,9 +378,9 @@ class ContentBlockWriter:
         if waiting:
             sent = waiting.popleft()
             if sent != id:
-                self._losses.note(ChangeCode.CALL_ID, "replaced", value=sent)
+                self.losses.note(ChangeCode.CALL_ID, "replaced", value=sent)
             return sent
-        return self._legal_id(id, form)
+        return self._sent_id(id, form)
 
     def _call_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id to send for one more call: no other call has the same."""
@@ -441,73 +388,60 @@ class ContentBlockWriter:
             self._recorded_ids.add(id)
         self._uses[id] += 1
         if self._uses[id] == 1 or id in self._recorded_ids:
-            sent = self._legal_id(id, form)
+            sent = self._sent_id(id, form)
         else:
-            sent = wire_id(f"{id} {self._uses[id]}", LEGAL_ID, self._losses)
+            sent = self.legal_id(f"{id} {self._uses[id]}", LEGAL_ID)
         self._unanswered_ids.setdefault(id, deque()).append(sent)
         return sent
 
-    def _legal_id(self, id: str, form: dict[str, Any]) -> str:
+    def _sent_id(self, id: str, form: dict[str, Any]) -> str:
         if form.get("id") == id or id in self._recorded_ids:
             return id
-        return wire_id(id, LEGAL_ID, self._losses)
+        return self.legal_id(id, LEGAL_ID)
 
     def _text(self, block: Text, at: str) -> list[PartJson]:
-        extras = select_extras(block, NAME, self._losses, at=at)
-        form = pop_form(extras)
+        extras, form = self.read_extras(block, at)
         if block.seal is not None:
-            self._losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
+            self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
         if is_blank(block.text) and VERBATIM not in form:
             if block.text or extras:
-                self._losses.note(ChangeCode.BLANK, "blank_text", at=at)
+                self.losses.note(ChangeCode.BLANK, "blank_text", at=at)
             return []
-        return [self._merge_extras({"type": "text", "text": block.text}, extras, at)]
-
-    def _merge_extras(
-        self, members: dict[str, Any], extras: dict[str, Any], at: str
-    ) -> dict[str, Any]:
-        return merge_extras(members, extras, self._losses, at=at)
+        return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
     def _thinking(self, block: Thinking, at: str) -> list[PartJson]:
-        extras = select_extras(block, NAME, self._losses, at=at)
-        form = pop_form(extras)
-        if block.seal is not None and self._target.accepts(block.seal):
+        extras, form = self.read_extras(block, at)
+        if block.seal is not None and self.target.accepts(block.seal):
             if block.redacted:
                 redacted = {"type": "redacted_thinking", "data": block.seal.data}
-                return [self._merge_extras(redacted, extras, at)]
+                return [self.merge(redacted, extras, at)]
             signed = {"type": "thinking", "thinking": block.text, "signature": block.seal.data}
-            return [self._merge_extras(signed, extras, at)]
+            return [self.merge(signed, extras, at)]
         if block.seal is not None:
-            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
-        elif form.get(UNSIGNED) == [self._target.provider, self._target.model]:
-            return [self._merge_extras({"type": "thinking", "thinking": block.text}, extras, at)]
+            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
+        elif form.get(UNSIGNED) == [self.target.provider, self.target.model]:
+            return [self.merge({"type": "thinking", "thinking": block.text}, extras, at)]
         if block.text:
-            self._losses.note(ChangeCode.THINKING, "no_place", at=at)
+            self.losses.note(ChangeCode.THINKING, "no_place", at=at)
         return []
 
     def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
-        extras = select_extras(call, NAME, self._losses, at=at)
-        form = pop_form(extras)
+        extras, form = self.read_extras(call, at)
         if call.seal is not None:
-            self._losses.note(ChangeCode.SEAL, "no_place_in_calls", at=at)
+            self.losses.note(ChangeCode.SEAL, "no_place_in_calls", at=at)
         members: dict[str, Any] = {
             "type": "tool_use",
             "id": self._call_id(call.id, form),
-            "name": self._name(call, form, at),
+            "name": self.call_name(call, form, LEGAL_NAME, at),
         }
         if form.get("input") == VERBATIM:
             members["input"] = msgspec.Raw(call.arguments.encode())
         elif form.get("input") != ABSENT:
-            members["input"] = raw_arguments(call, self._losses, at=at)
-        return self._merge_extras(members, extras, at)
-
-    def _name(self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str) -> str:
-        if "name" in form:
-            return str(form["name"])
-        return call_name(call, LEGAL_NAME, self._losses, at=at)
+            members["input"] = self.write_arguments(call, at)
+        return self.merge(members, extras, at)
 
     def _image(self, block: Image, at: str) -> list[PartJson]:
-        extras = select_extras(block, NAME, self._losses, at=at)
+        extras = select_extras(block, NAME, self.losses, at=at)
         match block.source:
             case ImageData() if block.mime_type in IMAGE_TYPES:
                 data = base64.b64encode(block.source.data).decode()
@@ -515,26 +449,17 @@ class ContentBlockWriter:
             case ImageUrl():
                 source = {"type": "url", "url": block.source.url}
             case ImageData():
-                self._losses.note(ChangeCode.IMAGE, "type_not_supported", at=at)
+                self.losses.note(ChangeCode.IMAGE, "type_not_supported", at=at)
                 return []
             case ImageBlob() | ImageFile():
-                self._losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
+                self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
                 return []
             case _:
                 assert_never(block.source)
-        return [self._merge_extras({"type": "image", "source": source}, extras, at)]
-
-    def _opaque(self, block: Opaque, at: str) -> list[PartJson]:
-        sendable = is_sendable(block, NAME, self._losses, at=at)
-        if block.origin == NAME and is_unfinished(block):
-            self._losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
-        return [msgspec.Raw(block.raw.encode())] if sendable else []
+        return [self.merge({"type": "image", "source": source}, extras, at)]
 
 
 def _collapse_content(parts: list[PartJson], form: dict[str, Any]) -> str | list[PartJson]:
     """Return a single plain text as a string, unless it came as a list."""
-    if len(parts) == 1 and form.get("content") != CONTENT_AS_LIST:
-        only = parts[0]
-        if isinstance(only, dict) and only.keys() == {"type", "text"}:
-            return str(only["text"])
-    return parts
+    text = None if form.get("content") == CONTENT_AS_LIST else get_plain_text(parts)
+    return parts if text is None else text

@@ -50,11 +50,10 @@ from steno.wire.extras import FORM_KEY
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX
 from steno.wire.response_decoder import (
-    RepeatingReader,
     SseStreamDecoder,
     build_cut_short,
+    decode_whole_response,
     map_stop_reason,
-    read_whole_response,
 )
 from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
@@ -89,16 +88,7 @@ def decode_response(
 
     `provider` and `model` (as the request named it) own the seals.
     """
-    return read_whole_response(_AnthropicResponseReader(provider, model), data)
-
-
-@final
-class StreamDecoder(SseStreamDecoder):
-    """Decodes a response that is streamed as server-sent events."""
-
-    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` own the seals."""
-        super().__init__(_AnthropicResponseReader(provider, model))
+    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -117,10 +107,12 @@ class _OpenBlock:
 
 
 @final
-class _AnthropicResponseReader(RepeatingReader):
-    """Reads one response."""
+class StreamDecoder(SseStreamDecoder):
+    """Decodes a response that is streamed as server-sent events."""
 
-    def __init__(self, provider: str, model: str | None) -> None:
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new response. `provider` and `model` own the seals."""
+        super().__init__(self._read)
         self._provider = provider
         self._model = model
         self._stop_reason: str | None = None
@@ -142,7 +134,7 @@ class _AnthropicResponseReader(RepeatingReader):
         """The counts so far: the input at the start, the output at the end."""
         return None if self._tokens is None else read_usage(self._tokens)
 
-    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
+    def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
         """Return the text of a payload that continues a block and holds nothing else."""
         try:
             more = _decode_delta(payload)
@@ -165,7 +157,7 @@ class _AnthropicResponseReader(RepeatingReader):
     def _has_input(self, index: int) -> bool:
         return index in self._open_blocks and bool(self._open_blocks[index].input)
 
-    def read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one payload of a stream."""
         # Flat, because it runs for every token of a response.
         try:
@@ -181,24 +173,24 @@ class _AnthropicResponseReader(RepeatingReader):
         else:
             self._extend_block(more.index, delta, events)
 
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of a response that is not streamed."""
         members = read_members(repair_json(data, NAME), NAME)
-        kind = _take_member(members, "type", str)
+        kind = read_as(members.get("type"), str)
         if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
         if not _has_member(members, "content"):
             raise ProtocolError("an answer has content", code="content_missing", place=NAME)
         self._read_message(members, events)
-        self._finish(events)
+        self._end_turn(events)
 
-    def close(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Event]) -> None:
         """Add the end of the turn. Raises CutShort if no stop reason has arrived."""
         if not self._is_finished and self._stop_reason is None:
             raise build_cut_short()
-        self._finish(events)
+        self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[Event]) -> None:
         """Add the end of the turn, once."""
         if self._is_finished:
             return
@@ -215,7 +207,7 @@ class _AnthropicResponseReader(RepeatingReader):
             )
         )
 
-    def abandon(self, events: list[Event]) -> None:
+    def _abandon(self, events: list[Event]) -> None:
         """Add the events of blocks that will not end."""
         for index, block in self._open_blocks.items():
             if block.input:
@@ -236,7 +228,7 @@ class _AnthropicResponseReader(RepeatingReader):
         if not payload.startswith(b"[DONE]"):
             self._read_event(payload, events)
         elif self._stop_reason is not None:  # gateways that translate end a stream like OpenAI
-            self._finish(events)
+            self._end_turn(events)
 
     def _read_event(self, payload: bytes, events: list[Event]) -> None:
         repaired = repair_json(payload, NAME)
@@ -261,7 +253,7 @@ class _AnthropicResponseReader(RepeatingReader):
                 delta = members.pop("delta", None)
                 self._read_metadata({} if delta is None else read_members(delta, NAME))
             case "message_stop":
-                self._finish(events)
+                self._end_turn(events)
             case "ping":
                 pass
             case _:

@@ -25,19 +25,17 @@ from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
     build_not_a_list,
+    build_tool,
     read_elements,
     read_message_or_opaque,
+    read_tool_members,
     strip_bom,
     take_arguments,
-)
-from steno.wire.tolerant import raw_text
-from steno.wire.tools_and_settings import (
-    build_tool,
-    read_tool_members,
     take_model,
     take_settings,
     take_tools,
 )
+from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:

@@ -8,8 +8,9 @@ from msgspec import Raw
 
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.change import ChangeCode
-from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
+    AssistantBlock,
     AssistantMessage,
     Message,
     SystemMessage,
@@ -20,24 +21,21 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.chat.payload import NAME, PROVIDER
-from steno.wire.extras import merge_extras, pop_form, pop_object, select_extras
-from steno.wire.report import ChangeCollector, EncodedRequest
+from steno.wire.extras import pop_object
+from steno.wire.report import EncodedRequest
 from steno.wire.request_encoder import (
     ANY_NAME,
-    WHOLE_MESSAGE_KIND,
-    MessageListWriter,
     MessageWriter,
     PartJson,
     RequestTarget,
-    call_name,
+    ValueWriter,
+    drop_none,
     encode_json,
-    is_sendable,
-    reference_text,
-    wire_name,
-    write_arguments,
+    join_body,
+    write_function,
+    write_tools,
 )
 from steno.wire.request_encoder import Encoder as BaseEncoder
-from steno.wire.tools_and_settings import drop_none, write_function, write_tools
 
 _TEXT_SEPARATOR: Final = "\n\n"
 """Between the texts of a user or a tool; those of a model are pieces of one text."""
@@ -58,46 +56,34 @@ def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRe
 class Encoder(BaseEncoder):
     """Encodes the requests of a conversation, each message once."""
 
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(PROVIDER, NAME, request.model)
+    def __init__(self) -> None:
+        super().__init__(PROVIDER, NAME)
 
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
         return _ChatMessageWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        extras = select_extras(request, NAME, losses)
-        form = pop_form(extras)
-        members = _write_settings(request, extras, losses)
-        if stream is not None:
-            members["stream"] = stream
+        extras, form = values.read_extras(request)
+        members = drop_none(
+            model=request.model or None,
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            stop=list(request.stop) or None,
+            tool_choice=request.tool_choice or None,
+        )
+        members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
+        members = values.merge(members, extras) | drop_none(stream=stream)
         if not members and form.get("body") == "list":
             return b"[" + messages + b"]"
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(members)[:-1]
-        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
+        return join_body(members, "messages", b"[", messages, b"]")
 
 
-def _write_settings(
-    request: Request, extras: dict[str, Any], losses: ChangeCollector
-) -> dict[str, Any]:
-    members = drop_none(
-        model=request.model or None,
-        max_tokens=request.max_tokens,
-        temperature=request.temperature,
-        top_p=request.top_p,
-        stop=list(request.stop) or None,
-        tool_choice=request.tool_choice or None,
-    )
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, losses, at))
-    return merge_extras(members, extras, losses)
-
-
-def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
-    members = write_function(tool, wire_name(tool, ANY_NAME, losses, at=at))
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+    extras, form = values.read_extras(tool, at)
+    members = write_function(tool, values.tool_name(tool, ANY_NAME, at))
     strict = form.get("strict", "absent" if tool.strict else False)
     return members | ({} if strict == "absent" else {"strict": strict}) | extras
 
@@ -106,16 +92,14 @@ def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[
 
 
 @final
-class _ChatMessageWriter(MessageListWriter):
+class _ChatMessageWriter(MessageWriter):
     """Writes one object for each message."""
 
-    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
-        first = message.content[0]
-        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
-            if is_sendable(first, NAME, self.losses, at=".content[0]"):
-                self._written.append(first.raw.encode())
-            return
-        self._write(message, {"role": message.role.value})
+    def _add_system(self, message: SystemMessage) -> None:
+        self._write(message, {"role": "system"})
+
+    def _add_user(self, message: UserMessage) -> None:
+        self._write(message, {"role": "user"})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         calls: list[dict[str, Any]] = []
@@ -130,18 +114,14 @@ class _ChatMessageWriter(MessageListWriter):
         self._write(message, {"role": "assistant"}, {"tool_calls": calls} if calls else {})
 
     def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
-        extras = select_extras(call, NAME, self.losses, at=at)
-        form = pop_form(extras)
-        self._note_seal_loss(call, at)
-        name: str = (
-            form["name"] if "name" in form else call_name(call, ANY_NAME, self.losses, at=at)
-        )
+        extras, form = self.read_extras(call, at)
+        self.note_foreign_seal(call, at)
+        name = self.call_name(call, form, ANY_NAME, at)
         members = {} if form.get("id") == "absent" else {"id": call.id}
-        inner = {"name": name} | write_arguments(call, form.get("arguments"), self.losses, at=at)
+        inner = {"name": name} | self.write_recorded_arguments(call, form.get("arguments"), at)
         if form.get("function") == "inside":
-            members_inside = pop_object(extras, "function")
-            inner = {"function": merge_extras(inner, members_inside, self.losses, at=at)}
-        return merge_extras(members | inner, extras, self.losses, at=at)
+            inner = {"function": self.merge(inner, pop_object(extras, "function"), at)}
+        return self.merge(members | inner, extras, at)
 
     def _add_result(self, message: ToolResultMessage) -> None:
         members: dict[str, Any] = {"role": "tool", "tool_call_id": message.tool_call_id}
@@ -154,10 +134,15 @@ class _ChatMessageWriter(MessageListWriter):
     def _write(
         self, message: Message, head: dict[str, Any], tail: dict[str, Any] | None = None
     ) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form: str | None = pop_form(extras).get("content")
+        extras, notes = self.read_extras(message)
+        form: str | None = notes.get("content")
         is_model = isinstance(message, AssistantMessage)
-        parts = self._write_parts(message)
+        blocks = (
+            self.model_blocks(message.content)
+            if isinstance(message, AssistantMessage)
+            else self.prompt_blocks(message.content)
+        )
+        parts = [part for at, block in blocks for part in self._write_parts(block, at)]
         if form == "parts" or any(isinstance(part, Raw) for part in parts):
             content: dict[str, Any] = {"content": parts}
         elif parts:
@@ -166,34 +151,24 @@ class _ChatMessageWriter(MessageListWriter):
             content = _EMPTY_CONTENT.get(form or "", {} if is_model else {"content": ""})
         self._written.append(encode_json(head | content | (tail or {}) | extras))
 
-    def _write_parts(self, message: Message) -> list[PartJson]:
-        parts: list[PartJson] = []
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
-            match block:
-                case Text():
-                    self._note_seal_loss(block, at)
-                    extras = select_extras(block, NAME, self.losses, at=at)
-                    part = {"type": "text", "text": block.text}
-                    parts.append(merge_extras(part, extras, self.losses, at=at))
-                case FileReference() | Resource():
-                    text = reference_text(block, self.losses, at=at)
-                    extras = select_extras(block, NAME, self.losses, at=at)
-                    part = {"type": "text", "text": text}
-                    parts.append(merge_extras(part, extras, self.losses, at=at))
-                case Thinking():
-                    self._note_seal_loss(block, at)
-                    self.losses.note(ChangeCode.THINKING, "no_place", at=at)
-                case Image():
-                    self.losses.note(ChangeCode.IMAGE, "text_only", at=at)
-                case Opaque():
-                    if is_sendable(block, NAME, self.losses, at=at):
-                        parts.append(Raw(block.raw.encode()))
-                case ToolCall() | InvalidToolCall():
-                    pass  # these are members of their own
-                case _:
-                    assert_never(block)
-        return parts
+    def _write_parts(self, block: AssistantBlock, at: str) -> list[PartJson]:
+        match block:
+            case Text():
+                self.note_foreign_seal(block, at)
+                extras, _ = self.read_extras(block, at)
+                return [self.merge({"type": "text", "text": block.text}, extras, at)]
+            case Thinking():
+                self.note_foreign_seal(block, at)
+                self.losses.note(ChangeCode.THINKING, "no_place", at=at)
+            case Image():
+                self.losses.note(ChangeCode.IMAGE, "text_only", at=at)
+            case Opaque():
+                return [Raw(block.raw.encode())]
+            case ToolCall() | InvalidToolCall():
+                pass  # these are members of their own
+            case _:
+                assert_never(block)
+        return []
 
     def _join_texts(self, parts: list[PartJson], separator: str) -> str:
         """Join several texts."""
@@ -203,7 +178,3 @@ class _ChatMessageWriter(MessageListWriter):
         if any(text.keys() != {"type", "text"} for text in texts):
             self.losses.note(ChangeCode.EXTRAS, "no_place_in_text")
         return separator.join([text["text"] for text in texts])
-
-    def _note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
-        if block.seal is not None:
-            self.losses.note(ChangeCode.SEAL, "other_model", at=at)

@@ -15,13 +15,12 @@ from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, M
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
 from steno.wire.ndjson import LineSplitter
+from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
-    ReaderStreamDecoder,
-    ResponseReader,
     build_cut_short,
+    decode_whole_response,
     map_stop_reason,
     read_counts,
-    read_whole_response,
 )
 from steno.wire.tolerant import (
     RawMembers,
@@ -50,23 +49,16 @@ def decode_response(
 
     Every wire has `provider` and `model`; this protocol seals nothing.
     """
-    return read_whole_response(_ChatResponseReader(), data)
+    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
-class StreamDecoder(ReaderStreamDecoder):
+class StreamDecoder(BaseStreamDecoder):
     """Decodes a response that is streamed as lines of JSON; the last has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new response. Every wire has `provider` and `model`."""
-        super().__init__(LineSplitter(), _ChatResponseReader())
-
-
-@final
-class _ChatResponseReader(ResponseReader):
-    """Reads one response."""
-
-    def __init__(self) -> None:
+        super().__init__(LineSplitter(), self._read)
         self._has_message = False
         self._is_finished = False
         self._call_count = 0
@@ -78,7 +70,7 @@ class _ChatResponseReader(ResponseReader):
         """The members other than the message."""
         return self._envelope
 
-    def read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a line, or of a whole message."""
         repaired = repair_json(payload, NAME)
         if not repaired:
@@ -116,9 +108,9 @@ class _ChatResponseReader(ResponseReader):
                 Finished(map_stop_reason(STOP_REASONS, chunk.stop_reason), raw, self._usage)
             )
 
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of a response that is not streamed."""
-        self.read(data, events)
+        self._read(data, events)
         if not self._has_message:
             raise ProtocolError(
                 "not as expected: an assistant message", code="message_missing", place=NAME
@@ -126,7 +118,7 @@ class _ChatResponseReader(ResponseReader):
         if not self._is_finished:  # it is complete, with or without a stop reason
             events.append(Finished(StopReason.END_TURN, usage=self._usage))
 
-    def close(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Event]) -> None:
         """Raise CutShort if no stop reason has arrived."""
         if not self._is_finished:
             raise build_cut_short()

@@ -47,10 +47,14 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import read_tools
-from steno.wire.request_decoder import CallIdGenerator, build_not_a_list, build_opaque_message
+from steno.wire.request_decoder import (
+    CallIdGenerator,
+    build_not_a_list,
+    build_opaque_message,
+    take_settings,
+)
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
-from steno.wire.tools_and_settings import take_settings
 
 _USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
 _JSON_RESPONSE: Final = "json"

@@ -34,8 +34,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.request import Request
-from steno.values import Sendable
-from steno.wire.extras import merge_extras, pop_form, pop_object, select_extras
+from steno.wire.extras import pop_object, select_extras
 from steno.wire.gemini.key_case import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
     FUNCTION_CALL,
@@ -46,24 +45,20 @@ from steno.wire.gemini.payload import (
     SIGNATURE_SENTINEL,
     THOUGHT_SIGNATURE,
 )
-from steno.wire.gemini.tools import LAYOUT_NOTE, get_declared_name, write_tools
+from steno.wire.gemini.tools import LAYOUT_NOTE, write_tools
 from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
-    WHOLE_MESSAGE_KIND,
     AnonymousCalls,
     MessageWriter,
     PartJson,
     RequestTarget,
-    call_name,
-    compact_pieces,
+    ValueWriter,
+    drop_none,
     encode_json,
-    is_sendable,
-    raw_arguments,
-    reference_text,
+    join_body,
 )
 from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_members
-from steno.wire.tools_and_settings import drop_none, note_unenforced_schema
 
 Form: TypeAlias = dict[str, Any]
 _CALLING_CONFIG: Final = "functionCallingConfig"
@@ -89,43 +84,36 @@ class Encoder(BaseEncoder):
 
     def __init__(self, *, provider: str = PROVIDER) -> None:
         """Take the provider, which decides whose seals are sent."""
-        super().__init__()
-        self._provider = provider
+        super().__init__(provider, NAME)
         self._contents: ContentsWriter | None = None
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._provider, NAME, request.model)
 
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
         self._contents = ContentsWriter(target)
         return self._contents
 
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        extras = select_extras(request, NAME, losses)
-        form = pop_form(extras)
-        members = _write_settings(request, extras, form, losses)
+        extras, form = values.read_extras(request)
+        members = _write_settings(request, extras, form, values)
         contents = self._contents
         assert contents is not None  # it has written the messages
         if contents.system is not None:
             members["systemInstruction"] = contents.system
-        # Contents last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(_add_extras(members, extras, form, losses))[:-1]
-        comma = b"" if head == b"{" else b","
+        members = _add_extras(members, extras, form, values)
         if form.get("contents") == "object" and contents.count == 1:
-            return b"".join([head, comma, b'"contents":', messages, b"}"])
-        return b"".join([head, comma, b'"contents":[', messages, b"]}"])
+            return join_body(members, "contents", messages)
+        return join_body(members, "contents", b"[", messages, b"]")
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
+    request: Request, extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
 ) -> dict[str, Any]:
     """Return the members of the body, with the extras that belong inside them."""
     members: dict[str, Any] = {}
     if form.get("model") == "body":
         members["model"] = request.model
-    tools = write_tools(request, form.get("tools", form.get(LAYOUT_NOTE)), losses)
+    tools = write_tools(request, form.get("tools", form.get(LAYOUT_NOTE)), values)
     if tools is not None:
         others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
         members["tools"] = tools + (others or [])
@@ -135,17 +123,15 @@ def _write_settings(
         topP=request.top_p,
         stopSequences=list(request.stop) or None,
     )
-    calling = _write_tool_choice(request, losses)
+    calling = _write_tool_choice(request, values)
     for name, found in (("generationConfig", settings), ("toolConfig", calling)):
         kept = _pop_object_of_either_case(extras, name)
         if found or kept is not None:
-            members[name] = _merge_nested(found, kept or {}, losses, f".{name}")
-    if (
-        _get_calling_config(members.get("toolConfig", {})).get("mode")
-        not in _SCHEMA_ENFORCING_MODES
-    ):
+            members[name] = _merge_nested(found, kept or {}, values, f".{name}")
+    mode = _get_calling_config(members.get("toolConfig", {})).get("mode")
+    if mode not in _SCHEMA_ENFORCING_MODES:
         for number, tool in enumerate(request.tools):
-            note_unenforced_schema(tool, losses, at=f".tools[{number}]")
+            values.note_unenforced_schema(tool, f".tools[{number}]")
     return members
 
 
@@ -158,24 +144,24 @@ def _pop_object_of_either_case(extras: dict[str, Any], name: str) -> dict[str, A
     return None
 
 
-def _write_tool_choice(request: Request, losses: ChangeCollector) -> dict[str, Any]:
+def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
     choice = request.tool_choice
     if choice is None:
         return {}
     if choice in _MODE_BY_TOOL_CHOICE:
         return {_CALLING_CONFIG: {"mode": _MODE_BY_TOOL_CHOICE[choice]}}
-    names = [get_declared_name(tool, losses) for tool in request.tools if tool.name == choice]
+    names = [values.tool_name(tool, LEGAL_NAME) for tool in request.tools if tool.name == choice]
     return {_CALLING_CONFIG: {"mode": "ANY", "allowedFunctionNames": names or [choice]}}
 
 
 def _merge_nested(
-    ours: dict[str, Any], kept: dict[str, Any], losses: ChangeCollector, at: str
+    ours: dict[str, Any], kept: dict[str, Any], values: ValueWriter, at: str
 ) -> dict[str, Any]:
     """Merge the members of the request and those of the extras, also one level further down."""
     if _CALLING_CONFIG in ours:
-        both = merge_extras(ours[_CALLING_CONFIG], _get_calling_config(kept), losses, at=at)
+        both = values.merge(ours[_CALLING_CONFIG], _get_calling_config(kept), at)
         ours, kept = {_CALLING_CONFIG: both}, kept | {_CALLING_CONFIG: both}
-    return merge_extras(ours, kept, losses, at=at)
+    return values.merge(ours, kept, at)
 
 
 def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -184,13 +170,13 @@ def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_extras(
-    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
+    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
 ) -> dict[str, Any]:
     """Add the extras under the spelling they came with; no name stands in two spellings."""
     written = _restore_nested_case(members, form)
     names = {to_camel_case(name): name for name in written}
     spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
-    return merge_extras(written, spelled, losses)
+    return values.merge(written, spelled)
 
 
 def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
@@ -216,31 +202,22 @@ class ContentsWriter(MessageWriter):
         self.count: int = 0
         """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
-        self._written: list[bytes] = []
         self._latest: dict[str, Any] | None = None
         """The content that more parts may join."""
         self._ends_in_result = False
 
     def add(self, message: Message) -> None:
         """Write one more message."""
-        match message:
-            case SystemMessage():
-                self._add_system(message)
-            case UserMessage():
-                self._add_user(message)
-            case AssistantMessage():
-                self._add_assistant(message)
-            case ToolResultMessage():
-                self._add_result(message)
-            case _:
-                assert_never(message)
+        super().add(message)
         self._ends_in_result = isinstance(message, ToolResultMessage)
 
-    def finish(self) -> bytes:
-        """Return everything written; more may follow."""
-        self._written = compact_pieces(self._written)
-        newest = [] if self._latest is None else [encode_json(self._latest)]
-        return b",".join([*self._written, *newest])
+    def _unfinished(self) -> list[dict[str, Any] | bytes]:
+        return [] if self._latest is None else [self._latest]
+
+    def _add_raw(self, message: bytes) -> None:
+        self._close()
+        self.count += 1
+        self._written.append(message)
 
     def _write(
         self,
@@ -272,9 +249,8 @@ class ContentsWriter(MessageWriter):
     # -- messages ----------------------------------------------------------------------------
 
     def _add_system(self, message: SystemMessage) -> None:
-        extras, form = self._blocks.read_extras(message)
-        texts = enumerate(message.content)
-        parts = [self._blocks.write_text(block, f".content[{number}]") for number, block in texts]
+        extras, form = self.read_extras(message)
+        parts = self._write_prompt(message)
         if self._written or self._latest is not None:
             self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
             self._write("user", parts, {}, {})
@@ -286,37 +262,30 @@ class ContentsWriter(MessageWriter):
             self.system = {**extras, "parts": parts[0] if is_object else parts}
 
     def _add_user(self, message: UserMessage) -> None:
-        first = message.content[0]
-        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
-            if is_sendable(first, NAME, self.losses, at=".content[0]"):
-                self._close()
-                self.count += 1
-                self._written.append(first.raw.encode())
-            return
-        extras, form = self._blocks.read_extras(message)
+        extras, form = self.read_extras(message)
+        parts = self._write_prompt(message)
+        if parts:
+            self._write("user", parts, extras, form)
+
+    def _write_prompt(self, message: SystemMessage | UserMessage) -> list[PartJson]:
         parts: list[PartJson] = []
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
+        for at, block in self._blocks.prompt_blocks(message.content):
             match block:
                 case Text():
                     parts.append(self._blocks.write_text(block, at))
                 case Image():
                     parts += self._blocks.write_image(block, at)
-                case FileReference() | Resource():
-                    parts.append(self._blocks.write_reference(block, at))
                 case Opaque():
-                    parts += self._blocks.write_opaque(block, at)
+                    parts.append(self._blocks.write_opaque(block, at))
                 case _:
                     assert_never(block)
-        if parts:
-            self._write("user", parts, extras, form)
+        return parts
 
     def _add_assistant(self, message: AssistantMessage) -> None:
-        extras, form = self._blocks.read_extras(message)
+        extras, form = self.read_extras(message)
         parts: list[PartJson] = []
         is_first = True
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
+        for at, block in self._blocks.model_blocks(message.content):
             match block:
                 case Text() | Thinking():
                     parts += self._blocks.write_assistant_text(block, at)
@@ -326,7 +295,7 @@ class ContentsWriter(MessageWriter):
                 case Image():
                     parts += self._blocks.write_image(block, at)
                 case Opaque():
-                    parts += self._blocks.write_opaque(block, at)
+                    parts.append(self._blocks.write_opaque(block, at))
                 case _:
                     assert_never(block)
         if parts:
@@ -335,7 +304,7 @@ class ContentsWriter(MessageWriter):
             self.losses.note(ChangeCode.ORDER, "empty_turn")
 
     def _add_result(self, message: ToolResultMessage) -> None:
-        extras, form = self._blocks.read_extras(message)
+        extras, form = self.read_extras(message)
         texts, media = self._write_result_content(message)
         self._blocks.anonymous_calls.add_result(message.tool_call_id)
         known = self._blocks.sent_calls.get(message.tool_call_id)
@@ -360,22 +329,15 @@ class ContentsWriter(MessageWriter):
         """Return the texts that go into the response, and the parts outside of it."""
         texts: list[str] = []
         media: list[PartJson] = []
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
+        for at, block in self._blocks.prompt_blocks(message.content):
             match block:
                 case Text():
                     select_extras(block, NAME, self.losses, at=at)
                     texts.append(block.text)
                 case Image():
                     media += self._blocks.write_image(block, at)
-                case FileReference() | Resource():
-                    part = self._blocks.write_reference(block, at)
-                    if "text" in part:
-                        texts.append(part["text"])
-                    else:
-                        media.append(part)
                 case Opaque():
-                    media += self._blocks.write_opaque(block, at)
+                    media.append(self._blocks.write_opaque(block, at))
                 case _:
                     assert_never(block)
         return texts, media
@@ -398,21 +360,14 @@ def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
 
 
 @final
-class PartWriter:
+class PartWriter(ValueWriter):
     """Writes blocks for one target."""
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
-        self._target = target
-        self._losses = losses
+        super().__init__(target, losses)
         self.sent_calls: dict[str, tuple[str | None, str]] = {}
         """The ids and names that calls were sent under, by their ids in the log."""
         self.anonymous_calls: AnonymousCalls = AnonymousCalls(losses)
-
-    def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
-        """Return the extras of a value for this wire, and the notes on its form."""
-        extras = select_extras(value, NAME, self._losses, at=at)
-        form = pop_form(extras)
-        return extras, form
 
     def write_text(self, block: Text, at: str) -> PartJson:
         """Write text of a user or a system prompt."""
@@ -439,13 +394,11 @@ class PartWriter:
             signature or THOUGHT_SIGNATURE in extras or to_snake_case(THOUGHT_SIGNATURE) in extras
         )
         # A signature may arrive after the first piece of a call, and so after that note.
-        is_as_made = call.seal is None and form.get("unsigned") == self._target.model
+        is_as_made = call.seal is None and form.get("unsigned") == self.target.model
         if is_first and not is_signed and not is_as_made:
             signature = {THOUGHT_SIGNATURE: SIGNATURE_SENTINEL}
         id: str | None = form.get("id", call.id)
-        name: str | None = (
-            form["name"] if "name" in form else call_name(call, LEGAL_NAME, self._losses, at=at)
-        )
+        name: str | None = self.call_name(call, form, LEGAL_NAME, at)
         self.sent_calls[call.id] = id, name or ""
         if id is None:
             self.anonymous_calls.add_call(call.id, name or "")
@@ -468,7 +421,7 @@ class PartWriter:
         elif isinstance(block.source, ImageUrl):
             name, inner = "fileData", {"fileUri": block.source.url}
         else:
-            self._losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
+            self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         if block.mime_type is not None:
             inner["mimeType"] = block.mime_type
@@ -479,42 +432,40 @@ class PartWriter:
             | extras
         ]
 
-    def write_reference(self, block: FileReference | Resource, at: str) -> dict[str, Any]:
-        """Write an unresolved reference; the bytes of a resource are sent as they are."""
-        self.read_extras(block, at)
-        if isinstance(block, Resource) and block.data is not None and block.mime_type is not None:
-            data = base64.b64encode(block.data).decode()
-            return {"inlineData": {"mimeType": block.mime_type, "data": data}}
-        return {"text": reference_text(block, self._losses, at=at)}
+    def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
+        """Return the block for an unresolved reference; bytes of a resource are sent as they are."""
+        if not isinstance(block, Resource) or block.data is None or block.mime_type is None:
+            return super().write_reference(block, at)
+        data = base64.b64encode(block.data).decode()
+        part = encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
+        return Opaque(kind="inlineData", raw=part.decode(), origin=NAME, extras=block.extras)
 
-    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
-        """Write a part that steno has no type for, if it is one of this protocol."""
-        if not is_sendable(block, NAME, self._losses, at=at):
-            return []
+    def write_opaque(self, block: Opaque, at: str) -> PartJson:
+        """Write a part that steno has no type for."""
         _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
-            return [Raw(block.raw.encode())]
+            return Raw(block.raw.encode())
         members: dict[str, Any] = dict(read_members(block.raw, NAME))
         self._drop_signature(members, at)
-        return [members]
+        return members
 
     # -- seals -------------------------------------------------------------------------------
 
     def _write_signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
         if seal is None:
             return {}
-        if self._target.accepts(seal):
+        if self.target.accepts(seal):
             return {THOUGHT_SIGNATURE: seal.data}
-        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+        self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         return {}
 
     def _is_signed_for_target(self, form: Form) -> bool:
         """Return whether a block without a seal carries no signature of another model."""
-        target = [self._target.provider, self._target.model]
+        target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 
     def _drop_signature(self, members: dict[str, Any], at: str) -> None:
-        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+        self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         members.pop(THOUGHT_SIGNATURE, None)
         members.pop(to_snake_case(THOUGHT_SIGNATURE), None)
 
@@ -529,4 +480,4 @@ class PartWriter:
             case "verbatim":
                 return {"args": Raw(call.arguments.encode())}
             case _:
-                return {"args": raw_arguments(call, self._losses, at=at)}
+                return {"args": self.write_arguments(call, at)}

@@ -42,12 +42,11 @@ from steno.wire.gemini.payload import (
 from steno.wire.gemini.tool_calls import FunctionCallReader
 from steno.wire.merged_extras import MergedExtras, is_nonempty_json
 from steno.wire.request_encoder import RequestTarget
+from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
-    ReaderStreamDecoder,
-    ResponseReader,
     build_cut_short,
+    decode_whole_response,
     map_stop_reason,
-    read_whole_response,
 )
 from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
@@ -83,29 +82,20 @@ def decode_response(
 
     `provider` and `model` (as the request named it) own the seals.
     """
-    return read_whole_response(_GeminiResponseReader(provider, model), data)
+    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
-class StreamDecoder(ReaderStreamDecoder):
-    """Decodes a response that is streamed as server-sent events, or as a JSON array that grows."""
+class StreamDecoder(BaseStreamDecoder):
+    """Decodes a response that is streamed as server-sent events, or as a JSON array that grows.
+
+    Every block has an index of its own.
+    """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new response. `provider` and `model` own the seals."""
         self._payloads = SseOrArraySplitter()
-        super().__init__(self._payloads, _GeminiResponseReader(provider, model))
-
-    def _finish(self, events: list[Event]) -> None:
-        if self._payloads.is_cut:
-            raise build_cut_short()
-        super()._finish(events)
-
-
-@final
-class _GeminiResponseReader(ResponseReader):
-    """Reads one response. Every block has an index of its own."""
-
-    def __init__(self, provider: str, model: str | None) -> None:
+        super().__init__(self._payloads, self._read)
         self._provider = provider
         self._model = model
         self._stop_reason: str | None = None
@@ -142,7 +132,7 @@ class _GeminiResponseReader(ResponseReader):
             return read_usage(self._usage)
         return None
 
-    def read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a chunk, or of a whole response."""
         # One function rather than a few, because it runs for every token of a response.
         try:
@@ -195,9 +185,9 @@ class _GeminiResponseReader(ResponseReader):
         ):
             self._read_metadata(candidate)
 
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of a response that is not streamed."""
-        self.read(data, events)
+        self._read(data, events)
         is_response = (
             self._has_candidates
             or "modelVersion" in self._identity
@@ -208,18 +198,19 @@ class _GeminiResponseReader(ResponseReader):
             raise ProtocolError(
                 "an answer has candidates, or says why not", code="candidates_missing", place=NAME
             )
-        self._finish(events)
+        self._end_turn(events)
 
-    def close(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Event]) -> None:
         """Add the end of the turn. Raises CutShort if no stop reason has arrived.
 
         There is no last event: a reason to stop, and no incomplete payload, end a turn.
         """
-        if self._stop_reason is None and self._block_reason is None:
+        is_open = self._stop_reason is None and self._block_reason is None
+        if is_open or self._payloads.is_cut:
             raise build_cut_short()
-        self._finish(events)
+        self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[Event]) -> None:
         reason, raw = map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
@@ -231,7 +222,7 @@ class _GeminiResponseReader(ResponseReader):
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: sources}}))
         events.append(Finished(reason, raw, read_usage(self._usage)))
 
-    def abandon(self, events: list[Event]) -> None:
+    def _abandon(self, events: list[Event]) -> None:
         """Add the events of a call that will not end."""
         self._calls.abandon(events)
 

@@ -14,16 +14,13 @@ import msgspec
 from msgspec import Raw
 
 from steno.errors import InvalidRequest
-from steno.json_object import as_json_object, raw_members
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import get_form, pop_form, select_extras
 from steno.wire.gemini.key_case import EitherCaseMembers, restore_case, to_snake_case
-from steno.wire.gemini.payload import LEGAL_NAME, NAME
-from steno.wire.report import ChangeCollector
-from steno.wire.request_encoder import wire_name
+from steno.wire.gemini.payload import LEGAL_NAME
+from steno.wire.request_decoder import build_tool
+from steno.wire.request_encoder import ValueWriter, write_schema
 from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
-from steno.wire.tools_and_settings import build_tool
 
 SchemaJson = dict[str, Any]
 _RewriteValue: TypeAlias = Callable[[str | int], str | int]
@@ -149,10 +146,10 @@ def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
 # -- writing ---------------------------------------------------------------------------------
 
 
-def write_tools(request: Request, template: Any, losses: ChangeCollector) -> list[Any] | None:
+def write_tools(request: Request, template: Any, values: ValueWriter) -> list[Any] | None:
     """Return the tools in the layout of the template; None if there are none."""
     written = {
-        tool.name: _write_tool(tool, losses, f".tools[{number}]")
+        tool.name: _write_tool(tool, values, f".tools[{number}]")
         for number, tool in enumerate(request.tools)
     }
     if template is None:
@@ -180,16 +177,9 @@ def _fill_declarations(declarations: list[Any], written: dict[str, Any]) -> list
     return [declaration for declaration in filled if declaration is not None]
 
 
-def get_declared_name(tool: ToolDefinition, losses: ChangeCollector, at: str = "") -> str:
-    """Return the name in the declaration of a tool."""
-    form = get_form(tool, NAME)
-    return form["name"] if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)
-
-
-def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
-    name = get_declared_name(tool, losses, at)
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+    extras, form = values.read_extras(tool, at)
+    name = values.tool_name(tool, LEGAL_NAME, at)
     members: dict[str, Any] = {"name": name, "description": tool.description}
     if "description" in form:
         members["description"] = form["description"]
@@ -197,7 +187,7 @@ def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[
         del members["description"]
     field = form.get("schema", _JSON_SCHEMA_FIELD)
     if field is not None:
-        members[field] = _write_schema(raw_members(as_json_object(tool.parameters)), form)
+        members[field] = _write_schema(write_schema(tool), form)
     return restore_case(members, form) | extras
 
 

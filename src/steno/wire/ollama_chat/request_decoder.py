@@ -31,17 +31,15 @@ from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
     build_not_a_list,
+    build_tool,
     read_message_or_opaque,
     take_arguments,
-)
-from steno.wire.tolerant import raw_text
-from steno.wire.tools_and_settings import (
-    build_tool,
     take_model,
     take_settings,
     take_tools,
     unwrap_function,
 )
+from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:

@@ -37,12 +37,11 @@ from steno.wire.ollama_chat.payload import (
     read_image,
     read_usage,
 )
+from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
-    ReaderStreamDecoder,
-    ResponseReader,
     build_cut_short,
+    decode_whole_response,
     map_stop_reason,
-    read_whole_response,
 )
 from steno.wire.tolerant import (
     DECODE_ERRORS,
@@ -77,11 +76,11 @@ def decode_response(
 
     Every wire has `provider` and `model`; this protocol seals nothing.
     """
-    return read_whole_response(_OllamaResponseReader(), data)
+    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
-class StreamDecoder(ReaderStreamDecoder):
+class StreamDecoder(BaseStreamDecoder):
     """Decodes a response that is streamed as lines of JSON, the last of them with `done`.
 
     It also accepts a whole response over many lines.
@@ -89,23 +88,7 @@ class StreamDecoder(ReaderStreamDecoder):
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new response. Every wire has `provider` and `model`."""
-        self._response = _OllamaResponseReader()
-        super().__init__(LineOrObjectSplitter(), self._response)
-
-    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
-        payloads = self._splitter.feed(data)
-        if len(payloads) == 1:
-            self._response.read(payloads[0], events)
-        elif not self._response.read_content_lines(payloads, events):
-            for payload in payloads:
-                self._decode(payload, events)
-
-
-@final
-class _OllamaResponseReader(ResponseReader):
-    """Reads one response."""
-
-    def __init__(self) -> None:
+        super().__init__(LineOrObjectSplitter(), self._read)
         self._first: ChatResponse | None = None
         self._last: ChatResponse | None = None
         self._call_count = 0
@@ -128,7 +111,15 @@ class _OllamaResponseReader(ResponseReader):
             found["logprobs"] = [parse_value(raw) for raw in self._logprobs]
         return found
 
-    def read_content_lines(self, payloads: list[bytes], events: list[Event]) -> bool:
+    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
+        payloads = self._splitter.feed(data)
+        if len(payloads) == 1:
+            self._read(payloads[0], events)
+        elif not self._read_content_lines(payloads, events):
+            for payload in payloads:
+                self._read(payload, events)
+
+    def _read_content_lines(self, payloads: list[bytes], events: list[Event]) -> bool:
         """Add the events of lines that hold only text; False if one holds more."""
         if self._first is None:
             return False
@@ -142,7 +133,7 @@ class _OllamaResponseReader(ResponseReader):
             return False
         return True
 
-    def read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a line, or of a whole response."""
         try:
             line = _decode_text_line(payload)
@@ -190,9 +181,9 @@ class _OllamaResponseReader(ResponseReader):
             events.append(Finished(reason, line.done_reason, read_usage(line)))
         self._first = self._first or line
 
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of a response that is not streamed, with or without `done`."""
-        self.read(data, events)
+        self._read(data, events)
         if self._last is None:
             if self._first is None or self._first.message is None:
                 raise ProtocolError(
@@ -203,7 +194,7 @@ class _OllamaResponseReader(ResponseReader):
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
 
-    def close(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Event]) -> None:
         """Raise CutShort if no line with `done` has arrived."""
         if self._last is None:
             raise build_cut_short()

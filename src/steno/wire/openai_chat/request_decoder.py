@@ -34,14 +34,10 @@ from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
     build_not_a_list,
-    read_image_url,
-    read_message_or_opaque,
-)
-from steno.wire.request_encoder import RequestTarget
-from steno.wire.tolerant import raw_text
-from steno.wire.tools_and_settings import (
     build_tool,
     is_closed_schema,
+    read_image_url,
+    read_message_or_opaque,
     take_model,
     take_sampling,
     take_stop_sequences,
@@ -49,8 +45,9 @@ from steno.wire.tools_and_settings import (
     take_tool_choice,
     take_tools,
     unwrap_function,
-    wrap_function,
 )
+from steno.wire.request_encoder import RequestTarget, wrap_function
+from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:

@@ -6,24 +6,24 @@ become one there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, assert_never, final
 
 import msgspec
 
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.change import ChangeCode
-from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
     Message,
     SystemMessage,
     ToolResultMessage,
-    UserBlock,
     UserMessage,
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import FORM_KEY, get_form, merge_extras, pop_form, pop_object, select_extras
+from steno.wire.extras import get_form, pop_object, select_extras
 from steno.wire.openai_chat.dialect import (
     DEFAULT_CALL_ID,
     FUNCTION_EXTRAS,
@@ -34,33 +34,26 @@ from steno.wire.openai_chat.dialect import (
     Dialect,
 )
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
-from steno.wire.report import ChangeCollector, EncodedRequest
+from steno.wire.report import EncodedRequest
+from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.request_encoder import (
-    WHOLE_MESSAGE_KIND,
     MessageWriter,
     PartJson,
     RequestTarget,
-    call_name,
-    compact_pieces,
+    ValueWriter,
+    drop_none,
     encode_json,
     expand_content,
+    get_plain_text,
     image_url,
-    is_sendable,
-    reference_text,
+    join_body,
     to_bytes,
-    wire_id,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
-from steno.wire.tolerant import read_as
-from steno.wire.tools_and_settings import (
-    drop_none,
-    function_name,
-    note_unenforced_schema,
     wrap_function,
     write_function,
     write_tool_choice,
     write_tools,
 )
+from steno.wire.tolerant import read_as
 
 
 def encode_request(
@@ -76,31 +69,23 @@ class Encoder(BaseEncoder):
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
         """Take the dialect of the server."""
-        super().__init__()
+        super().__init__(dialect.provider, NAME)
         self._dialect = dialect
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._dialect.provider, NAME, request.model)
 
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
         return CompletionMessageWriter(target, self._dialect)
 
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        members = _write_settings(request, self._dialect, losses)
-        if stream is not None:
-            members["stream"] = stream
-            if stream and self._dialect.has_stream_options:
-                members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(members)[:-1]
-        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
+        members = _write_settings(request, self._dialect, values) | drop_none(stream=stream)
+        if stream and self._dialect.has_stream_options:
+            members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
+        return join_body(members, "messages", b"[", messages, b"]")
 
 
-def _write_settings(request: Request, dialect: Dialect, losses: ChangeCollector) -> dict[str, Any]:
-    extras = select_extras(request, NAME, losses)
-    form = pop_form(extras)
+def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> dict[str, Any]:
+    extras, form = values.read_extras(request)
     limit: str = form.get("max_tokens", dialect.max_tokens_field)
     is_string = form.get("stop") == "string" and len(request.stop) == 1
     members = drop_none(
@@ -111,34 +96,29 @@ def _write_settings(request: Request, dialect: Dialect, losses: ChangeCollector)
         stop=request.stop[0] if is_string else list(request.stop) or None,
         stream_options=USAGE_STREAM_OPTIONS if "stream_options" in form else None,
     )
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, dialect, losses, at))
+    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, dialect, values, at))
     members |= write_tool_choice(
-        request, lambda tool: wrap_function({"name": _write_tool_name(tool, losses)})
+        request, lambda tool: wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
     )
     if "max_tokens" not in form and limit in members:
         # No server takes a limit under both names, unless a recording shows that it does.
         extras = {
             limit if name in MAX_TOKENS_FIELDS else name: value for name, value in extras.items()
         }
-    return merge_extras(members, extras, losses)
+    return values.merge(members, extras)
 
 
 def _write_tool(
-    tool: ToolDefinition, dialect: Dialect, losses: ChangeCollector, at: str
+    tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at: str
 ) -> dict[str, Any]:
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
-    function = write_function(tool, _write_tool_name(tool, losses, at=at))
+    extras, form = values.read_extras(tool, at)
+    function = write_function(tool, values.tool_name(tool, LEGAL_NAME, at))
     if not dialect.has_strict_tools:
-        note_unenforced_schema(tool, losses, at=at)
+        values.note_unenforced_schema(tool, at)
     elif tool.strict:
         function["strict"] = True
     function = _omit(form.get("absent", []), function) | pop_object(form, "function")
     return wrap_function(function) | extras
-
-
-def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
-    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
 
 
 # -- messages --------------------------------------------------------------------------------------
@@ -153,7 +133,6 @@ class CompletionMessageWriter(MessageWriter):
         self._dialect = dialect
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """The fields that the server parses as JSON; the input of a custom tool is any text."""
-        self._written: list[bytes] = []
         self._latest: dict[str, Any] | bytes | None = None
         """The newest message, which the next one may be merged into."""
         self._images: list[PartJson] = []
@@ -166,28 +145,16 @@ class CompletionMessageWriter(MessageWriter):
         if self._images and not isinstance(message, ToolResultMessage):
             self._write({"role": "user", "content": self._images})
             self._images = []
-        match message:
-            case SystemMessage():
-                self._write(self._write_system(message))
-            case UserMessage():
-                self._write(self._write_user(message))
-            case AssistantMessage():
-                self._write(self._write_assistant(message))
-            case ToolResultMessage():
-                self._write(self._write_result(message))
-            case _:
-                assert_never(message)
+        super().add(message)
 
-    def finish(self) -> bytes:
-        """Return everything written; more may follow."""
-        self._written = compact_pieces(self._written)
+    def _unfinished(self) -> list[dict[str, Any] | bytes]:
         waiting = [{"role": "user", "content": self._images}] if self._images else []
-        newest = [] if self._latest is None else [self._latest]
-        return b",".join([*self._written, *map(to_bytes, [*newest, *waiting])])
+        return [*([] if self._latest is None else [self._latest]), *waiting]
 
-    def _write(self, message: dict[str, Any] | bytes | None) -> None:
-        if message is None:
-            return
+    def _add_raw(self, message: bytes) -> None:
+        self._write(message)
+
+    def _write(self, message: dict[str, Any] | bytes) -> None:
         if self._dialect.merges_neighbours and isinstance(message, dict):
             if message["role"] == "system" and self._latest is not None:
                 self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
@@ -201,111 +168,92 @@ class CompletionMessageWriter(MessageWriter):
             self._written.append(to_bytes(self._latest))
         self._latest = message
 
-    def _write_system(self, message: SystemMessage) -> dict[str, Any]:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+    def _add_system(self, message: SystemMessage) -> None:
+        extras, form = self.read_extras(message)
+        parts = self._write_parts(self.prompt_blocks(message.content))
         members = {"role": self._dialect.system_role}
-        return self._with_content(members, self._write_texts(message.content), form) | extras
+        self._write(self._with_content(members, parts, form) | extras)
 
-    def _write_user(self, message: UserMessage) -> dict[str, Any] | bytes | None:
-        first = message.content[0]
-        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
-            sendable = is_sendable(first, NAME, self.losses, at=".content[0]")
-            return first.raw.encode() if sendable else None
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+    def _add_user(self, message: UserMessage) -> None:
+        extras, form = self.read_extras(message)
+        parts = self._write_parts(self.prompt_blocks(message.content))
+        if parts:
+            self._write(self._with_content({"role": "user"}, parts, form) | extras)
+        else:  # servers refuse null
+            self.losses.note(ChangeCode.BLANK, "empty_message")
+
+    def _write_parts(self, blocks: Iterable[tuple[str, Text | Image | Opaque]]) -> list[PartJson]:
+        """Write blocks of a user or a tool."""
         parts: list[PartJson] = []
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
-            parts += self._write_parts(block, at)
-        if not parts:
-            self._note_empty_message()
-            return None
-        return self._with_content({"role": "user"}, parts, form) | extras
+        for at, block in blocks:
+            match block:
+                case Text():
+                    parts.append(self._write_text(block, at))
+                case Image():
+                    parts += self._write_image(block, at)
+                case Opaque():
+                    parts.append(msgspec.Raw(block.raw.encode()))
+                case _:
+                    assert_never(block)
+        return parts
 
-    def _note_empty_message(self) -> None:
-        """Note a message without content, which is not sent: servers refuse null."""
-        self.losses.note(ChangeCode.BLANK, "empty_message")
-
-    def _write_parts(self, block: UserBlock, at: str) -> list[PartJson]:
-        """Write a block of a user or a tool."""
-        match block:
-            case Text():
-                return [self._write_text(block, at)]
-            case Image():
-                return self._write_image(block, at)
-            case FileReference() | Resource():
-                return [{"type": "text", "text": reference_text(block, self.losses, at=at)}]
-            case Opaque():
-                sendable = is_sendable(block, NAME, self.losses, at=at)
-                return [msgspec.Raw(block.raw.encode())] if sendable else []
-            case _:
-                assert_never(block)
-
-    def _write_assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        extras, form = self.read_extras(message)
         parts: list[PartJson] = []
         calls: list[dict[str, Any]] = []
         legacy: dict[str, Any] = {}
         thinking: list[str] = []
+        details: list[msgspec.Raw] = []
         field = form.get("thinking", self._dialect.thinking_field)
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
+        for at, block in self.model_blocks(message.content):
             match block:
                 case Text():
                     parts.append(self._write_text(block, at))
                 case Thinking():
                     thinking += self._write_thinking(block, field, at)
+                    details += self._write_details(block, at)
                 case ToolCall() | InvalidToolCall():
-                    if not legacy and _is_legacy_call(block):
+                    if not legacy and LEGACY_CALL in get_form(block, NAME):
                         legacy[LEGACY_CALL] = self._write_legacy_call(block, at)
                     else:
                         calls.append(self._write_call(block, at))
                 case Image():
                     self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
-                    if is_sendable(block, NAME, self.losses, at=at):
-                        parts.append(msgspec.Raw(block.raw.encode()))
+                    parts.append(msgspec.Raw(block.raw.encode()))
                 case _:
                     assert_never(block)
         members = self._with_content({"role": "assistant"}, parts, form)
         if field is not None and any(thinking):
             members[field] = "".join(thinking)
-        details = self._write_details(message)
         if details:
             members["reasoning_details"] = details
         if calls:
             members["tool_calls"] = calls
         members |= legacy | extras
         if message.content and members == {"role": "assistant", "content": None}:
-            self._note_empty_message()
-            return None
-        return members
+            self.losses.note(ChangeCode.BLANK, "empty_message")
+        else:
+            self._write(members)
 
     def _write_thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
-        if block.seal is not None and not self.target.accepts(block.seal):
-            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
+        self.note_foreign_seal(block, at)
         if field is not None or not block.text:
             return [block.text]
         self.losses.note(ChangeCode.THINKING, "no_place", at=at)
         return []
 
-    def _write_details(self, message: AssistantMessage) -> list[msgspec.Raw]:
-        """Return the seals of thinking: lists of reasoning details, in their order."""
-        found: list[msgspec.Raw] = []
-        for number, block in enumerate(message.content):
-            if isinstance(block, Thinking) and block.seal and self.target.accepts(block.seal):
-                details = read_as(block.seal.data.encode(), list[msgspec.Raw])
-                if details is None:
-                    at = f".content[{number}]"
-                    self.losses.note(ChangeCode.SEAL, "unreadable", at=at)
-                found += details or ()
-        return found
+    def _write_details(self, block: Thinking, at: str) -> list[msgspec.Raw]:
+        """Return the seal of thinking: a list of reasoning details."""
+        if block.seal is None or not self.target.accepts(block.seal):
+            return []
+        details = read_as(block.seal.data.encode(), list[msgspec.Raw])
+        if details is None:
+            self.losses.note(ChangeCode.SEAL, "unreadable", at=at)
+        return details or []
 
     def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
-        extras = select_extras(call, NAME, self.losses, at=at)
-        form = pop_form(extras)
+        extras, form = self.read_extras(call, at)
         is_custom = extras.get("type") == "custom"
         if is_custom and not self._dialect.has_custom_tools:
             self.losses.note(ChangeCode.TOOL, "sent_as_function_call", at=at)
@@ -320,10 +268,10 @@ class CompletionMessageWriter(MessageWriter):
         function = self._write_function(call, form, at, field=field)
         if form.get("function") != "absent":
             members["custom" if is_custom else "function"] = function
-        return merge_extras(members, extras, self.losses, at=at)
+        return self.merge(members, extras, at)
 
     def _write_legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
-        form: dict[str, Any] = select_extras(call, NAME, self.losses, at=at)[FORM_KEY]
+        _, form = self.read_extras(call, at)
         function = self._write_function(call, form, at, field="arguments")
         self._legacy_names[call.id] = function.get("name")
         return function
@@ -332,12 +280,9 @@ class CompletionMessageWriter(MessageWriter):
         self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
     ) -> dict[str, Any]:
         """Write name and arguments."""
-        if call.seal is not None and not self.target.accepts(call.seal):
-            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
+        self.note_foreign_seal(call, at)
         absent: list[str] = form.get("absent", [])
-        name = "" if "name" in absent else form.get("name")
-        if name is None:
-            name = call_name(call, LEGAL_NAME, self.losses, at=at)
+        name = "" if "name" in absent else self.call_name(call, form, LEGAL_NAME, at)
         arguments: Any = form.get("arguments", call.arguments)
         if form.get("arguments_are") == "object":
             arguments = msgspec.Raw(call.arguments.encode())
@@ -346,23 +291,21 @@ class CompletionMessageWriter(MessageWriter):
             arguments = encode_json({"invalid_arguments": call.arguments}).decode()
         return _omit(absent, {"name": name, field: arguments}) | pop_object(form, FUNCTION_EXTRAS)
 
-    def _write_result(self, message: ToolResultMessage) -> dict[str, Any]:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+    def _add_result(self, message: ToolResultMessage) -> None:
+        extras, form = self.read_extras(message)
         parts: list[PartJson] = []
-        for number, block in enumerate(message.content):
-            at = f".content[{number}]"
+        for at, block in self.prompt_blocks(message.content):
             if isinstance(block, Image) and form.get("images") != "inside":
                 self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
                 self._images += self._write_image(block, at)
             else:
-                parts += self._write_parts(block, at)
+                parts += self._write_parts([(at, block)])
         if message.is_error:
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
         members = self._with_content(self._write_call_reference(message, form), parts, form)
-        return merge_extras(members, extras, self.losses)
+        self._write(self.merge(members, extras))
 
     def _write_call_reference(
         self, message: ToolResultMessage, form: dict[str, Any]
@@ -379,7 +322,7 @@ class CompletionMessageWriter(MessageWriter):
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is DEFAULT_CALL_ID:
             return id
-        return wire_id(id, legal, self.losses, length=length)
+        return self.legal_id(id, legal, length=length)
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -390,24 +333,16 @@ class CompletionMessageWriter(MessageWriter):
         content: Any = parts
         if not parts:
             content = [] if form.get("content") == "parts" else None
-        elif len(parts) == 1 and "content" not in form:
-            only = parts[0]
-            if isinstance(only, dict) and only.keys() == {"type", "text"}:
-                content = only["text"]
+        elif "content" not in form and (text := get_plain_text(parts)) is not None:
+            content = text
         if content is None and form.get("content") == "absent":
             return members
         return members | {"content": content}
 
-    def _write_texts(self, blocks: tuple[Text, ...]) -> list[PartJson]:
-        return [
-            self._write_text(block, f".content[{number}]") for number, block in enumerate(blocks)
-        ]
-
     def _write_text(self, block: Text, at: str) -> dict[str, Any]:
-        if block.seal is not None and not self.target.accepts(block.seal):
-            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
+        self.note_foreign_seal(block, at)
         extras = select_extras(block, NAME, self.losses, at=at)
-        return merge_extras({"type": "text", "text": block.text}, extras, self.losses, at=at)
+        return self.merge({"type": "text", "text": block.text}, extras, at)
 
     def _write_image(self, block: Image, at: str) -> list[PartJson]:
         url = image_url(block)
@@ -415,13 +350,9 @@ class CompletionMessageWriter(MessageWriter):
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         extras = select_extras(block, NAME, self.losses, at=at)
-        inner = merge_extras({"url": url}, pop_object(extras, "image_url"), self.losses, at=at)
+        inner = self.merge({"url": url}, pop_object(extras, "image_url"), at)
         part = {"type": "image_url", "image_url": inner}
-        return [merge_extras(part, extras, self.losses, at=at)]
-
-
-def _is_legacy_call(call: ToolCall | InvalidToolCall) -> bool:
-    return LEGACY_CALL in get_form(call, NAME)
+        return [self.merge(part, extras, at)]
 
 
 def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:

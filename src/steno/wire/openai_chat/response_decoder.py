@@ -41,11 +41,10 @@ from steno.wire.openai_chat.payload import (
 )
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.response_decoder import (
-    RepeatingReader,
     SseStreamDecoder,
     build_cut_short,
+    decode_whole_response,
     map_stop_reason,
-    read_whole_response,
 )
 from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
@@ -103,7 +102,7 @@ def decode_response(
 
     `provider` and `model` (as the request named it) own the seals.
     """
-    return read_whole_response(CompletionReader(provider, model, is_whole=True), data)
+    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -112,19 +111,12 @@ class StreamDecoder(SseStreamDecoder):
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new response. `provider` and `model` own the seals."""
-        super().__init__(CompletionReader(provider, model, is_whole=False))
-
-
-@final
-class CompletionReader(RepeatingReader):
-    """Reads one response."""
-
-    def __init__(self, provider: str, model: str | None, *, is_whole: bool) -> None:
+        super().__init__(self._read)
         self._provider = provider
         self._model = model
         self._stop_reason: str | None = None
         self._is_finished = False
-        self._is_whole = is_whole
+        self._is_whole = False
         self._first_chunk: ChatCompletion | None = None
         self._has_identity = False
         """Whether that one names the model; Azure's first chunk is about the prompt only."""
@@ -140,7 +132,7 @@ class CompletionReader(RepeatingReader):
         self._text_index = _TEXT_INDEX
         """The block that text continues in."""
         self._other_thinking: list[str] = []
-        self._calls = _ToolCallReader(self._metadata, is_whole=is_whole)
+        self._calls = _ToolCallReader(self._metadata)
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -162,7 +154,7 @@ class CompletionReader(RepeatingReader):
         """The counts so far: some servers send them with every chunk."""
         return read_usage(self._tokens) if self._tokens is not None else None
 
-    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
+    def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
         """Return the text of a chunk that is text or arguments and nothing else."""
         try:
             completion = _decode(payload)
@@ -204,14 +196,14 @@ class CompletionReader(RepeatingReader):
             case _:
                 return None
 
-    def read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a chunk, or of a whole response."""
         # One function rather than a few, because it runs for every token of a response.
         try:
             completion = _decode(payload)
         except DECODE_ERRORS:
             if payload.startswith(b"[DONE]"):
-                self._finish(events)
+                self._end_turn(events)
                 return
             completion = self._read_unusual(payload)
         for choice in completion.choices:
@@ -238,21 +230,21 @@ class CompletionReader(RepeatingReader):
         if completion.usage is not None or not self._has_identity:
             self._read_identity(completion)
 
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
-        self.read(data, events)
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+        self._is_whole = self._calls.is_whole = True
+        self._read(data, events)
         if self._first_chunk is None or not self._first_chunk.choices:
             raise ProtocolError("an answer has choices", code="choices_missing", place=NAME)
-        self._finish(events)
+        self._end_turn(events)
 
-    def close(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Event]) -> None:
         """Add the end of the turn. Raises CutShort if no stop reason has arrived."""
         # Some servers send an empty one with every chunk.
         if not self._is_finished and not self._stop_reason:
             raise build_cut_short()
-        self._finish(events)
+        self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[Event]) -> None:
         """Add the end of the turn, once."""
         if self._is_finished:
             return
@@ -448,10 +440,11 @@ def _read_groq_usage(rest: RawMembers) -> CompletionUsage | None:
 class _ToolCallReader:
     """Reads the calls of one response: of functions, of custom tools, or the legacy form."""
 
-    def __init__(self, metadata: MergedExtras, *, is_whole: bool) -> None:
+    def __init__(self, metadata: MergedExtras) -> None:
         """Start without any; members that no call can hold are added to `metadata`."""
         self._metadata = metadata
-        self._is_whole = is_whole
+        self.is_whole = False
+        """Whether the response is not streamed, so that every call in it is whole."""
         self._count = 0
         self._indexes_by_id: dict[str, int] = {}
         """The indexes assigned to calls without one, by their ids."""
@@ -464,7 +457,7 @@ class _ToolCallReader:
 
     def read(self, call: Call, events: list[Event]) -> None:
         """Add the events of a call, or of more of it."""
-        if self._is_whole:
+        if self.is_whole:
             self._assign_index(call)
         index = None if call.index is None else call.index + _FIRST_CALL_INDEX
         function = call.function

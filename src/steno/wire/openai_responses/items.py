@@ -28,9 +28,8 @@ from steno.wire.openai_responses.payload import (
     PART_NOTE,
 )
 from steno.wire.request_decoder import ObjectMembers
-from steno.wire.request_encoder import RequestTarget
+from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.tolerant import raw_text
-from steno.wire.tools_and_settings import drop_none
 
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
 _EXTRA_LEVELS: Final = 4

@@ -35,17 +35,19 @@ from steno.wire.openai_responses.payload import (
     PROVIDER,
     PROVIDER_NOTE,
 )
-from steno.wire.request_decoder import ObjectMembers, build_opaque_message, read_image_url
-from steno.wire.request_encoder import RequestTarget
-from steno.wire.tools_and_settings import (
+from steno.wire.request_decoder import (
+    ObjectMembers,
+    build_opaque_message,
     build_tool,
     is_closed_schema,
+    read_image_url,
     read_tool_members,
     take_model,
     take_settings,
     take_tool_choice,
     take_tools,
 )
+from steno.wire.request_encoder import RequestTarget
 
 _MODEL_ITEM_TYPES: Final = frozenset(
     [

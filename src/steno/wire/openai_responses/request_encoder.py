@@ -14,7 +14,7 @@ from msgspec import Raw
 from steno.json_object import is_json_text
 from steno.messages.call import NO_ARGUMENTS, InvalidToolCall, ToolCall
 from steno.messages.change import ChangeCode
-from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
     Message,
@@ -27,7 +27,7 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.wire.extras import FORM_KEY, merge_extras, pop_form, select_extras
+from steno.wire.extras import FORM_KEY, pop_form, select_extras
 from steno.wire.openai_responses.items import build_summary, find_custom_call_ids, is_custom_call
 from steno.wire.openai_responses.payload import (
     CUSTOM_TOOL_CALL,
@@ -43,22 +43,17 @@ from steno.wire.openai_responses.payload import (
     PROVIDER_NOTE,
 )
 from steno.wire.report import ChangeCollector, EncodedRequest
-from steno.wire.request_encoder import (
-    WHOLE_MESSAGE_KIND,
-    MessageWriter,
-    RequestTarget,
-    call_name,
-    compact_pieces,
-    encode_json,
-    image_url,
-    is_sendable,
-    reference_text,
-    wire_id,
-)
 from steno.wire.request_encoder import Encoder as BaseEncoder
-from steno.wire.tools_and_settings import (
+from steno.wire.request_encoder import (
+    MessageWriter,
+    PartJson,
+    RequestTarget,
+    ValueWriter,
     drop_none,
-    function_name,
+    encode_json,
+    get_plain_text,
+    image_url,
+    join_body,
     write_function,
     write_tool_choice,
     write_tools,
@@ -83,27 +78,20 @@ class Encoder(BaseEncoder):
 
     def __init__(self, provider: str = PROVIDER) -> None:
         """Take the name of the provider: seals of other providers are not sent."""
-        super().__init__()
-        self._provider = provider
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._provider, NAME, request.model)
+        super().__init__(provider, NAME)
 
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
         return InputItemWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        extras = select_extras(request, NAME, losses)
-        form = pop_form(extras)
-        members = _write_settings(request, extras, losses) | drop_none(stream=stream)
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(merge_extras(members, extras, losses))[:-1]
+        extras, form = values.read_extras(request)
+        members = _write_settings(request, extras, values) | drop_none(stream=stream)
+        members = values.merge(members, extras)
         if not messages and form.get("input") == "absent":
-            return head + b"}"
-        comma = b"," if len(head) > 1 else b""
-        return b"".join([head, comma, b'"input":', *_write_input(request, messages, form), b"}"])
+            return encode_json(members)
+        return join_body(members, "input", *_write_input(request, messages, form))
 
 
 def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
@@ -119,7 +107,7 @@ def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tup
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], losses: ChangeCollector
+    request: Request, extras: dict[str, Any], values: ValueWriter
 ) -> dict[str, Any]:
     members = drop_none(
         model=request.model or None,
@@ -129,25 +117,22 @@ def _write_settings(
         top_p=request.top_p,
     )
     if request.stop:
-        losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, losses, at))
+        values.losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
+    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
     return members | write_tool_choice(
-        request, lambda tool: {"type": "function", "name": _write_tool_name(tool, losses)}
+        request, lambda tool: {"type": "function", "name": values.tool_name(tool, LEGAL_NAME)}
     )
 
 
-def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+    extras, form = values.read_extras(tool, at)
     # Always written: the default of this API is strict.
-    function = write_function(tool, _write_tool_name(tool, losses, at=at)) | {"strict": tool.strict}
+    function = write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
+        "strict": tool.strict
+    }
     for name in form.get("absent", ()):
         function.pop(name, None)
     return {"type": "function"} | function | extras
-
-
-def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
-    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
 
 
 def _get_instructions(message: Message) -> str | None:
@@ -169,65 +154,41 @@ class InputItemWriter(MessageWriter):
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
-        self._written: list[bytes] = []
         self._is_first = True
         self._sent_ids: dict[str, str] = {}
         """The ids under which calls were sent."""
         self._custom_call_ids: set[str] = set()
         """The ids of calls of custom tools."""
 
+    def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
+        # A part may have the type of an item; then the message has a note.
+        return super()._is_whole(message, first) and message.extras is None
+
     def add(self, message: Message) -> None:
         """Write one more message."""
-        is_first, self._is_first = self._is_first, False
-        match message:
-            case SystemMessage():
-                item = self._write_prompt(message)
-                if not is_first or _get_instructions(message) is None:
-                    self._write(item)
-            case UserMessage():
-                self._write(self._write_user(message))
-            case AssistantMessage():
-                self._custom_call_ids |= find_custom_call_ids(message.content)
-                for part in TurnItemWriter(
-                    message, self.target, self.losses, self._sent_ids
-                ).write_items():
-                    self._write(part)
-            case ToolResultMessage():
-                self._write(self._write_result(message))
-            case _:
-                assert_never(message)
+        super().add(message)
+        self._is_first = False
 
-    def finish(self) -> bytes:
-        """Return everything written; more may follow."""
-        self._written = compact_pieces(self._written)
-        return b",".join(self._written)
+    def _add_system(self, message: SystemMessage) -> None:
+        item = self._write_prompt(message)
+        if not self._is_first or _get_instructions(message) is None:
+            self._add_raw(encode_json(item))
 
-    def _write(self, item: ItemJson | Raw | None) -> None:
-        if item is not None:
-            self._written.append(encode_json(item))
+    def _add_user(self, message: UserMessage) -> None:
+        self._add_raw(encode_json(self._write_prompt(message)))
 
-    # -- users and tools ---------------------------------------------------------------------
-
-    def _write_user(self, message: UserMessage) -> ItemJson | Raw | None:
-        first = message.content[0]
-        if (
-            isinstance(first, Opaque)
-            and first.kind == WHOLE_MESSAGE_KIND
-            and message.extras is None
-        ):
-            sendable = is_sendable(first, NAME, self.losses, at=".content[0]")
-            return Raw(first.raw.encode()) if sendable else None
-        return self._write_prompt(message)
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        self._custom_call_ids |= find_custom_call_ids(message.content)
+        writer = TurnItemWriter(message, self.target, self.losses, self._sent_ids)
+        self._written += map(encode_json, writer.write_items())
 
     def _write_prompt(self, message: SystemMessage | UserMessage) -> ItemJson:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+        extras, form = self.read_extras(message)
         head = drop_none(type=form.get("type"), role=message.role.value)
         return head | self._write_content(message.content, "content", form) | extras
 
-    def _write_result(self, message: ToolResultMessage) -> ItemJson:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
+    def _add_result(self, message: ToolResultMessage) -> None:
+        extras, form = self.read_extras(message)
         output = self._write_content(message.content, "output", form)
         if message.is_error:
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
@@ -238,13 +199,13 @@ class InputItemWriter(MessageWriter):
             if message.tool_call_id in self._custom_call_ids
             else FUNCTION_CALL_OUTPUT
         )
-        return {"type": kind, "call_id": call_id} | output | extras
+        self._add_raw(encode_json({"type": kind, "call_id": call_id} | output | extras))
 
     def _write_call_id(self, id: str, form: ItemJson) -> str:
         """Return the id that the call of a result was sent under."""
         sent = self._sent_ids.get(id, id if form.get("call_id") == id else None)
         if sent is None:
-            return wire_id(id, LEGAL_ID, self.losses)
+            return self.legal_id(id, LEGAL_ID)
         if sent != id:
             self.losses.note(ChangeCode.CALL_ID, "replaced", value=sent)
         return sent
@@ -253,19 +214,13 @@ class InputItemWriter(MessageWriter):
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: ItemJson
     ) -> ItemJson:
         """Write a single plain text as a string, unless it came as a list."""
-        parts: list[ItemJson | Raw] = []
-        for number, block in enumerate(blocks):
-            parts += self._write_part(block, f".content[{number}]")
-        if name in form:
-            return {name: parts}
-        if not parts:
+        parts = [part for at, block in self.prompt_blocks(blocks) for part in self._part(block, at)]
+        if name not in form and not parts:
             return {name: ""}
-        only = parts[0]
-        if len(parts) == 1 and isinstance(only, dict) and only.keys() == {"type", "text"}:
-            return {name: only["text"]}
-        return {name: parts}
+        text = None if name in form else get_plain_text(parts)
+        return {name: parts if text is None else text}
 
-    def _write_part(self, block: UserBlock | ResultBlock, at: str) -> list[ItemJson | Raw]:
+    def _part(self, block: Text | Image | Opaque, at: str) -> list[PartJson]:
         match block:
             case Text():
                 if block.seal is not None:
@@ -277,16 +232,12 @@ class InputItemWriter(MessageWriter):
                 if url is None:
                     self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
                     return []
-                extras = select_extras(block, NAME, self.losses, at=at)
+                extras, form = self.read_extras(block, at)
                 # The types of OpenAI require the detail; recordings of other servers lack it.
-                detail = {} if extras.pop(FORM_KEY, None) else {"detail": "auto"}
+                detail = {} if form else {"detail": "auto"}
                 return [{"type": "input_image", "image_url": url} | detail | extras]
-            case FileReference() | Resource():
-                return [{"type": "input_text", "text": reference_text(block, self.losses, at=at)}]
             case Opaque():
-                if is_sendable(block, NAME, self.losses, at=at):
-                    return [Raw(block.raw.encode())]
-                return []
+                return [Raw(block.raw.encode())]
             case _:
                 assert_never(block)
 
@@ -295,7 +246,7 @@ class InputItemWriter(MessageWriter):
 
 
 @final
-class TurnItemWriter:
+class TurnItemWriter(ValueWriter):
     """Writes one turn of the model."""
 
     def __init__(
@@ -305,13 +256,11 @@ class TurnItemWriter:
         losses: ChangeCollector,
         sent_ids: dict[str, str],
     ) -> None:
+        super().__init__(target, losses)
         self._message = message
         self._sent_ids = sent_ids
         """The ids under which calls are sent, for their results."""
-        self._target = target
-        self._losses = losses
-        extras = select_extras(message, NAME, losses)
-        form = pop_form(extras)
+        extras, form = self.read_extras(message)
         if extras:
             losses.note(ChangeCode.EXTRAS, "no_place_in_items")
         self._is_foreign = form.get(PROVIDER_NOTE, PROVIDER) != target.provider
@@ -321,11 +270,10 @@ class TurnItemWriter:
             for block in message.content
         )
 
-    def write_items(self) -> list[ItemJson | Raw]:
+    def write_items(self) -> list[PartJson]:
         """Return the items of the turn."""
-        items: list[ItemJson | Raw] = []
-        for number, block in enumerate(self._message.content):
-            at = f".content[{number}]"
+        items: list[PartJson] = []
+        for at, block in self.model_blocks(self._message.content):
             match block:
                 case Text():
                     self._add_text(items, block, at)
@@ -334,23 +282,19 @@ class TurnItemWriter:
                 case ToolCall() | InvalidToolCall():
                     items.append(self._write_call(block, at))
                 case Image():
-                    self._losses.note(ChangeCode.IMAGE, "from_model", at=at)
+                    self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
                     self._add_opaque(items, block, at)
                 case _:
                     assert_never(block)
-        return self._drop_trailing_reasoning(items)
-
-    def _drop_trailing_reasoning(self, items: list[ItemJson | Raw]) -> list[ItemJson | Raw]:
-        """Leave out reasoning at the end of a truncated response: the provider refuses it."""
+        # The provider refuses reasoning at the end of a truncated response.
         while items and self._message.stop_reason in _CUT_OFF_REASONS and _is_reasoning(items[-1]):
-            self._losses.note(ChangeCode.ORDER, "trailing_thinking")
+            self.losses.note(ChangeCode.ORDER, "trailing_thinking")
             items.pop()
         return items
 
-    def _add_text(self, items: list[ItemJson | Raw], block: Text, at: str) -> None:
-        if block.seal is not None and not self._target.accepts(block.seal):
-            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+    def _add_text(self, items: list[PartJson], block: Text, at: str) -> None:
+        self.note_foreign_seal(block, at)
         extras = self._select_own_extras(block, at)
         form = pop_form(extras)
         members: ItemJson | None = extras.pop(ITEM_EXTRAS, None)
@@ -366,15 +310,12 @@ class TurnItemWriter:
             part = {"type": "output_text", "text": block.text} | extras
             self._add_part(items, part, members, form)
 
-    def _add_opaque(self, items: list[ItemJson | Raw], block: Opaque, at: str) -> None:
-        if not is_sendable(block, NAME, self._losses, at=at):
-            return
+    def _add_opaque(self, items: list[PartJson], block: Opaque, at: str) -> None:
         raw = Raw(block.raw.encode())
-        extras = select_extras(block, NAME, self._losses, at=at)
-        form = pop_form(extras)
+        extras, form = self.read_extras(block, at)
         is_part = ITEM_EXTRAS in extras or PART_NOTE in form
         if is_part and self._is_foreign:
-            self._losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
+            self.losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
         elif is_part:
             self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
         elif self._drops_ids:
@@ -384,8 +325,8 @@ class TurnItemWriter:
 
     def _add_part(
         self,
-        items: list[ItemJson | Raw],
-        part: ItemJson | Raw,
+        items: list[PartJson],
+        part: PartJson,
         members: ItemJson | None,
         form: ItemJson,
     ) -> None:
@@ -401,13 +342,12 @@ class TurnItemWriter:
             return {"type": "message"}
         return drop_none(type=form.get(ITEM_TYPE_NOTE)) | self._write_members(members)
 
-    def _write_reasoning(self, block: Thinking, at: str) -> list[ItemJson | Raw]:
+    def _write_reasoning(self, block: Thinking, at: str) -> list[PartJson]:
         if not self._is_from_target(block):
             code = ChangeCode.THINKING if block.seal is None else ChangeCode.SEAL
-            self._losses.note(code, "other_model_thinking", at=at)
+            self.losses.note(code, "other_model_thinking", at=at)
             return []
-        extras = select_extras(block, NAME, self._losses, at=at)
-        form = pop_form(extras)
+        extras, form = self.read_extras(block, at)
         item: ItemJson = {"type": "reasoning", "summary": build_summary(block.text)}
         if form.get("summary") == "absent":
             del item["summary"]
@@ -418,21 +358,22 @@ class TurnItemWriter:
     def _is_from_target(self, block: Thinking) -> bool:
         """Return whether thinking is of the target: by its seal, or as an item that it knows."""
         if block.seal is not None:
-            return self._target.accepts(block.seal)
+            return self.target.accepts(block.seal)
         return not self._is_foreign and NAME in (block.extras or {})
 
     def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
-        if call.seal is not None and not self._target.accepts(call.seal):
-            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+        self.note_foreign_seal(call, at)
         kind, field = (
             (CUSTOM_TOOL_CALL, "input") if is_custom_call(call) else ("function_call", "arguments")
         )
         extras = self._select_own_extras(call, at)
         form = pop_form(extras)
+        is_kept = form.get("call_id") == call.id
+        self._sent_ids[call.id] = call.id if is_kept else self.legal_id(call.id, LEGAL_ID)
         item: ItemJson = {
             "type": kind,
-            "call_id": self._write_call_id(call.id, form),
-            "name": self._write_name(call, form, at),
+            "call_id": self._sent_ids[call.id],
+            "name": self.call_name(call, form, LEGAL_NAME, at),
             field: call.arguments,
         }
         # The item may hold an object where its deltas held other text, which came first.
@@ -445,24 +386,14 @@ class TurnItemWriter:
                 del item[name]
         return item | self._write_members(extras)
 
-    def _write_call_id(self, id: str, form: ItemJson) -> str:
-        is_kept = form.get("call_id") == id
-        sent = self._sent_ids[id] = id if is_kept else wire_id(id, LEGAL_ID, self._losses)
-        return sent
-
-    def _write_name(self, call: ToolCall | InvalidToolCall, form: ItemJson, at: str) -> str:
-        if "name" in form:
-            return str(form["name"])
-        return call_name(call, LEGAL_NAME, self._losses, at=at)
-
     # -- members that only the target knows --------------------------------------------------
 
     def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> ItemJson:
         """Return the extras of a block, if the target made it."""
-        extras = select_extras(block, NAME, self._losses, at=at)
+        extras = select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
             return extras
-        self._losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
+        self.losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
         return {}
 
     def _write_members(self, members: ItemJson) -> ItemJson:
@@ -471,14 +402,14 @@ class TurnItemWriter:
             return members
         return {name: value for name, value in members.items() if name != "id"}
 
-    def _without_id(self, raw: Raw, at: str) -> list[ItemJson | Raw]:
+    def _without_id(self, raw: Raw, at: str) -> list[PartJson]:
         """Write an item without its id, if it has the id of a call; else leave it out."""
         members: ItemJson = msgspec.json.decode(raw)
         if "call_id" not in members:
-            self._losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
+            self.losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
             return []
         return [self._write_members(members)]
 
 
-def _is_reasoning(item: ItemJson | Raw) -> bool:
+def _is_reasoning(item: PartJson) -> bool:
     return isinstance(item, dict) and item.get("type") == "reasoning"

@@ -80,13 +80,12 @@ from steno.wire.openai_responses.payload import (
     Response,
 )
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
+from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
-    ReaderStreamDecoder,
-    ResponseReader,
     build_cut_short,
+    decode_whole_response,
     map_stop_reason,
     read_counts,
-    read_whole_response,
 )
 from steno.wire.sse import ErrorPayload, SseSplitter
 from steno.wire.tolerant import (
@@ -120,23 +119,16 @@ def decode_response(
 
     `provider` and `model` (as the request named it) own the seals.
     """
-    return read_whole_response(_ResponsesReader(provider, model), data)
+    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
-class StreamDecoder(ReaderStreamDecoder):
+class StreamDecoder(BaseStreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without their names."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new response. `provider` and `model` own the seals."""
-        super().__init__(SseSplitter(), _ResponsesReader(provider, model))
-
-
-@final
-class _ResponsesReader(ResponseReader):
-    """Reads one response."""
-
-    def __init__(self, provider: str, model: str | None) -> None:
+        super().__init__(SseSplitter(), self._read)
         self._output = _OutputEventBuilder(provider, model)
         self._unknown: RawMembers = {}
         self._pending_error: bytes | None = None
@@ -156,7 +148,7 @@ class _ResponsesReader(ResponseReader):
         found.pop("output", None)
         return found
 
-    def read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one event of the stream."""
         # One function rather than a few, because it runs for every token of a response.
         try:
@@ -176,7 +168,7 @@ class _ResponsesReader(ResponseReader):
         else:
             self._read_delta(delta, payload, events)
 
-    def read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of a response that is not streamed."""
         data = repair_json(data, NAME)
         response = _read_response(data)
@@ -188,15 +180,15 @@ class _ResponsesReader(ResponseReader):
             )
         self._output.description = Raw(data)
         self._output.is_whole = True
-        self._finish(response, response.status, events)
+        self._end_turn(response, response.status, events)
 
-    def close(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Event]) -> None:
         """Raise a pending error, or CutShort if the last event has not arrived."""
         self._raise_pending_error()
         if not self._is_finished:
             raise build_cut_short()
 
-    def abandon(self, events: list[Event]) -> None:
+    def _abandon(self, events: list[Event]) -> None:
         """Add the events of content that was held back."""
         self._output.flush_held(events)
 
@@ -302,14 +294,14 @@ class _ResponsesReader(ResponseReader):
         status = kind.removeprefix("response.")
         if response.status is not None and response.status != "in_progress":
             status = response.status  # vLLM sends response.completed for incomplete ones
-        self._finish(response, status, events)
+        self._end_turn(response, status, events)
         if is_error(response.error):
             raise decode_error_member(response.error)
         self._raise_pending_error()
         if status == "failed":
             raise decode_error(200, b'{"error":{"type":"server_error"}}')
 
-    def _finish(self, response: Response, status: str | None, events: list[Event]) -> None:
+    def _end_turn(self, response: Response, status: str | None, events: list[Event]) -> None:
         """Add the output that has no events yet, and the end of the turn, once."""
         if self._is_finished:
             return

@@ -26,7 +26,7 @@ from steno.messages.call import ToolCall
 from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.outcome import Outcome
-from steno.ports import ApprovalRequest, Capability
+from steno.ports import ApprovalRequest, CallPreview, Capability, PreviewKind, PreviewPart
 from steno.ui.tui.start import create_app
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, opens_session
@@ -132,7 +132,7 @@ async def approval(user: ScreenUser, session: FakeSession) -> None:
         call=EDIT,
         capability=Capability.WRITE,
         subjects=("prices.py",),
-        preview=DIFF,
+        preview=CallPreview((PreviewPart(PreviewKind.DIFF, DIFF),), ("path", "old", "new")),
         rule="edit(prices.py)",
     )
     session.pending_calls = [PendingCall(EDIT, question), PendingCall(TEST, None)]
