@@ -43,6 +43,7 @@ from steno.formats.json_text import (
     parse_time,
     read_json_input,
     report_invalid_at,
+    require_string,
     restore_members,
     write_array,
     write_json,
@@ -202,7 +203,13 @@ def _read_row(raw: bytes, place: str) -> _Row:
         )
     audit_raw = members.pop("audit", b"null")
     audit = {} if audit_raw == b"null" else parse_object(audit_raw, f"{place}.audit")
-    stored = _read_stored(audit, f"{place}.audit")
+    payload, entry = audit.pop(_PAYLOAD_KEY, None), audit.pop(_ENTRY_KEY, None)
+    stored: Payload | Entry | None = None
+    if entry is not None:
+        parse_object(entry, f"{place}.audit.{_ENTRY_KEY}")
+        stored = decode_entry(entry)
+    elif payload is not None:
+        stored = parse_payload(payload, f"{place}.audit.{_PAYLOAD_KEY}")
     return _Row(
         place=place,
         id=parse_string(members.pop("id", None), f"{place}.id") or new_id(),
@@ -215,14 +222,6 @@ def _read_row(raw: bytes, place: str) -> _Row:
         stored=stored,
         rest=members,
     )
-
-
-def _read_stored(audit: JsonMembers, place: str) -> Payload | Entry | None:
-    payload, entry = audit.pop(_PAYLOAD_KEY, None), audit.pop(_ENTRY_KEY, None)
-    if entry is not None:
-        parse_object(entry, f"{place}.{_ENTRY_KEY}")
-        return decode_entry(entry)
-    return None if payload is None else parse_payload(payload, f"{place}.{_PAYLOAD_KEY}")
 
 
 def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]:
@@ -309,12 +308,7 @@ def _read_extras(row: _Row) -> dict[str, Any] | None:
 
 
 def _read_content(row: _Row) -> str:
-    content = parse_string(row.message.get("content"), f"{row.place}.message.content")
-    if content is None:
-        raise InvalidDocument(
-            "must be a string", code="not_a_string", place=f"{row.place}.message.content"
-        )
-    return content
+    return require_string(row.message.get("content"), f"{row.place}.message.content")
 
 
 def _build_block(row: _Row) -> Text | AnyToolCall:
@@ -363,7 +357,13 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
         text = parse_string(message.get("error"), f"{place}.error") or ""
         content, failure = (Text(text),), Failure(message=text)
     else:
-        content, details = _read_result_content(message.get("result", b"null"))
+        raw = message.get("result", b"null")
+        if raw == b"null":
+            content = ()
+        elif raw.startswith(b'"'):
+            content = (Text(msgspec.json.decode(raw, type=str)),)
+        else:  # JSON is the text for the model, and the details
+            content, details = (Text(raw.decode()),), _parse_details(raw)
     return ToolResultMessage(
         tool_call_id=call_id,
         tool_name=context.own_tool_name(call_id, shown),
@@ -374,15 +374,6 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
         started_at=parse_time(message.get("executed_at"), f"{place}.executed_at"),
         extras=extras,
     )
-
-
-def _read_result_content(raw: bytes) -> tuple[tuple[Text, ...], dict[str, Any] | None]:
-    """Read a result; JSON becomes the text for the model and the details."""
-    if raw == b"null":
-        return (), None
-    if raw.startswith(b'"'):
-        return (Text(msgspec.json.decode(raw, type=str)),), None
-    return (Text(raw.decode()),), _parse_details(raw)
 
 
 def _parse_details(raw: bytes) -> dict[str, Any] | None:
@@ -431,44 +422,35 @@ def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
 
 
 def _add_stored(audit: bytes, name: str, stored: bytes) -> bytes:
-    return (
-        audit[:-1]
-        + (b"," if audit != _EMPTY_OBJECT else b"")
-        + write_json(name)
-        + b":"
-        + stored
-        + b"}"
-    )
+    comma = b"," if audit != _EMPTY_OBJECT else b""
+    return audit[:-1] + comma + write_json(name) + b":" + stored + b"}"
 
 
 def _round_trips(rows: list[bytes], entry: Entry, context: _Context) -> bool:
     """Return whether the rows are read back as the entry."""
     try:
         groups = list(_group_rows([_read_row(row, "row") for row in rows], context))
-        return len(groups) == 1 and _comparison_key(
-            _build_entry(groups[0], context)
-        ) == _comparison_key(entry)
+        read = _build_entry(groups[0], context)
     except InvalidValue:
         return False
-
-
-def _comparison_key(entry: Entry) -> tuple[object, ...]:
-    """Return the content of an entry, without its position in the log."""
-    return (entry.id, entry.time, entry.payload, entry.decision, entry.audit, entry.unknown)
+    # All but the position in the log.
+    names = ("id", "time", "payload", "decision", "audit", "unknown")
+    return len(groups) == 1 and all(getattr(read, name) == getattr(entry, name) for name in names)
 
 
 def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
     """Return the elements that show an entry; the first one has its decision."""
-    extras = _foreign_extras(entry)
+    payload = entry.payload
+    foreign = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
+    extras = foreign.to_dict() if isinstance(foreign, JsonObject) else {}
     surrounding = extras.pop(_SURROUNDING_KEY, None)
     first, *others = _build_messages(entry, context)
-    decision, audit = (
-        entry.decision or _default_decision(entry.payload),
-        as_json_object(entry.audit),
-    )
+    decision = entry.decision or _default_decision(payload)
+    audit = as_json_object(entry.audit)
     if entry.decision is None and entry.audit is None:
         decision, audit = _decision_of_action(first, context) or (decision, audit)
-    message = foreign_json(entry.payload, NAME) or _add_extras(first, extras)
+    first |= {name: write_json(part) for name, part in extras.items() if name not in first}
+    message = foreign_json(payload, NAME) or write_object(first)
     rows = [_build_row(entry, 0, message, _Decision(decision, audit))]
     if isinstance(surrounding, dict):
         rows[0] |= {
@@ -496,26 +478,10 @@ def _decision_of_action(message: JsonMembers, context: _Context) -> _Decision | 
     """Return the decision about an action; None for another message or without one."""
     if message["type"] != write_json(EntryKind.ASSISTANT_ACTION):
         return None
-    return context.decision_for(
-        _decode_text(message["tool_id"]), _decode_text(message["tool_name"])
+    call_id, name = (
+        msgspec.json.decode(message[member], type=str) for member in ("tool_id", "tool_name")
     )
-
-
-def _foreign_extras(entry: Entry) -> dict[str, Any]:
-    """Return the members that only other programs know."""
-    payload = entry.payload
-    found = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
-    return found.to_dict() if isinstance(found, JsonObject) else {}
-
-
-def _add_extras(message: JsonMembers, extras: dict[str, Any]) -> bytes:
-    return write_object(
-        message | {name: write_json(part) for name, part in extras.items() if name not in message}
-    )
-
-
-def _decode_text(raw: bytes) -> str:
-    return msgspec.json.decode(raw, type=str)
+    return context.decision_for(call_id, name)
 
 
 def _build_messages(entry: Entry, context: _Context) -> list[JsonMembers]:

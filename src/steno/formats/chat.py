@@ -51,7 +51,7 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.records.entry import Entry, Payload
+from steno.records.entry import Entry
 from steno.records.stored_record import Header
 
 NAME: Final = "chat"
@@ -114,13 +114,17 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     parts: list[bytes] = []
     for number, entry in enumerate(entries):
         place = f"entries[{number}]"
-        part = _encode_entry(entry)
+        message = entry.message
+        part = foreign_json(entry.payload, NAME) if message is None else _encode_message(message)
         if part is None:
             losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
             continue
         parts.append(part)
         has_loss = losses.add_omitted(place, entry, _omitted_fields(entry, names, losses))
-        written.append(WrittenEntry(place, entry, _without_tool_name(entry.payload), has_loss))
+        payload = entry.payload
+        if isinstance(payload, ToolResultMessage):
+            payload = replace(payload, tool_name="")
+        written.append(WrittenEntry(place, entry, payload, has_loss))
     data = write_array(parts)
     outer_members = restore_members({}, (header.about or {}).get(NAME))
     if outer_members:
@@ -133,27 +137,16 @@ def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossColle
     """Return the fields that are left out; `names` has the tool of each call so far."""
     found = losses.omitted_of_entry(entry)
     message = entry.message
-    if message is None:
-        return found
-    found += losses.omitted_of_message(message) + losses.omitted_outcome(message)
-    names |= {call.id: call.name for call in message.tool_calls}
+    if message is not None:
+        names |= {call.id: call.name for call in message.tool_calls}
     if isinstance(message, ToolResultMessage):
         is_known = message.tool_name in ("", names.get(message.tool_call_id))
         found += [] if is_known else ["tool_name"]
     return found
 
 
-def _without_tool_name(payload: Payload) -> Payload:
-    return replace(payload, tool_name="") if isinstance(payload, ToolResultMessage) else payload
-
-
-def _encode_entry(entry: Entry) -> bytes | None:
-    """Write one message; None for an entry that a flat list cannot express."""
-    message = entry.message
-    return foreign_json(entry.payload, NAME) if message is None else _encode_message(message)
-
-
 def _encode_message(message: Message) -> bytes | None:
+    """Write one message; None if a flat list cannot express it."""
     content = _encode_content(message)
     members: JsonMembers = {"role": write_json(message.role), "content": content or b'""'}
     match message:

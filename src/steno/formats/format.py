@@ -25,6 +25,15 @@ from steno.values import Value
 
 NATIVE_FORMAT: Final = "steno"
 _FORMAT_BY_VERSION: Final = {b"0": "chat", b"1": "session"}
+_FORMAT_BY_MEMBER: Final = {
+    "crc": "jsonl",
+    "kind": "rows",
+    "role": "chat",
+    "version": "",  # its value decides
+    "entries": "audit",
+    "messages": "chat",
+}
+"""The members that show a format; the first that an object has counts."""
 
 
 def detect_format(data: bytes) -> str:
@@ -36,33 +45,22 @@ def detect_format(data: bytes) -> str:
     """
     raw, _ = clean_input(data)
     for members in _candidate_objects(raw.strip()):
-        if "crc" in members:
-            return "jsonl"
-        if "kind" in members:
-            return "rows"
-        if "role" in members:
-            return "chat"
-        if "version" in members:
-            return _format_of_version(members["version"])
-        if "entries" in members:
-            return "audit"
-        if "messages" in members:
-            return "chat"
+        name = next((name for name in _FORMAT_BY_MEMBER if name in members), None)
+        if name is None:
+            continue
+        if name != "version":
+            return _FORMAT_BY_MEMBER[name]
+        version = members[name]
+        if not version.isdigit():
+            raise InvalidDocument(
+                "its version is no number; name the format that it is in",
+                code="invalid_version",
+                place="file",
+            )
+        return _FORMAT_BY_VERSION.get(version, NATIVE_FORMAT)
     raise InvalidDocument(
         "is in no format that is known; name the one that it is in",
         code="unknown_format",
-        place="file",
-    )
-
-
-def _format_of_version(raw: bytes) -> str:
-    if raw in _FORMAT_BY_VERSION:
-        return _FORMAT_BY_VERSION[raw]
-    if raw.isdigit():
-        return NATIVE_FORMAT
-    raise InvalidDocument(
-        "its version is no number; name the format that it is in",
-        code="invalid_version",
         place="file",
     )
 
@@ -138,22 +136,20 @@ def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         parent = placed[-1].id if placed else None
         id = new_id() if entry.id in used_ids else entry.id
         used_ids.add(id)
-        placed.append(
-            entry if (entry.id, entry.parent) == (id, parent) else _with_position(entry, id, parent)
-        )
+        if (entry.id, entry.parent) == (id, parent):
+            placed.append(entry)
+        elif entry.is_understood:
+            placed.append(replace(entry, id=id, parent=parent))
+        else:
+            # A record of a newer version cannot be changed; it is the payload of a new entry.
+            placed.append(Entry(id=id, parent=parent, payload=entry.payload))
     return tuple(placed)
-
-
-def _with_position(entry: Entry, id: str, parent: str | None) -> Entry:
-    if entry.is_understood:
-        return replace(entry, id=id, parent=parent)
-    # A record of a newer version cannot be changed; it becomes the payload of a new entry.
-    return Entry(id=id, parent=parent, payload=entry.payload)
 
 
 # -- losses ----------------------------------------------------------------------------------
 
 
+_PLAIN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 OUTCOME_FIELD: Final = "outcome"
 """The field that is left out of a result where its outcome is written as an error."""
 
@@ -205,12 +201,18 @@ class ExportLossCollector:
             self.add("fields", "session", names=tuple(names))
 
     def omitted_of_entry(self, entry: Entry) -> list[str]:
-        """Return the fields of an entry beside its message that the format cannot express."""
+        """Return the fields of an entry, its message included, that the format cannot express."""
         names = ["decision"] if entry.decision is not None else []
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
         if entry.audit is not None and set(entry.audit) != {self._format}:
             names.append("audit")
+        message = entry.message
+        if message is not None:
+            names += self.omitted_of_message(message)
+        # These formats write an outcome only as success or error.
+        if isinstance(message, ToolResultMessage) and message.outcome not in _PLAIN_OUTCOMES:
+            names.append(OUTCOME_FIELD)
         return names
 
     def omitted_of_message(self, message: Message) -> list[str]:
@@ -225,12 +227,6 @@ class ExportLossCollector:
             else:
                 names.append(f"{at} ({block.__struct_config__.tag})")
         return names
-
-    def omitted_outcome(self, message: Message) -> list[str]:
-        """Return the field of an outcome that a format can only write as success or error."""
-        if not isinstance(message, ToolResultMessage):
-            return []
-        return [] if message.outcome in (Outcome.OK, Outcome.ERROR) else [OUTCOME_FIELD]
 
     def supports_block(self, block: Value) -> bool:
         """Return whether the format can express a block."""

@@ -74,6 +74,14 @@ def parse_string(raw: bytes | None, place: str) -> str | None:
         raise InvalidDocument("must be a string", code="not_a_string", place=place) from None
 
 
+def require_string(raw: bytes | None, place: str) -> str:
+    """Return a string. Raises InvalidDocument, also if it is null or missing."""
+    text = parse_string(raw, place)
+    if text is None:
+        raise InvalidDocument("must be a string", code="not_a_string", place=place)
+    return text
+
+
 def parse_time(raw: bytes | None, place: str) -> datetime | None:
     """Return a time; None if it was never set. Raises InvalidDocument."""
     if raw is None or raw in (b"null", b'""', UNSET_TIME):
@@ -90,16 +98,12 @@ def try_parse_time(raw: bytes) -> datetime | None:
     """Return the time in a string; None if it holds none."""
     try:
         text = msgspec.json.decode(raw, type=str)
-        moment = _try_parse_rfc3339(raw) or datetime.fromisoformat(text)
+        try:
+            moment = msgspec.json.decode(raw, type=datetime)
+        except msgspec.MsgspecError:  # it knows only RFC 3339
+            moment = datetime.fromisoformat(text)
         return None if moment.tzinfo is None else moment.astimezone(UTC)
     except (*_DECODE_ERRORS, ValueError, OverflowError):
-        return None
-
-
-def _try_parse_rfc3339(raw: bytes) -> datetime | None:
-    try:
-        return msgspec.json.decode(raw, type=datetime)
-    except msgspec.MsgspecError:
         return None
 
 
@@ -196,13 +200,16 @@ def arguments_object(arguments: str) -> bytes | None:
 
 def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str | None]:
     """Return the members whose original text differs from `plain`; None if there was none."""
-    return {
-        name: None if name not in original else original[name].decode()
-        for name in (*original, *(name for name in plain if name not in original))
-        if name not in original
-        or name not in plain
-        or not _is_equal_json(original[name], plain[name])
-    }
+    changed: dict[str, str | None] = {}
+    for name in original | plain:
+        before, after = original.get(name), plain.get(name)
+        if before is None:
+            changed[name] = None
+        elif after is None or (
+            before != after and _canonical_json(before) != _canonical_json(after)
+        ):
+            changed[name] = before.decode()
+    return changed
 
 
 def restore_members(plain: JsonMembers, changed: Any) -> JsonMembers | None:
@@ -218,10 +225,6 @@ def restore_members(plain: JsonMembers, changed: Any) -> JsonMembers | None:
         else:
             return None
     return restored
-
-
-def _is_equal_json(left: bytes, right: bytes) -> bool:
-    return left == right or _canonical_json(left) == _canonical_json(right)
 
 
 def _canonical_json(raw: bytes) -> bytes:

@@ -44,6 +44,7 @@ from steno.formats.json_text import (
     parse_string,
     read_json_input,
     report_invalid_at,
+    require_string,
     restore_members,
     try_parse_time,
     write_array,
@@ -133,18 +134,15 @@ def _split_rows(data: bytes) -> list[bytes]:
     raw = clean_utf8(data).strip()
     if raw.startswith(b"["):
         return parse_array(read_json_input(raw), "rows")
-    return [
-        _check_line(line.strip(), number)
-        for number, line in enumerate(raw.split(b"\n"), start=1)
-        if line.strip()
-    ]
-
-
-def _check_line(raw: bytes, number: int) -> bytes:
-    try:
-        return read_json_input(raw)
-    except InvalidDocument as exc:
-        raise InvalidDocument(str(exc), code=exc.code, place=f"line {number}") from None
+    rows: list[bytes] = []
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(read_json_input(line.strip()))
+        except InvalidDocument as exc:
+            raise InvalidDocument(str(exc), code=exc.code, place=f"line {number}") from None
+    return rows
 
 
 @final
@@ -257,10 +255,7 @@ class _DatabaseRow:
         self.columns = columns
         self.raw = raw
         self.number = number
-        kind = parse_string(columns.get("kind"), f"{place}.kind")
-        if kind is None:
-            raise InvalidDocument("must be a string", code="not_a_string", place=f"{place}.kind")
-        self.kind = kind
+        self.kind = require_string(columns.get("kind"), f"{place}.kind")
 
     def id(self) -> str | None:
         """Return the id of the row, if it has one."""
@@ -319,11 +314,7 @@ class _DatabaseRow:
 
     def _call(self, data: bytes) -> AssistantMessage:
         members, id = self._members(data)
-        name = parse_string(members.get("name"), f"{self.place}.data_json.name")
-        if name is None:
-            raise InvalidDocument(
-                "must be a string", code="not_a_string", place=f"{self.place}.data_json.name"
-            )
+        name = require_string(members.get("name"), f"{self.place}.data_json.name")
         arguments = _json_as_text(members.get("arguments", b"null"))
         return AssistantMessage(content=(build_call(id, name, arguments),))
 
@@ -415,12 +406,9 @@ def _omitted_fields(
         return [str(entry.payload.__struct_config__.tag)]
     names = losses.omitted_of_entry(entry)
     message = entry.message
-    if message is None:
-        return names
-    names += losses.omitted_of_message(message) + losses.omitted_outcome(message)
-    is_joined = isinstance(message, (UserMessage, ToolResultMessage))
-    if is_joined and sum(isinstance(block, Text) for block in message.content) > 1:
-        names.append("text_boundaries")
+    if isinstance(message, (UserMessage, ToolResultMessage)):
+        texts = [block for block in message.content if isinstance(block, Text)]
+        names += ["text_boundaries"] if len(texts) > 1 else []
     return names
 
 
@@ -467,20 +455,13 @@ def _row_values(entry: Entry) -> Iterator[_RowValues]:
                 if isinstance(block, Text):
                     yield _RowValues("assistant", block.text)
                 elif isinstance(block, AnyToolCall):
-                    yield _RowValues("tool_call", None, _encode_call(block))
+                    name = original_tool_name(block)
+                    call = {"tool_call_id": block.id, "name": name, "arguments": block.arguments}
+                    yield _RowValues("tool_call", None, write_json(call))
         case ToolResultMessage():
-            yield _RowValues("tool_result", None, _encode_result(message))
+            result: dict[str, object] = {"tool_call_id": message.tool_call_id}
+            result |= {"name": message.tool_name} if message.tool_name else {}
+            result |= {"output": message.text, "success": not message.is_error}
+            yield _RowValues("tool_result", None, write_json(result))
         case _:
             assert_never(message)
-
-
-def _encode_call(call: AnyToolCall) -> bytes:
-    return write_json(
-        {"tool_call_id": call.id, "name": original_tool_name(call), "arguments": call.arguments}
-    )
-
-
-def _encode_result(message: ToolResultMessage) -> bytes:
-    name = {"name": message.tool_name} if message.tool_name else {}
-    about = {"output": message.text, "success": not message.is_error}
-    return write_json({"tool_call_id": message.tool_call_id, **name, **about})

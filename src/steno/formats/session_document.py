@@ -7,7 +7,7 @@ so writes a file back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, assert_never
 
@@ -41,7 +41,7 @@ from steno.formats.json_text import (
     write_time,
 )
 from steno.ids import new_id
-from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.call import InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
     OWN_FORMAT,
     Block,
@@ -136,21 +136,12 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
                 losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
                 continue
             parts.append(part)
-        has_loss = losses.add_omitted(place, entry, _omitted_fields(entry, losses))
+        has_loss = losses.add_omitted(place, entry, losses.omitted_of_entry(entry))
         written.append(WrittenEntry(place, entry, entry.payload, has_loss))
     head = _restore_head(_session_members(header, entries), header, entries)
     data = write_object(head | {"messages": write_array(parts)})
     add_differences(written, decode(data).entries, losses)
     return ExportedFile(data, losses.result())
-
-
-def _omitted_fields(entry: Entry, losses: ExportLossCollector) -> list[str]:
-    """Return the fields of an entry that version 1 cannot express."""
-    names = losses.omitted_of_entry(entry)
-    message = entry.message
-    if message is not None:
-        names += losses.omitted_of_message(message) + losses.omitted_outcome(message)
-    return names
 
 
 def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:
@@ -164,17 +155,14 @@ def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:
 def _session_members(header: Header, entries: Sequence[Entry]) -> JsonMembers:
     prompt = _find_system_prompt(entries)
     message = None if prompt is None else prompt.message
+    latest = max((entry.time for entry in entries if entry.time is not None), default=None)
     return {
         "version": b"1",
         "id": write_json(header.id),
         "system_prompt": write_json("" if message is None else message.text),
         "created_at": write_time(header.created_at),
-        "updated_at": write_time(_latest_time(entries) or header.created_at),
+        "updated_at": write_time(latest or header.created_at),
     }
-
-
-def _latest_time(entries: Iterable[Entry]) -> datetime | None:
-    return max((entry.time for entry in entries if entry.time is not None), default=None)
 
 
 def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -> JsonMembers:
@@ -204,15 +192,10 @@ def _encode_entry(entry: Entry) -> bytes | None:
     restored = restore_members(plain, (entry.audit or {}).get(NAME))
     if restored is not None:
         raw = write_object(restored, message.unknown)
-        if _decodes_to(raw, entry):
+        read = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
+        if (read.payload, read.time) == (entry.payload, entry.time):
             return raw
     return write_object(plain, message.unknown) if plain else None
-
-
-def _decodes_to(raw: bytes, entry: Entry) -> bool:
-    """Return whether a message is read as the entry."""
-    found = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
-    return (found.payload, found.time) == (entry.payload, entry.time)
 
 
 def _message_members(message: Message, time: datetime | None) -> JsonMembers:
@@ -272,7 +255,13 @@ def _encode_block(block: Block) -> bytes | None:
                 "mime_type": write_json(block.mime_type),
             }
         case ToolCall() | InvalidToolCall():
-            members = _call_members(block)
+            arguments = arguments_object(block.arguments)
+            members = {
+                "type": b'"tool_call"',
+                "id": write_json(block.id),
+                "name": write_json(original_tool_name(block)),
+                "arguments": write_json(block.arguments) if arguments is None else arguments,
+            }
         case Opaque():
             return block.raw.encode() if block.origin == OWN_FORMAT else None
         case FileReference() | Resource():
@@ -280,13 +269,3 @@ def _encode_block(block: Block) -> bytes | None:
         case _:
             assert_never(block)
     return write_object(members, block.unknown)
-
-
-def _call_members(call: AnyToolCall) -> JsonMembers:
-    arguments = arguments_object(call.arguments)
-    return {
-        "type": b'"tool_call"',
-        "id": write_json(call.id),
-        "name": write_json(original_tool_name(call)),
-        "arguments": write_json(call.arguments) if arguments is None else arguments,
-    }

@@ -46,6 +46,10 @@ class Endpoint(NamedTuple):
     stream_marker: re.Pattern[bytes] | None = None
     """A pattern that every stream of this wire matches, and none of another; None if not known."""
 
+    def may_match(self, body: bytes) -> bool:
+        """Return whether the beginning of a body may be one of this wire."""
+        return self.stream_marker is None or self.stream_marker.search(body) is not None
+
     def path_for(self, model: str) -> str:
         """Return the path of requests to a model. Raises InvalidRequest if the model is missing."""
         if "{model}" not in self.path:

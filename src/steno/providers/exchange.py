@@ -31,6 +31,7 @@ from steno.messages.content import Opaque
 from steno.messages.event import BlockAdded, Event, Finished
 from steno.messages.usage import StopReason, Usage
 from steno.ports import HttpRequest, HttpResponse, strip_url_secrets
+from steno.providers.endpoint import Endpoint
 from steno.providers.retry import Retries
 from steno.providers.vendor import ApiKey, Vendor
 from steno.wire import StreamDecoder, Wire
@@ -91,27 +92,6 @@ class RequestPolicy(NamedTuple):
         raise AssertionError("count has no end")
 
 
-class ReadOptions(NamedTuple):
-    """How a response is read."""
-
-    wire: Wire
-    provider: str
-    """The origin of its seals."""
-    model: str | None
-    has_whole_responses: bool
-    """Whether a body that begins like JSON is a response without a stream; see `Endpoint`."""
-    stream_marker: re.Pattern[bytes] | None
-    """A pattern that every stream of the wire matches, if there is one."""
-
-    def new_decoder(self) -> StreamDecoder:
-        """Return a decoder for a stream."""
-        return self.wire.StreamDecoder(provider=self.provider, model=self.model)
-
-    def may_match(self, body: bytes) -> bool:
-        """Return whether the beginning of a body may be one of this wire."""
-        return self.stream_marker is None or self.stream_marker.search(body) is not None
-
-
 @final
 class HttpExchange:
     """The source of events of one response."""
@@ -119,14 +99,18 @@ class HttpExchange:
     def __init__(
         self,
         request: HttpRequest,
-        options: ReadOptions,
+        model: str,
+        endpoint: Endpoint,
         *,
         policy: RequestPolicy,
         error_source: ErrorSource,
     ) -> None:
         """Take the request, and how to read the response; nothing is sent yet."""
         self._request = request
-        self._options = options
+        self._endpoint = endpoint
+        self._wire = error_source.wire
+        self._origin: Final = {"provider": error_source.vendor.provider_name, "model": model}
+        """The origin of seals."""
         self._policy = policy
         self._error_source = error_source
         self._response: HttpResponse | None = None
@@ -214,21 +198,21 @@ class HttpExchange:
             f"no event within {limit_s:g} s, though the connection was kept alive",
             retryable=False,
             code="no_event",
-            place=self._options.provider,
+            place=self._error_source.vendor.provider_name,
         )
 
     async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
         # The beginning decides, whatever the content type.
         is_json = first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
-        if self._options.has_whole_responses and is_json:
-            return await self._read_whole(response, first)
-        self._decoder = self._options.new_decoder()
+        self._decoder = self._wire.StreamDecoder(**self._origin)
+        if self._endpoint.has_whole_responses and is_json:
+            return await self._read_whole(response, first, self._decoder)
         self._sniffed = first
         events: Iterator[Event] = self._decode(first)
         held: list[Event] = []
         while True:
             # Once for each piece, however many unknown events it holds.
-            is_ours = self._options.may_match(self._sniffed)
+            is_ours = self._endpoint.may_match(self._sniffed)
             for event in events:
                 held.append(event)
                 if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
@@ -248,7 +232,7 @@ class HttpExchange:
         if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
         is_document = _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
-        return is_document or not self._options.may_match(self._sniffed)
+        return is_document or not self._endpoint.may_match(self._sniffed)
 
     def _decode(self, piece: bytes) -> Iterator[Event]:
         assert self._decoder is not None
@@ -259,16 +243,17 @@ class HttpExchange:
 
     # -- responses that are no stream --------------------------------------------------------
 
-    async def _read_whole(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
+    async def _read_whole(
+        self, response: HttpResponse, first: bytes, decoder: StreamDecoder
+    ) -> Iterator[Event]:
         pieces = [first]
         while pieces[-1]:
             pieces.append(await response.read())
         self._is_at_end = True
         body = b"".join(pieces)
         self._sniffed = body[:_MAX_SNIFFED_BYTES]
-        self._decoder = self._options.new_decoder()
         try:
-            return iter(self._decoder.decode_whole(body))
+            return iter(decoder.decode_whole(body))
         except ProtocolError:
             if is_cut_off(body):
                 raise build_cut_short() from None

@@ -36,7 +36,6 @@ from steno.providers.endpoint import build_encoder, find_endpoint
 from steno.providers.exchange import (
     ErrorSource,
     HttpExchange,
-    ReadOptions,
     RequestPolicy,
     append_advice,
     fetch_json,
@@ -195,13 +194,8 @@ class HttpProvider:
         encoded = self._encoders.encode(request)
         exchange = HttpExchange(
             self._build_request("POST", path, encoded.body),
-            ReadOptions(
-                self._error_source.wire,
-                self.vendor.provider_name,
-                request.model,
-                self._endpoint.has_whole_responses,
-                self._endpoint.stream_marker,
-            ),
+            request.model,
+            self._endpoint,
             policy=self._policy,
             error_source=self._error_source,
         )

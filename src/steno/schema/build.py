@@ -91,7 +91,11 @@ def schema_of_function(function: Any) -> FunctionSchema:
     Raises InvalidTool if the parameters cannot be given by name, or for a type that JSON
     cannot carry.
     """
-    target, given, named = _unwrap_partials(function)
+    target, given, named = function, (), set[str]()
+    while isinstance(target, partial):
+        given = (*target.args, *given)
+        named |= target.keywords.keys()
+        target = cast("Any", target.func)
     name = getattr(target, "__name__", type(target).__name__)
     if isinstance(target, type) or not callable(target):
         raise InvalidTool(
@@ -99,7 +103,10 @@ def schema_of_function(function: Any) -> FunctionSchema:
         )
     if name == "<lambda>":
         raise InvalidTool("a lambda has no name to call it by; use def", code="lambda")
-    doc = read_docstring(_function_docstring(target))
+    written: str | None = target.__doc__
+    if not hasattr(target, "__name__"):  # an object with a __call__
+        written = type(target).__call__.__doc__ or written
+    doc = read_docstring(written)
     builder = _SchemaBuilder()
     parameters = builder.build_object(
         _parameter_fields(target, _parameters(target, given, named, name), name),
@@ -108,24 +115,6 @@ def schema_of_function(function: Any) -> FunctionSchema:
         at=f"{name}: parameter ",
     )
     return FunctionSchema(name, doc.text, builder.finish(parameters))
-
-
-def _unwrap_partials(function: Any) -> tuple[Any, tuple[Any, ...], set[str]]:
-    """Return the callable inside all partials, and what they bound by position and by name."""
-    given: tuple[Any, ...] = ()
-    named: set[str] = set()
-    while isinstance(function, partial):
-        given = (*function.args, *given)
-        named |= function.keywords.keys()
-        function = cast("Any", function.func)
-    return function, given, named
-
-
-def _function_docstring(target: Any) -> str | None:
-    written: str | None = target.__doc__
-    if not hasattr(target, "__name__"):  # an object with a __call__
-        written = type(target).__call__.__doc__ or written
-    return written
 
 
 def _parameters(
@@ -180,16 +169,12 @@ def _parameter_fields(
     for parameter in parameters.values():
         hint, default = hints.get(parameter.name, parameter.annotation), parameter.default
         if hint is Parameter.empty:
-            hint = _type_of_default(default)
+            has_type = type(default) in _TYPED_BY_DEFAULT or isinstance(default, Enum)
+            hint = type(default) if has_type else Any
         if default is Parameter.empty:
             yield InputField(parameter.name, hint)
         else:
             yield InputField(parameter.name, hint, False, json_default(default))
-
-
-def _type_of_default(default: object) -> Any:
-    has_type = type(default) in _TYPED_BY_DEFAULT or isinstance(default, Enum)
-    return type(default) if has_type else Any
 
 
 _TYPED_BY_DEFAULT = frozenset({bool, int, float, str, list, dict, tuple, set})
@@ -228,8 +213,10 @@ class _SchemaBuilder:
             hash(origin)
         except TypeError:
             raise _unsupported_type_error(hint, at) from None
-        if (schema := _inline_schema(hint, origin, self.build, at)) is not None:
-            return schema
+        if (plain := _PLAIN_TYPES.get(origin)) is not None:
+            return dict(plain)
+        if (build_form := _TYPE_FORMS.get(origin)) is not None:
+            return build_form(hint, self.build, at)
         if isinstance(origin, type):
             return self._build_class(hint, origin, at)
         if isinstance(hint, TypeVar):
@@ -306,7 +293,10 @@ class _SchemaBuilder:
 
     def _define_class(self, name: str, record: ClassFields, cls: type, at: str) -> None:
         self._defs[name] = {}  # takes its place before the ones it refers to
-        doc = read_docstring(_own_docstring(cls))
+        written = vars(cls).get("__doc__")
+        if written and written.startswith(f"{cls.__name__}("):
+            written = None  # made up by dataclasses or NamedTuple
+        doc = read_docstring(written)
         if record.is_positional:
             items = [
                 {"title": field.name, **self._build_property(field, doc.entries, f"{at}.")}
@@ -364,12 +354,6 @@ def _type_key(hint: Any) -> Hashable:
     return cast("Hashable", hint)
 
 
-def _own_docstring(cls: type) -> str | None:
-    """Return a class's own docstring, unless dataclasses or NamedTuple made it up."""
-    doc = vars(cls).get("__doc__")
-    return None if doc and doc.startswith(f"{cls.__name__}(") else doc
-
-
 def _contains_reference(schema: object, ref: str) -> bool:
     if is_mapping(schema):
         return any(_contains_reference(part, ref) for part in schema.values())
@@ -393,17 +377,6 @@ def _unsupported_type_error(hint: Any, at: str) -> InvalidTool:
 # `Optional[X]` is `anyOf` of X and null, not a list of types: it is the one form that also
 # holds for an X that is a reference, an enum or an object, and that OpenAI's strict mode,
 # Ollama and Gemini all accept.
-
-
-def _inline_schema(hint: Any, origin: Any, build: _BuildSchema, at: str) -> Schema | None:
-    """Return the schema of a type that needs no definition, None for any other.
-
-    `origin` is `list` for `list[int]`, and else the type itself.
-    """
-    if (plain := _PLAIN_TYPES.get(origin)) is not None:
-        return dict(plain)
-    form = _TYPE_FORMS.get(origin)
-    return form(hint, build, at) if form else None
 
 
 # The JSON that `msgspec.convert` reads for each of them.
@@ -447,18 +420,6 @@ def _union_schema(members: Iterable[Any], build: _BuildSchema, at: str) -> Schem
 def _tuple_schema(items: list[Schema], least: int) -> Schema:
     """Return the schema of an array with these items, of which the first `least` are required."""
     return {"type": "array", "prefixItems": items, "minItems": least, "maxItems": len(items)}
-
-
-def _build_union(hint: Any, build: _BuildSchema, at: str) -> Schema:
-    return _union_schema(get_args(hint), build, at)
-
-
-def _build_literal(hint: Any, _build: _BuildSchema, at: str) -> Schema:
-    return _literal_schema(hint, at)
-
-
-def _build_decimal(_hint: Any, _build: _BuildSchema, _at: str) -> Schema:
-    return {"anyOf": [{"type": "string", "format": "decimal"}, {"type": "number"}]}
 
 
 def _build_annotated(hint: Any, build: _BuildSchema, at: str) -> Schema:
@@ -512,11 +473,12 @@ def _property_names(key: Schema, at: str) -> Schema | None:
 
 
 _TYPE_FORMS: dict[Any, Callable[[Any, _BuildSchema, str], Schema]] = {
-    Union: _build_union,
-    UnionType: _build_union,
-    Literal: _build_literal,
+    **dict.fromkeys(
+        (Union, UnionType), lambda hint, build, at: _union_schema(get_args(hint), build, at)
+    ),
+    Literal: lambda hint, _, at: _literal_schema(hint, at),
     Annotated: _build_annotated,
-    Decimal: _build_decimal,
+    Decimal: lambda *_: {"anyOf": [{"type": "string", "format": "decimal"}, {"type": "number"}]},
     tuple: _build_tuple,
     **dict.fromkeys((list, set, frozenset, deque, abc.Sequence, abc.MutableSequence), _build_array),
     **dict.fromkeys((abc.Collection, abc.Iterable, abc.Set, abc.MutableSet), _build_array),

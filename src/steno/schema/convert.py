@@ -33,15 +33,22 @@ def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
     try:
         return msgspec.convert(value, type) if converter is None else converter(value)
     except msgspec.ValidationError as exc:
-        raise InvalidArguments((_problem_from_msgspec(exc, at),)) from None
+        problem = read_validation_error(exc)
+        steps = _PATH_STEP.findall(problem.path)
+        # msgspec writes `[...]` for "the value of some key": the pointer stops there.
+        found = tuple(takewhile(bool, [name or index for name, index in steps]))
+        pointer = json_pointer((*at, *found))
+        raise InvalidArguments((Problem(pointer, _rule_from_msgspec(problem)),)) from None
     except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
         errors = getattr(exc, "errors", None)
         if errors is None:
             raise
-        found = errors(include_input=False, include_url=False, include_context=False)
-        problems = [
-            Problem(json_pointer((*at, *each["loc"])), _rule_from_pydantic(each)) for each in found
-        ]
+        problems: list[Problem] = []
+        for each in errors(include_input=False, include_url=False, include_context=False):
+            # A validator's own text may quote the value.
+            is_own = each["type"] not in ("value_error", "assertion_error")
+            rule = str(each["msg"]) if is_own else "refused by a validator"
+            problems.append(Problem(json_pointer((*at, *each["loc"])), rule))
         raise InvalidArguments(tuple(problems)) from None
 
 
@@ -95,15 +102,6 @@ def _may_share_containers(type: Any) -> bool:
     return False
 
 
-def _problem_from_msgspec(exc: msgspec.ValidationError, at: tuple[str, ...]) -> Problem:
-    """Return an error of msgspec as a JSON pointer and a rule."""
-    problem = read_validation_error(exc)
-    steps = _PATH_STEP.findall(problem.path)
-    # msgspec writes `[...]` for "the value of some key": the pointer stops there.
-    found = tuple(takewhile(bool, [name or index for name, index in steps]))
-    return Problem(json_pointer((*at, *found)), _rule_from_msgspec(problem))
-
-
 def _rule_from_msgspec(problem: ValidationProblem) -> str:
     """Pass on msgspec's text about types and rules, and nothing that may quote the value."""
     if problem.code == "not_a_choice":
@@ -111,12 +109,6 @@ def _rule_from_msgspec(problem: ValidationProblem) -> str:
     if problem.code in _UNSAFE_CODES:
         return "refused by the type it was read as"
     return f"{problem.message} (a key)" if problem.is_key else problem.message
-
-
-def _rule_from_pydantic(error: Any) -> str:
-    """Pass on pydantic's own text, and not that of a validator that may quote the value."""
-    is_own = error["type"] not in ("value_error", "assertion_error")
-    return str(error["msg"]) if is_own else "refused by a validator"
 
 
 def parse_text_arguments(texts: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:

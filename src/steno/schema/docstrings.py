@@ -47,7 +47,9 @@ def read_docstring(doc: str | None) -> Docstring:
     """Split a docstring of any of the three styles; without sections it is all text."""
     if not doc:
         return Docstring("", {})
-    lines = _dedent_lines(doc)
+    first, *rest = doc.expandtabs().split("\n")
+    margin = min((_indent(line) for line in rest if line.strip()), default=0)  # as in PEP 257
+    lines = [first.strip(), *(line[margin:].rstrip() for line in rest)]
     cuts = [i for i in range(len(lines)) if _begins_section(lines, i)] + [len(lines)]
     entries: dict[str, str] = {}
     for start, end in pairwise(cuts):
@@ -55,13 +57,6 @@ def read_docstring(doc: str | None) -> Docstring:
             for name in names:
                 entries.setdefault(name.strip(" *"), text)
     return Docstring("\n".join(lines[: cuts[0]]).strip(), entries)
-
-
-def _dedent_lines(doc: str) -> list[str]:
-    """Return the lines without their common indentation, as PEP 257 asks."""
-    first, *rest = doc.expandtabs().split("\n")
-    margin = min((_indent(line) for line in rest if line.strip()), default=0)
-    return [first.strip(), *(line[margin:].rstrip() for line in rest)]
 
 
 def _indent(line: str) -> int:
@@ -75,15 +70,11 @@ def _begins_section(lines: list[str], i: int) -> bool:
     title = line.removesuffix(":").lower()
     if title not in _PARAMETER_SECTIONS and title not in _OTHER_SECTIONS:
         return False
-    after = lines[i + 1] if i + 1 < len(lines) else ""
     if line.endswith(":"):
         after = next((other for other in lines[i + 1 :] if other), "")
         return after.startswith(" ")
-    return _is_underline(after)
-
-
-def _is_underline(line: str) -> bool:
-    return len(line) >= 3 and not line.strip("-")
+    underline = lines[i + 1] if i + 1 < len(lines) else ""
+    return len(underline) >= 3 and not underline.strip("-")
 
 
 def _entries(section: list[str]) -> Iterator[tuple[list[str], str]]:

@@ -58,7 +58,11 @@ class _ObjectCloser:
             if len(schema) == 1:
                 return self._close_reference(ref, around)
             if around or self._names(schema, without=("$ref",)):
-                return self.close(_with_reference_as_part(schema), around)
+                # The reference becomes one more part of the same object.
+                rest = {keyword: part for keyword, part in schema.items() if keyword != "$ref"}
+                parts = schema.get("allOf", ())
+                parts = [*(parts if is_array(parts) else ()), {"$ref": ref}]
+                return self.close({**rest, "allOf": parts}, around)
         closed = {
             keyword: self._close_part(keyword, part, schema, around)
             for keyword, part in schema.items()
@@ -141,12 +145,6 @@ class _ObjectCloser:
             elif keyword in _SAME_OBJECT_KEYWORDS and is_array(part):
                 names.update(*(self._names(inner, seen=seen) for inner in part))
         return frozenset(names)
-
-
-def _with_reference_as_part(schema: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {keyword: part for keyword, part in schema.items() if keyword != "$ref"}
-    parts = schema.get("allOf", ())
-    return {**rest, "allOf": [*(parts if is_array(parts) else ()), {"$ref": schema["$ref"]}]}
 
 
 def _copy_schema(value: Any) -> Any:

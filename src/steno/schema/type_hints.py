@@ -75,19 +75,15 @@ def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
         if origin is Annotated:
             metadata = (*hint.__metadata__, *metadata)
             hint = hint.__origin__
-        elif qualifier := _qualifier_name(origin):
+        # `ReadOnly` came with 3.13; before, it is the one of typing_extensions, known by name.
+        elif getattr(origin, "_name", None) == "ReadOnly":
+            hint = get_args(hint)[0]
+        elif not isinstance(origin, type) and (qualifier := _QUALIFIERS.get(origin)):
             qualifiers.add(qualifier)
             hint = get_args(hint)[0]
         else:
             break
     return hint, metadata, frozenset(qualifiers)
-
-
-def _qualifier_name(origin: Any) -> str | None:
-    # `ReadOnly` came with 3.13; before, it is the one of typing_extensions, known by name.
-    if getattr(origin, "_name", None) == "ReadOnly":
-        return "ReadOnly"
-    return _QUALIFIERS.get(origin) if not isinstance(origin, type) else None
 
 
 def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
@@ -177,10 +173,11 @@ def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, An
     if not hasattr(cls, "__orig_bases__") and not arguments:
         return hints
     bindings = _type_variable_bindings(cls, arguments)
-    return {
-        name: substitute_type_variables(hint, _binding_of_field(bindings, name))
-        for name, hint in hints.items()
-    }
+    resolved: dict[str, Any] = {}
+    for name, hint in hints.items():
+        scopes = (scope for owner, scope in bindings.items() if name in _raw_annotations(owner))
+        resolved[name] = substitute_type_variables(hint, next(scopes))
+    return resolved
 
 
 def unresolved_error(at: str, name: str | None) -> InvalidTool:
@@ -241,10 +238,6 @@ def _type_variable_bindings(cls: type, arguments: tuple[Any, ...]) -> dict[type,
 
     bind(cls, arguments)
     return bound
-
-
-def _binding_of_field(bindings: dict[type, dict[Any, Any]], field: str) -> dict[Any, Any]:
-    return next(scope for cls, scope in bindings.items() if field in _raw_annotations(cls))
 
 
 # -- fields of classes ------------------------------------------------------------------------

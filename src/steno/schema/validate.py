@@ -167,11 +167,6 @@ def _steps(path: _Path) -> list[str | int]:
 # -- keywords about the same value -----------------------------------------------------------
 
 
-def _check_ref(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`$ref`: fits what it refers to, if that is in the same document."""
-    run.visit(value, resolve_reference(run.root, schema["$ref"]), path)
-
-
 def _check_all_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`allOf`: fits every part."""
     for part in _array_operand(schema, "allOf"):
@@ -281,11 +276,6 @@ def _check_property_names(run: _ValidationRun, value: Any, schema: _Schema, path
             run.report((path, name), f"property name: {violation.rule}")
 
 
-def _check_required(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`required`: these members are there."""
-    _check_members(run, value, schema["required"], path)
-
-
 def _check_dependent_required(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
@@ -383,6 +373,15 @@ def _limit_rule(
             run.report(path, rule.format(_json_text(number)))
 
     return check_limit
+
+
+def _size_rules(keyword: str, parts: str) -> dict[str, _Rule]:
+    """Return the rules of the two keywords about the number of parts of a value."""
+    least, most = f"must have at least {{}} {parts}", f"must have at most {{}} {parts}"
+    return {
+        f"min{keyword}": _limit_rule(f"min{keyword}", operator.ge, least, measure=len),
+        f"max{keyword}": _limit_rule(f"max{keyword}", operator.le, most, measure=len),
+    }
 
 
 # -- operands ---------------------------------------------------------------------------------
@@ -490,7 +489,10 @@ def _json_text_list(operands: Iterable[Any]) -> str:
 # -- tables -----------------------------------------------------------------------------------
 
 _COMMON_RULES: dict[str, _Rule] = {
-    "$ref": _check_ref,
+    # A reference to another document is no limit.
+    "$ref": lambda run, value, schema, path: run.visit(
+        value, resolve_reference(run.root, schema["$ref"]), path
+    ),
     "enum": _check_enum,
     "const": _check_const,
     "allOf": _check_all_of,
@@ -511,12 +513,7 @@ _NUMBER_RULES: dict[str, _Rule] = {
 
 _STRING_RULES: dict[str, _Rule] = {
     **_COMMON_RULES,
-    "minLength": _limit_rule(
-        "minLength", operator.ge, "must have at least {} characters", measure=len
-    ),
-    "maxLength": _limit_rule(
-        "maxLength", operator.le, "must have at most {} characters", measure=len
-    ),
+    **_size_rules("Length", "characters"),
     "pattern": _check_pattern,
 }
 
@@ -525,8 +522,7 @@ _ARRAY_RULES: dict[str, _Rule] = {
     "items": _check_items,
     "prefixItems": _check_prefix_items,
     "contains": _check_contains,
-    "minItems": _limit_rule("minItems", operator.ge, "must have at least {} items", measure=len),
-    "maxItems": _limit_rule("maxItems", operator.le, "must have at most {} items", measure=len),
+    **_size_rules("Items", "items"),
     "uniqueItems": _check_unique_items,
 }
 
@@ -536,14 +532,11 @@ _OBJECT_RULES: dict[str, _Rule] = {
     "patternProperties": _check_pattern_properties,
     "additionalProperties": _check_additional_properties,
     "propertyNames": _check_property_names,
-    "required": _check_required,
+    "required": lambda run, value, schema, path: _check_members(
+        run, value, schema["required"], path
+    ),
     "dependentRequired": _check_dependent_required,
-    "minProperties": _limit_rule(
-        "minProperties", operator.ge, "must have at least {} properties", measure=len
-    ),
-    "maxProperties": _limit_rule(
-        "maxProperties", operator.le, "must have at most {} properties", measure=len
-    ),
+    **_size_rules("Properties", "properties"),
 }
 
 _RULES_BY_TYPE: dict[str, dict[str, _Rule]] = {

@@ -39,55 +39,25 @@ from steno.wire import Wire, anthropic_messages, openai_responses
 
 # -- Anthropic's Messages API ------------------------------------------------------------------
 
-_ANTHROPIC_MESSAGES_REQUEST: Final[dict[str, Any]] = {
-    "model": "model-1",
-    "max_tokens": 1000,
-    "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
-    "messages": [
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "What is this?"},
-                {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
-                {"type": "hologram", "light": 7},
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmF0dXJl"},
-                {"type": "redacted_thinking", "data": "cmVkYWN0ZWQ="},
-                {"type": "text", "text": "I look."},
-                {"type": "tool_use", "id": "toolu_1", "name": "fs-read", "input": {"path": "a"}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "toolu_1",
-                    "content": "no",
-                    "is_error": True,
-                },
-                {"type": "text", "text": "Try another."},
-            ],
-        },
-    ],
-    "tools": [
-        {
-            "name": "fs-read",
-            "description": "Reads a file.",
-            "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
-        },
-        {"type": "hologram_20990101", "name": "hologram"},
-    ],
-    "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
-    "temperature": 0.5,
-    "stream": True,
-    "metadata": {"user_id": "u"},
-    "hologram": {"light": [1, None]},
-}
+_ANTHROPIC_MESSAGES_REQUEST: Final = """\
+{"model": "model-1", "max_tokens": 1000,
+ "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+ "messages": [{"role": "user",
+   "content": [{"type": "text", "text": "What is this?"},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+    {"type": "hologram", "light": 7}]},
+  {"role": "assistant",
+   "content": [{"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmF0dXJl"},
+    {"type": "redacted_thinking", "data": "cmVkYWN0ZWQ="}, {"type": "text", "text": "I look."},
+    {"type": "tool_use", "id": "toolu_1", "name": "fs-read", "input": {"path": "a"}}]},
+  {"role": "user",
+   "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": true},
+    {"type": "text", "text": "Try another."}]}],
+ "tools": [{"name": "fs-read", "description": "Reads a file.",
+   "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}},
+  {"type": "hologram_20990101", "name": "hologram"}],
+ "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}, "temperature": 0.5,
+ "stream": true, "metadata": {"user_id": "u"}, "hologram": {"light": [1, null]}}"""
 
 
 _MESSAGES_STOP_REASONS: Final = {
@@ -105,7 +75,7 @@ class AnthropicMessagesServer(ScriptedServer):
     legal_call_id: re.Pattern[str] | None = re.compile(r"[A-Za-z0-9_-]+")
 
     wire: Wire = anthropic_messages
-    requests: tuple[bytes, ...] = (encode_json(_ANTHROPIC_MESSAGES_REQUEST),)
+    requests: tuple[bytes, ...] = (_ANTHROPIC_MESSAGES_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
@@ -290,52 +260,23 @@ _MESSAGES_EMPTY_MESSAGE: Final = {
 
 # -- OpenAI's Responses API: items begin, grow, end, and are sent again ------------------------
 
-_OPENAI_RESPONSES_REQUEST: Final[dict[str, Any]] = {
-    "model": "model-1",
-    "instructions": "Be brief.",
-    "input": [
-        {
-            "role": "user",
-            "content": [
-                {"type": "input_text", "text": "What is this?"},
-                {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"},
-                {"type": "hologram", "light": 7},
-            ],
-        },
-        {
-            "type": "reasoning",
-            "id": "rs_1",
-            "summary": [{"type": "summary_text", "text": "Hm."}],
-            "encrypted_content": "c2VhbA==",
-        },
-        {
-            "type": "function_call",
-            "id": "fc_1",
-            "call_id": "call_1",
-            "name": "fs-read",
-            "arguments": '{"path" : "a"}',
-            "status": "completed",
-        },
-        {"type": "function_call_output", "call_id": "call_1", "output": "one"},
-        {"type": "hologram", "light": 7},
-    ],
-    "tools": [
-        {
-            "type": "function",
-            "name": "fs-read",
-            "description": "Reads a file.",
-            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
-            "strict": False,
-        },
-        {"type": "hologram"},
-    ],
-    "tool_choice": "auto",
-    "max_output_tokens": 1000,
-    "temperature": 0.5,
-    "store": False,
-    "stream": True,
-    "hologram": {"light": [1, None]},
-}
+_OPENAI_RESPONSES_REQUEST: Final = r"""
+{"model": "model-1", "instructions": "Be brief.",
+ "input": [{"role": "user",
+   "content": [{"type": "input_text", "text": "What is this?"},
+    {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"},
+    {"type": "hologram", "light": 7}]},
+  {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}],
+   "encrypted_content": "c2VhbA=="},
+  {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "fs-read",
+   "arguments": "{\"path\" : \"a\"}", "status": "completed"},
+  {"type": "function_call_output", "call_id": "call_1", "output": "one"},
+  {"type": "hologram", "light": 7}],
+ "tools": [{"type": "function", "name": "fs-read", "description": "Reads a file.",
+   "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}, "strict": false},
+  {"type": "hologram"}],
+ "tool_choice": "auto", "max_output_tokens": 1000, "temperature": 0.5, "store": false,
+ "stream": true, "hologram": {"light": [1, null]}}"""
 
 
 _RESPONSES_INCOMPLETE: Final = {
@@ -349,7 +290,7 @@ class OpenAIResponsesServer(ScriptedServer):
 
     legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
     wire: Wire = openai_responses
-    requests: tuple[bytes, ...] = (encode_json(_OPENAI_RESPONSES_REQUEST),)
+    requests: tuple[bytes, ...] = (_OPENAI_RESPONSES_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""

@@ -5,6 +5,7 @@ Each has a request as clients of its protocol write it, with members that no wir
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import zip_longest
 from typing import Any, Final
@@ -45,29 +46,17 @@ from steno.wire import Wire, chat, gemini, ollama_chat, openai_chat
 
 # -- the flat chat JSON, line by line, as its wire documents it --------------------------------
 
-_CHAT_REQUEST: Final[dict[str, Any]] = {
-    "model": "model-1",
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "What is this?", "hologram": 7},
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "c1", "name": "fs.read", "arguments": {"path": "a"}}],
-        },
-        {"role": "tool", "tool_call_id": "c1", "content": "no", "is_error": True},
-        {"role": "assistant", "content": "It is gone."},
-    ],
-    "tools": [
-        {
-            "name": "fs.read",
-            "description": "Reads a file.",
-            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
-        }
-    ],
-    "max_tokens": 1000,
-    "temperature": 0.5,
-    "hologram": {"light": [1, None]},
-}
+_CHAT_REQUEST: Final = """\
+{"model": "model-1",
+ "messages": [{"role": "system", "content": "Be brief."},
+  {"role": "user", "content": "What is this?", "hologram": 7},
+  {"role": "assistant",
+   "tool_calls": [{"id": "c1", "name": "fs.read", "arguments": {"path": "a"}}]},
+  {"role": "tool", "tool_call_id": "c1", "content": "no", "is_error": true},
+  {"role": "assistant", "content": "It is gone."}],
+ "tools": [{"name": "fs.read", "description": "Reads a file.",
+   "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}],
+ "max_tokens": 1000, "temperature": 0.5, "hologram": {"light": [1, null]}}"""
 
 
 class ChatServer(ScriptedServer):
@@ -75,8 +64,8 @@ class ChatServer(ScriptedServer):
 
     wire: Wire = chat
     requests: tuple[bytes, ...] = (
-        encode_json(_CHAT_REQUEST),
-        encode_json(_CHAT_REQUEST["messages"]),
+        _CHAT_REQUEST.encode(),
+        encode_json(json.loads(_CHAT_REQUEST)["messages"]),
     )
 
     def frames(self, script: Script) -> list[bytes]:
@@ -153,49 +142,23 @@ def _chat_end_fields(end: TurnEnd) -> dict[str, Any]:
 
 # -- Gemini: every chunk is a response with some of the parts ----------------------------------
 
-_GEMINI_REQUEST: Final[dict[str, Any]] = {
-    "model": "model-1",
-    "systemInstruction": {"parts": [{"text": "Be brief."}]},
-    "contents": [
-        {
-            "role": "user",
-            "parts": [
-                {"text": "What is this?"},
-                {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
-                {"hologram": {"light": 7}},
-            ],
-        },
-        {
-            "role": "model",
-            "parts": [
-                {"text": "Hm.", "thought": True},
-                {
-                    "functionCall": {"name": "fs.read", "args": {"path": "a"}},
-                    "thoughtSignature": "c2lnbmF0dXJl",
-                },
-            ],
-        },
-        {
-            "role": "user",
-            "parts": [{"functionResponse": {"name": "fs.read", "response": {"output": "one"}}}],
-        },
-    ],
-    "tools": [
-        {
-            "functionDeclarations": [
-                {
-                    "name": "fs.read",
-                    "description": "Reads a file.",
-                    "parameters": {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}},
-                }
-            ]
-        },
-        {"hologram": {}},
-    ],
-    "generationConfig": {"temperature": 0.5, "maxOutputTokens": 1000, "candidateCount": 1},
-    "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
-    "hologram": {"light": [1, None]},
-}
+_GEMINI_REQUEST: Final = """\
+{"model": "model-1", "systemInstruction": {"parts": [{"text": "Be brief."}]},
+ "contents": [{"role": "user",
+   "parts": [{"text": "What is this?"}, {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
+    {"hologram": {"light": 7}}]},
+  {"role": "model",
+   "parts": [{"text": "Hm.", "thought": true},
+    {"functionCall": {"name": "fs.read", "args": {"path": "a"}},
+     "thoughtSignature": "c2lnbmF0dXJl"}]},
+  {"role": "user",
+   "parts": [{"functionResponse": {"name": "fs.read", "response": {"output": "one"}}}]}],
+ "tools": [{"functionDeclarations": [{"name": "fs.read", "description": "Reads a file.",
+     "parameters": {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}}}]},
+  {"hologram": {}}],
+ "generationConfig": {"temperature": 0.5, "maxOutputTokens": 1000, "candidateCount": 1},
+ "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+ "hologram": {"light": [1, null]}}"""
 
 
 _GEMINI_STOP_REASONS: Final = {
@@ -210,7 +173,7 @@ class GeminiServer(ScriptedServer):
     """A server that sends calls whole and its signatures with the part that they seal."""
 
     wire: Wire = gemini
-    requests: tuple[bytes, ...] = (encode_json(_GEMINI_REQUEST),)
+    requests: tuple[bytes, ...] = (_GEMINI_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
@@ -313,35 +276,18 @@ _GEMINI_ENVELOPE: Final = {"modelVersion": "m", "responseId": "r_1"}
 
 # -- Ollama: a line of JSON for every token ----------------------------------------------------
 
-_OLLAMA_CHAT_REQUEST: Final[dict[str, Any]] = {
-    "model": "model-1",
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "What is this?", "images": ["iVBORw0KGgo="], "hologram": 7},
-        {
-            "role": "assistant",
-            "content": "",
-            "thinking": "Hm.",
-            "tool_calls": [{"function": {"name": "fs.read", "arguments": {"path": "a"}}}],
-        },
-        {"role": "tool", "tool_name": "fs.read", "content": "one"},
-    ],
-    "tools": [
-        {
-            "type": "function",
-            "function": {
-                "name": "fs.read",
-                "description": "Reads a file.",
-                "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
-            },
-        }
-    ],
-    "options": {"temperature": 0.5, "num_predict": 1000, "num_ctx": 4096},
-    "think": "high",
-    "keep_alive": "5m",
-    "stream": True,
-    "hologram": {"light": [1, None]},
-}
+_OLLAMA_CHAT_REQUEST: Final = """\
+{"model": "model-1",
+ "messages": [{"role": "system", "content": "Be brief."},
+  {"role": "user", "content": "What is this?", "images": ["iVBORw0KGgo="], "hologram": 7},
+  {"role": "assistant", "content": "", "thinking": "Hm.",
+   "tool_calls": [{"function": {"name": "fs.read", "arguments": {"path": "a"}}}]},
+  {"role": "tool", "tool_name": "fs.read", "content": "one"}],
+ "tools": [{"type": "function",
+   "function": {"name": "fs.read", "description": "Reads a file.",
+    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}}],
+ "options": {"temperature": 0.5, "num_predict": 1000, "num_ctx": 4096}, "think": "high",
+ "keep_alive": "5m", "stream": true, "hologram": {"light": [1, null]}}"""
 
 
 _OLLAMA_STOP_REASONS: Final = {
@@ -355,7 +301,7 @@ class OllamaChatServer(ScriptedServer):
     """A server that sends calls whole and counts tokens in its last line."""
 
     wire: Wire = ollama_chat
-    requests: tuple[bytes, ...] = (encode_json(_OLLAMA_CHAT_REQUEST),)
+    requests: tuple[bytes, ...] = (_OLLAMA_CHAT_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
@@ -437,54 +383,23 @@ _OLLAMA_ENVELOPE: Final = {"model": "m", "created_at": "2026-01-02T03:04:05.6789
 
 # -- chat completions of OpenAI ----------------------------------------------------------------
 
-_OPENAI_CHAT_REQUEST: Final[dict[str, Any]] = {
-    "model": "model-1",
-    "messages": [
-        {"role": "developer", "content": "Be brief."},
-        {
-            "role": "user",
-            "name": "ann",
-            "content": [
-                {"type": "text", "text": "What is this?"},
-                {
-                    "type": "image_url",
-                    "image_url": {"url": "https://example.org/a.png", "detail": "low"},
-                },
-                {"type": "hologram", "light": 7},
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": "call_1",
-                    "type": "function",
-                    "function": {"name": "fs.read", "arguments": '{"path" : "a"}'},
-                }
-            ],
-        },
-        {"role": "tool", "tool_call_id": "call_1", "content": "one"},
-    ],
-    "tools": [
-        {
-            "type": "function",
-            "function": {
-                "name": "fs.read",
-                "description": "Reads a file.",
-                "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
-                "strict": True,
-            },
-        },
-        {"type": "hologram", "light": 7},
-    ],
-    "tool_choice": "auto",
-    "parallel_tool_calls": False,
-    "temperature": 0.5,
-    "stream": True,
-    "seed": 7,
-    "hologram": {"light": [1, None]},
-}
+_OPENAI_CHAT_REQUEST: Final = r"""
+{"model": "model-1",
+ "messages": [{"role": "developer", "content": "Be brief."},
+  {"role": "user", "name": "ann",
+   "content": [{"type": "text", "text": "What is this?"},
+    {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
+    {"type": "hologram", "light": 7}]},
+  {"role": "assistant", "content": null,
+   "tool_calls": [{"id": "call_1", "type": "function",
+     "function": {"name": "fs.read", "arguments": "{\"path\" : \"a\"}"}}]},
+  {"role": "tool", "tool_call_id": "call_1", "content": "one"}],
+ "tools": [{"type": "function",
+   "function": {"name": "fs.read", "description": "Reads a file.",
+    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}, "strict": true}},
+  {"type": "hologram", "light": 7}],
+ "tool_choice": "auto", "parallel_tool_calls": false, "temperature": 0.5, "stream": true,
+ "seed": 7, "hologram": {"light": [1, null]}}"""
 
 
 _OPENAI_STOP_REASONS: Final = {
@@ -501,7 +416,7 @@ class OpenAIChatServer(ScriptedServer):
     legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
 
     wire: Wire = openai_chat
-    requests: tuple[bytes, ...] = (encode_json(_OPENAI_CHAT_REQUEST),)
+    requests: tuple[bytes, ...] = (_OPENAI_CHAT_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
