@@ -24,6 +24,7 @@ from steno.ports import ApprovalDecision, ApprovalRequest
 from steno.records.entry import Entry, ModelChange
 from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
 from steno.render.items import ItemKind, TextForm
+from steno.render.quantities import format_count, format_dollars
 
 RETRY_HINT: Final = "/retry tries again"
 UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
@@ -197,6 +198,12 @@ def describe_run_end(result: RunResult) -> tuple[ItemKind, str] | None:
     is_cut = message is not None and message.stop_reason is StopReason.LENGTH
     hint = " (max_tokens); say: go on. --max-tokens allows more" if is_cut else ""
     return ItemKind.NOTICE, f"{result.reason}{hint}"
+
+
+def describe_run_usage(result: RunResult) -> str:
+    """Return the tokens of a run, and their price if it is known."""
+    tokens = format_count(result.usage.total_tokens, "token", "tokens")
+    return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
 
 
 def describe_bug(error: Exception) -> str:
