@@ -14,7 +14,6 @@ from steno.messages.call import ToolCall
 from steno.messages.usage import Usage
 from steno.ports import ApprovalDecision, ApprovalRequest
 from steno.records.entry import Entry, Mode
-from steno.render.items import TextForm
 
 ImageReader: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image; None if they cannot be read. That may take a while."""
@@ -66,14 +65,6 @@ class Suggestion(NamedTuple):
     description: str = ""
     expects_more: bool = False
     """Whether more follows: a folder, a command with an argument."""
-
-
-class CommandReply(NamedTuple):
-    """The output of a command."""
-
-    text: str
-    title: str = ""
-    form: TextForm = TextForm.MARKDOWN
 
 
 class BranchTreeRow(NamedTuple):

@@ -13,8 +13,9 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
+from steno.app.commands.report import Report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
-from steno.app.session_events import BranchTreeRow, CommandReply, SessionSummary
+from steno.app.session_events import BranchTreeRow, SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
@@ -293,7 +294,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
 def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
     session = FakeSession()
     told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
-    session.replies["usage"] = CommandReply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    session.replies["usage"] = Report(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
     output = through_a_pipe("/usage\n", session).said
     assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in output
     assert "  re\\.match\n" in output

@@ -11,7 +11,8 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import RunEnded
-from steno.app.session_events import CommandReply, PendingCall, PendingCallsChanged
+from steno.app.commands.report import Report
+from steno.app.session_events import PendingCall, PendingCallsChanged
 from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.ports import ApprovalDecision
@@ -132,7 +133,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
 
 def test_a_fault_is_told_and_the_session_goes_on() -> None:
     class Faulty(FakeSession):
-        async def run_command(self, name: str, argument: str = "") -> CommandReply:
+        async def run_command(self, name: str, argument: str = "") -> Report:
             raise ZeroDivisionError("by \x1b[2J")
 
     user = through_a_pipe("/usage\n/quit\n", Faulty())

@@ -23,8 +23,8 @@ from steno.agent import (
     Runner,
 )
 from steno.agent.events import EndReason, RunResult
+from steno.app.commands.report import Report
 from steno.app.session_events import (
-    CommandReply,
     ErrorRaised,
     ShellEnded,
     ShellOutput,
@@ -362,7 +362,7 @@ def test_changes_of_course_are_marked() -> None:
 def test_troubles_and_replies_are_put_at_the_end() -> None:
     state, recorder = make_transcript_state()
     state.apply(ErrorRaised("the disk is full"))
-    state.add_reply(CommandReply("| a | b |", "usage"))
+    state.add_report(Report("| a | b |", "usage"))
     assert [(item.kind, item.head) for item in recorder.blocks] == [
         (ItemKind.ERROR, ""),
         (ItemKind.REPLY, "usage"),

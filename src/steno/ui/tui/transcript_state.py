@@ -21,8 +21,8 @@ from steno.agent.events import (
     RunEnded,
     TurnStarted,
 )
+from steno.app.commands.report import Report
 from steno.app.session_events import (
-    CommandReply,
     ErrorRaised,
     InputReturned,
     SessionEvent,
@@ -258,10 +258,10 @@ class TranscriptState:
         """Append a text that is not recorded."""
         self._sink.add_item(TranscriptItem(kind, body=text))
 
-    def add_reply(self, reply: CommandReply) -> None:
+    def add_report(self, report: Report) -> None:
         """Append the reply of a command."""
         self._sink.add_item(
-            TranscriptItem(ItemKind.REPLY, head=reply.title, body=reply.text, form=reply.form)
+            TranscriptItem(ItemKind.REPLY, head=report.title, body=report.body, form=report.form)
         )
 
     def _on_notice(self, kind: NoticeKind, text: str) -> None:
