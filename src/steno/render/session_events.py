@@ -23,7 +23,7 @@ from steno.messages.usage import StopReason
 from steno.ports import ApprovalDecision, ApprovalRequest
 from steno.records.entry import Entry, ModelChange
 from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
-from steno.render.items import ItemKind, TextForm
+from steno.render.items import ItemKind
 from steno.render.quantities import format_count, format_dollars
 
 RETRY_HINT: Final = "/retry tries again"
@@ -58,14 +58,6 @@ class Suggestion(NamedTuple):
     description: str = ""
     expects_more: bool = False
     """Whether more follows: a folder, a command with an argument."""
-
-
-class CommandReply(NamedTuple):
-    """The output of a command."""
-
-    text: str
-    title: str = ""
-    form: TextForm = TextForm.MARKDOWN
 
 
 class BranchTreeRow(NamedTuple):

@@ -22,10 +22,11 @@ from steno.agent.events import (
     RunEnded,
     TurnStarted,
 )
+from steno.app.commands.report import Report
 from steno.app.commands.table import (
-    COMMAND_NAMES,
     QUIT_HINT,
     QUIT_WORDS,
+    SLASH_COMMANDS_BY_NAME,
     TypedCommand,
     parse_slash_command,
 )
@@ -39,7 +40,6 @@ from steno.render.session_events import (
     UNFINISHED_NOTICE,
     BranchChanged,
     ChangeSummarizer,
-    CommandReply,
     ErrorRaised,
     InputReturned,
     PendingCallsChanged,
@@ -221,7 +221,7 @@ class SessionController:
 
     async def _run_command(self, text: str, typed: TypedCommand) -> None:
         # Without anything to fix, the text would only be in the way of the next prompt.
-        is_editable = bool(typed.argument) or typed.name not in COMMAND_NAMES
+        is_editable = bool(typed.argument) or typed.name not in SLASH_COMMANDS_BY_NAME
         with self._reporting_errors(PromptInput(text) if is_editable else _NO_PROMPT):
             match typed:
                 case TypedCommand("quit", _):
@@ -240,14 +240,16 @@ class SessionController:
                     with self._showing_activity(
                         f"/{name}", is_interruptible=name in _INTERRUPTIBLE_COMMANDS
                     ):
-                        self._show_reply(await self._session.run_command(name, argument))
+                        self._show_report(await self._session.run_command(name, argument))
         self._show_status()
 
-    def _show_reply(self, reply: CommandReply) -> None:
-        if reply.text.count("\n") < _MAX_INLINE_LINES:
-            self._live_items.add_text(ItemKind.REPLY, reply.text, head=reply.title, form=reply.form)
+    def _show_report(self, report: Report) -> None:
+        if report.body.count("\n") < _MAX_INLINE_LINES:
+            self._live_items.add_text(
+                ItemKind.REPLY, report.body, head=report.title, form=report.form
+            )
         else:
-            self._app.push_screen(PagerScreen(reply))
+            self._app.push_screen(PagerScreen(report))
 
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
@@ -282,8 +284,8 @@ class SessionController:
                 place="theme",
             )
         self._app.theme = theme
-        reply = await self._session.run_command("theme", theme)
-        self._live_items.add_text(ItemKind.NOTICE, f"theme {theme}; {reply.text}")
+        report = await self._session.run_command("theme", theme)
+        self._live_items.add_text(ItemKind.NOTICE, f"theme {theme}; {report.body}")
 
     async def _pick_model(self) -> None:
         current = self._session.status.model
@@ -291,10 +293,10 @@ class SessionController:
             choices = await self._session.list_models()
         name = await self._app.push_screen_wait(PickerScreen("model", choices, current))
         if not name:  # the model that the user wants may not be listed
-            self._show_reply(await self._session.run_command("model"))
+            self._show_report(await self._session.run_command("model"))
         elif name != current:
             with self._showing_activity(f"/model {name}", is_interruptible=True):
-                self._show_reply(await self._session.change_model(name))
+                self._show_report(await self._session.change_model(name))
 
     # -- keys --------------------------------------------------------------------------------
 
@@ -320,7 +322,7 @@ class SessionController:
 
     def open_help(self) -> None:
         """Show the help."""
-        self._app.push_screen(PagerScreen(CommandReply(build_help(TERMINAL_KEYS), "help")))
+        self._app.push_screen(PagerScreen(Report(build_help(TERMINAL_KEYS), "help")))
 
     def open_tree(self) -> None:
         """Show the branches."""

@@ -23,9 +23,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from steno.app.commands.report import Report
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
-from steno.render.session_events import CommandReply
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
 from steno.ui.tui.transcript.item_drawing import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
@@ -35,13 +35,13 @@ _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
 
 
-def _render_text(content: CommandReply, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
+def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return all lines of a text for a width, sanitized."""
     if content.form is TextForm.DIFF:
-        return diff_lines(content.text, width, styles)
-    if content.form is TextForm.MARKDOWN and len(content.text) <= _MAX_MARKDOWN:
-        return create_markdown_drawing(width, styles)(content.text)
-    return styled_strips(break_lines(content.text, width), styles.base)
+        return diff_lines(content.body, width, styles)
+    if content.form is TextForm.MARKDOWN and len(content.body) <= _MAX_MARKDOWN:
+        return create_markdown_drawing(width, styles)(content.body)
+    return styled_strips(break_lines(content.body, width), styles.base)
 
 
 @final
@@ -75,7 +75,7 @@ class PagerText(ScrollView, can_focus=True):
     class PositionChanged(Message):
         """The scroll position or the matches have changed."""
 
-    def __init__(self, content: CommandReply) -> None:
+    def __init__(self, content: Report) -> None:
         super().__init__()
         self._content = content
         self._lines: Sequence[Strip] = ()
@@ -206,7 +206,7 @@ class PagerScreen(ModalScreen[None]):
         Binding("N", "go(-1)", show=False),
     ]
 
-    def __init__(self, content: CommandReply) -> None:
+    def __init__(self, content: Report) -> None:
         super().__init__()
         self._title = Title(content.title)
         self._title.display = bool(content.title.strip())
