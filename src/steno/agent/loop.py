@@ -13,6 +13,7 @@ next run begins.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from decimal import Decimal
@@ -86,18 +87,29 @@ class ContextNotices:
         self._sent: set[Change] = set()
 
     def report(self, built: BuiltRequest) -> None:
-        """Report each new change of a request, and record the repairs."""
-        shown = [change for change in built.changes if change.code not in _SILENT_CHANGES]
-        new_changes = [change for change in shown if self.send_once(change)]
-        repairs = [
-            _build_repair(change) for change in new_changes if change.code in _RECORDED_CHANGES
+        """Report each new change of a request, and record the repairs that the log does not have.
+
+        An entry may need several repairs of one code; the log has the first of them.
+        """
+        changes = dict.fromkeys(built.changes)
+        new_changes = [
+            change
+            for change in changes
+            if change.code not in _SILENT_CHANGES and self.send_once(change)
         ]
-        if repairs:
-            past = self._recorder.conversation.entries_view()
-            recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
-            for repair in repairs:
-                if repair not in recorded:
-                    self._recorder.record(repair)
+        if not any(change.code in _RECORDED_CHANGES for change in new_changes):
+            return
+        payloads = [entry.payload for entry in self._recorder.conversation.entries_view()]
+        recorded = Counter(
+            [(repair.code, repair.target) for repair in payloads if isinstance(repair, Repair)]
+        )
+        for change in [change for change in changes if change.code in _RECORDED_CHANGES]:
+            code, target = str(change.code), change.entry
+            if recorded[code, target]:
+                recorded[code, target] -= 1
+            else:
+                explanation = explain_repair(change)
+                self._recorder.record(Repair(code=code, explanation=explanation, target=target))
 
     def send_once(self, change: Change) -> bool:
         """Emit a change, unless it was emitted before in this run; return whether it was new."""
@@ -106,10 +118,6 @@ class ContextNotices:
         self._sent.add(change)
         self._recorder.emit(ContextChanged(change))
         return True
-
-
-def _build_repair(change: Change) -> Repair:
-    return Repair(code=str(change.code), explanation=explain_repair(change), target=change.entry)
 
 
 @final
