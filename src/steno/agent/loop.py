@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -62,12 +62,13 @@ _SILENT_CHANGES: Final = (ChangeCode.RESOLVED,)
 _RECORDED_CHANGES: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
 """Changes that are recorded, too."""
 _UNKNOWN_PRICE_TEXT: Final = "the price of the model is not known, so the cost is not limited"
-_INCOMPLETE_REASONS: Final = {
+_INCOMPLETE_REASONS: Final[Mapping[StopReason | None, str]] = {
     StopReason.LENGTH: "the answer was cut off at its greatest length",
     StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
     StopReason.ERROR: "the answer ended with an error of the provider",
     StopReason.ABORTED: "the answer was broken off",
 }
+"""Why the last response may be incomplete."""
 _MAX_ATTEMPTS: Final = 3
 """For one turn, where the connection broke in the middle of it."""
 _SHRINK_FACTOR: Final = 0.8
@@ -82,7 +83,6 @@ class ContextNotices:
     """Reports changes of the context, each once per run."""
 
     def __init__(self, recorder: RunRecorder) -> None:
-        """Begin with none."""
         self._recorder = recorder
         self._sent: set[Change] = set()
 
@@ -125,7 +125,6 @@ class AgentRun:
     """One run: from a prompt until the model is done with it."""
 
     def __init__(self, config: RunConfig, recorder: RunRecorder, queue: SteeringQueue) -> None:
-        """Take the configuration, the log and the queue; nothing happens yet."""
         self._config = config
         self._recorder = recorder
         resolves_references = config.references is not None
@@ -180,7 +179,9 @@ class AgentRun:
             if not continues:
                 if was_interrupted:
                     return self._build_result(EndReason.INTERRUPTED)
-                return self._build_result(EndReason.DONE, self._incomplete_reason())
+                stop_reason = None if self._message is None else self._message.stop_reason
+                incomplete_reason = _INCOMPLETE_REASONS.get(stop_reason, "")
+                return self._build_result(EndReason.DONE, incomplete_reason)
             limit = self._config.limits.describe_reached(
                 turns=self._turns,
                 tokens=self._usage.total_tokens,
@@ -306,7 +307,8 @@ class AgentRun:
             built = await self._build_request()
             if last_overflow is not None:
                 self._check_shorter(built, last_overflow)
-            last_entry_id, message_before = self._last_entry(), self._message
+            conversation, message_before = self._recorder.conversation, self._message
+            last_entry_id = conversation.branches[conversation.branch]
             try:
                 with self._config.telemetry.turn(built.request, self._config.model) as span:
                     message = await self._receive_response(built.request, span)
@@ -378,32 +380,18 @@ class AgentRun:
         wait_s = getattr(exc, "retry_after_s", None)
         await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
 
-    def _last_entry(self) -> str | None:
-        conversation = self._recorder.conversation
-        return conversation.branches[conversation.branch]
-
     # -- the request -------------------------------------------------------------------------
 
     async def _build_request(self) -> BuiltRequest:
-        built = self._build_uncompacted()
+        config, recorder, target = self._config, self._recorder, self._target
+        built = config.build_request(recorder.conversation, target)
         if built.wants_compaction:
-            summary = await compact(
-                self._config, self._recorder, self._target, budget_tokens=built.budget_tokens
-            )
+            summary = await compact(config, recorder, target, budget_tokens=built.budget_tokens)
             if summary is not None:
                 self._usage += entry_usage(summary)
-                built = self._build_uncompacted()
+                built = config.build_request(recorder.conversation, target)
         self._context_notices.report(built)
         return built
-
-    def _build_uncompacted(self) -> BuiltRequest:
-        conversation, config = self._recorder.conversation, self._config
-        return config.context_builder.build(
-            conversation.entries_view(),
-            self._target,
-            config.dispatcher.offered_definitions(conversation.mode),
-            restore_blobs=conversation.restore_blobs,
-        )
 
     def _shrink_target(self, built: BuiltRequest) -> None:
         """Make the next attempt shorter: the provider's count is better than our estimate."""
@@ -445,11 +433,6 @@ class AgentRun:
         """Record results for outstanding calls, and the messages that are left."""
         self._record_prompt()
         self._input.record_remaining()
-
-    def _incomplete_reason(self) -> str:
-        """Return why the last response may be incomplete; empty if it is not."""
-        stop_reason = None if self._message is None else self._message.stop_reason
-        return "" if stop_reason is None else _INCOMPLETE_REASONS.get(stop_reason, "")
 
     def _build_result(
         self, ending: EndReason, reason: str = "", error: StenoError | None = None
