@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput
-from steno.agent.tool_runner import BoundedText
+from steno.agent.dispatch import BoundedText
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
 from steno.app.session_state import SessionState, explain_conflicts

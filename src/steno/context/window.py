@@ -57,7 +57,6 @@ class MessageWindow:
     """Messages in the order they are sent, shortened as far as needed."""
 
     def __init__(self, count_tokens: CountTokens) -> None:
-        """Start empty."""
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
         """The entry of each message."""
