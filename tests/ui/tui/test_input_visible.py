@@ -10,9 +10,9 @@ from textual.screen import Screen
 
 from steno.app.commands.report import Report
 from steno.render.session_events import Suggestion
-from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.widgets import InputScreen, PickerScreen
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.tree_app import TreeUser, run_steps
 

@@ -54,10 +54,10 @@ from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
 from steno.ui.tui.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
-from steno.ui.tui.screens.dialogs import PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
+from steno.ui.tui.screens.widgets import PickerScreen
 from steno.ui.tui.themes import all_theme_names, theme_named
 
 _logger: Final = logging.getLogger("steno.ui")
