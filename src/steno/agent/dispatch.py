@@ -33,7 +33,7 @@ from steno.agent.results import (
     build_fault_result,
 )
 from steno.agent.telemetry.spans import Telemetry
-from steno.agent.tool_runner import BoundedText, CallContext, ToolRunner, is_cancelled
+from steno.agent.tool_runner import CallContext, ReportedOutput, ToolRunner, is_cancelled
 from steno.errors import InvalidValue, OutOfOrder, ToolFailed
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
@@ -71,7 +71,7 @@ class _RunningCall(NamedTuple):
     """A call that has begun, or has its result already."""
 
     call: AnyToolCall
-    output: BoundedText
+    output: ReportedOutput
     task: asyncio.Future[ToolResultMessage]
 
 
@@ -180,7 +180,7 @@ class Dispatcher:
     def _start_call(
         self, call: AnyToolCall, decided: _ApprovedCall | ToolResultMessage, recorder: RunRecorder
     ) -> _RunningCall:
-        output = BoundedText(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
+        output = ReportedOutput(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
         task = asyncio.ensure_future(self._run_call(decided, recorder, output))
         return _RunningCall(call, output, task)
 
@@ -188,7 +188,7 @@ class Dispatcher:
         self,
         decided: _ApprovedCall | ToolResultMessage,
         recorder: RunRecorder,
-        output: BoundedText,
+        output: ReportedOutput,
     ) -> ToolResultMessage:
         if isinstance(decided, ToolResultMessage):
             return decided

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol, final
 from msgspec.structs import replace
 
 from steno.agent.results import build_failure_result, build_fault_result, build_output_result
+from steno.bounded_text import BoundedText
 from steno.errors import Missing, ToolFailed
 from steno.ids import utc_now
 from steno.messages.call import ToolCall
@@ -82,8 +83,8 @@ def is_cancelled() -> bool:
 
 
 @final
-class BoundedText:
-    """The beginning and the end of an output; each piece is also passed on as it arrives.
+class ReportedOutput:
+    """The output that a call reports: each piece is passed on, the beginning and the end are kept.
 
     It is made in the event loop; any thread may add to it.
     """
@@ -93,17 +94,14 @@ class BoundedText:
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
-        self._head = ""
-        self._tail = ""
-        self._omitted = 0
+        self._kept = BoundedText("", max_head=_MAX_END_CHARACTERS, max_tail=_MAX_END_CHARACTERS)
 
     @property
     def text(self) -> str:
         """All of it, or its beginning and its end."""
-        if not self._omitted:
-            return self._head + self._tail
-        gap = f"\n[... {self._omitted:,} characters left out here ...]\n"
-        return self._head + gap + self._tail
+        head, missing, tail = self._kept.ends()
+        gap = f"\n[... {missing:,} characters left out here ...]\n" if missing else ""
+        return f"{head}{gap}{tail}"
 
     def add(self, text: str) -> None:
         """Add a piece of output."""
@@ -113,11 +111,7 @@ class BoundedText:
             self._loop.call_soon_threadsafe(self._append, replace_lone_surrogates(text))
 
     def _append(self, text: str) -> None:
-        remaining = _MAX_END_CHARACTERS - len(self._head)
-        self._head += text[:remaining]
-        tail = self._tail + text[remaining:]
-        self._tail = tail[-_MAX_END_CHARACTERS:]
-        self._omitted += len(tail) - len(self._tail)
+        self._kept.add(text)
         self._on_text(text)
 
 
