@@ -16,11 +16,8 @@ from typing import Any, Final, final
 from steno.agent import PromptInput
 from steno.agent.events import (
     ApprovalRequested,
-    CallEnded,
-    CallStarted,
     EntryRecorded,
     RunEnded,
-    TurnStarted,
 )
 from steno.app.commands.report import Report
 from steno.app.commands.table import (
@@ -32,7 +29,6 @@ from steno.app.commands.table import (
 )
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
-from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.live_items import LiveItems
@@ -45,8 +41,8 @@ from steno.render.session_events import (
     PendingCallsChanged,
     SessionEvent,
     ShellEnded,
-    ShellStarted,
     Suggestion,
+    describe_activity,
     describe_bug,
 )
 from steno.render.terminal_text import terminal_line
@@ -116,29 +112,15 @@ class SessionController:
 
     def _on_event(self, event: SessionEvent) -> None:
         self._live_items.apply(event)
+        activity = describe_activity(event, lambda: self._session.status.model)
+        if activity is not None:
+            self._status_line.show_activity(activity, is_interruptible=True)
         match event:
-            case TextDelta():
-                self._show_running("answering")
-            case ThinkingDelta():
-                self._show_running("thinking")
-            case ToolCallBegin(_, _, name):
-                self._show_running(f"calling {terminal_line(name or 'a tool')}")
-            case TurnStarted():
-                self._show_running(f"waiting for {terminal_line(self._session.status.model)}")
-            case CallStarted(call):
-                self._show_running(f"running {terminal_line(call.name)}")
-            case CallEnded():
-                self._show_running("working")
             case ApprovalRequested() | PendingCallsChanged():
                 self._show_pending()
-            case ShellStarted(command):
-                self._show_running(f"running {terminal_line(command)}")
             case EntryRecorded():
                 self._show_status()
-            case RunEnded() | ShellEnded():
-                self._show_running("working")  # the run or the shell command may still be running
-                self._update_idle()
-            case ErrorRaised():
+            case RunEnded() | ShellEnded() | ErrorRaised():
                 self._update_idle()
             case InputReturned(prompts):
                 self._return_to_prompt(prompts)
@@ -146,10 +128,6 @@ class SessionController:
                 self._reload()
             case _:
                 pass
-
-    def _show_running(self, activity: str) -> None:
-        """Show the activity of a run; Esc interrupts it."""
-        self._status_line.show_activity(activity, is_interruptible=True)
 
     def _update_idle(self) -> None:
         """Show that the session is idle, if it is, and return the prompts that wait."""
