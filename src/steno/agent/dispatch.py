@@ -39,6 +39,7 @@ from steno.agent.results import (
     build_output_result,
 )
 from steno.agent.telemetry.spans import Telemetry
+from steno.bounded_text import BoundedText
 from steno.errors import InvalidValue, Missing, OutOfOrder, ToolFailed
 from steno.ids import utc_now
 from steno.log.conversation import Conversation
@@ -80,7 +81,7 @@ class _RunningCall(NamedTuple):
     """A call that has begun, or has its result already."""
 
     call: AnyToolCall
-    output: BoundedText
+    output: ReportedOutput
     task: asyncio.Future[ToolResultMessage]
 
 
@@ -189,7 +190,7 @@ class Dispatcher:
     def _start_call(
         self, call: AnyToolCall, decided: _ApprovedCall | ToolResultMessage, recorder: RunRecorder
     ) -> _RunningCall:
-        output = BoundedText(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
+        output = ReportedOutput(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
         task = asyncio.ensure_future(self._run_call(decided, recorder, output))
         return _RunningCall(call, output, task)
 
@@ -197,7 +198,7 @@ class Dispatcher:
         self,
         decided: _ApprovedCall | ToolResultMessage,
         recorder: RunRecorder,
-        output: BoundedText,
+        output: ReportedOutput,
     ) -> ToolResultMessage:
         if isinstance(decided, ToolResultMessage):
             return decided
@@ -367,8 +368,8 @@ def is_cancelled() -> bool:
 
 
 @final
-class BoundedText:
-    """The beginning and the end of an output; each piece is also passed on as it arrives.
+class ReportedOutput:
+    """The output that a call reports: each piece is passed on, the beginning and the end are kept.
 
     It is made in the event loop; any thread may add to it.
     """
@@ -378,17 +379,14 @@ class BoundedText:
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
-        self._head = ""
-        self._tail = ""
-        self._omitted = 0
+        self._kept = BoundedText("", max_head=_MAX_END_CHARACTERS, max_tail=_MAX_END_CHARACTERS)
 
     @property
     def text(self) -> str:
         """All of it, or its beginning and its end."""
-        if not self._omitted:
-            return self._head + self._tail
-        gap = f"\n[... {self._omitted:,} characters left out here ...]\n"
-        return self._head + gap + self._tail
+        head, missing, tail = self._kept.ends()
+        gap = f"\n[... {missing:,} characters left out here ...]\n" if missing else ""
+        return f"{head}{gap}{tail}"
 
     def add(self, text: str) -> None:
         """Add a piece of output."""
@@ -398,11 +396,7 @@ class BoundedText:
             self._loop.call_soon_threadsafe(self._append, replace_lone_surrogates(text))
 
     def _append(self, text: str) -> None:
-        remaining = _MAX_END_CHARACTERS - len(self._head)
-        self._head += text[:remaining]
-        tail = self._tail + text[remaining:]
-        self._tail = tail[-_MAX_END_CHARACTERS:]
-        self._omitted += len(tail) - len(self._tail)
+        self._kept.add(text)
         self._on_text(text)
 
 
