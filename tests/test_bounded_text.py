@@ -14,8 +14,8 @@ LIMITS = st.integers(0, 8)
 def test_pieces_give_the_same_as_the_whole(pieces: list[str], head: int, tail: int) -> None:
     text = "".join(pieces)
     whole = truncate_middle(text, max_head=head, max_tail=tail, note="[{omitted}]")
-    texts = BoundedText("", max_head=head, max_tail=tail)
-    data = BoundedText(b"", max_head=head, max_tail=tail)
+    texts = BoundedText("".join, max_head=head, max_tail=tail)
+    data = BoundedText(b"".join, max_head=head, max_tail=tail)
     for piece in pieces:
         texts.add(piece)
         data.add(piece.encode())
@@ -33,7 +33,7 @@ def test_the_note_names_the_number_of_missing_characters() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    text = BoundedText("", max_head=10, max_tail=10)
+    text = BoundedText("".join, max_head=10, max_tail=10)
     for _ in range(10_000):
         text.add("x" * 7)
     assert text.ends() == ("x" * 10, 69_980, "x" * 10)

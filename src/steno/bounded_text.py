@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import AnyStr, Generic, final
 
 
@@ -23,9 +24,11 @@ def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> st
 class BoundedText(Generic[AnyStr]):
     """A text or bytes that arrive in pieces, kept in bounded memory as by `truncate_middle`."""
 
-    def __init__(self, empty: AnyStr, *, max_head: int, max_tail: int) -> None:
-        """Take an empty text of the kind that is collected, and the limits."""
-        self._empty: AnyStr = empty
+    def __init__(
+        self, join: Callable[[Iterable[AnyStr]], AnyStr], *, max_head: int, max_tail: int
+    ) -> None:
+        """Take `"".join` for a text, `b"".join` for bytes."""
+        self._join: Callable[[Iterable[AnyStr]], AnyStr] = join
         self._max_head = max_head
         self._max_tail = max_tail
         self.clear()
@@ -52,7 +55,7 @@ class BoundedText(Generic[AnyStr]):
 
     def ends(self) -> tuple[AnyStr, int, AnyStr]:
         """Return the beginning, how much is missing after it, and the end."""
-        tail = self._empty.join(self._tail)
+        tail = self._join(self._tail)
         tail = tail[max(0, len(tail) - self._max_tail) :]
         missing = max(0, self.total - self._max_head) - len(tail)
-        return self._empty.join(self._head), missing, tail
+        return self._join(self._head), missing, tail

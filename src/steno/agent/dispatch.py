@@ -379,7 +379,9 @@ class ReportedOutput:
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
-        self._kept = BoundedText("", max_head=_MAX_END_CHARACTERS, max_tail=_MAX_END_CHARACTERS)
+        self._kept = BoundedText(
+            "".join, max_head=_MAX_END_CHARACTERS, max_tail=_MAX_END_CHARACTERS
+        )
 
     @property
     def text(self) -> str:

@@ -140,6 +140,8 @@ class _GlobParser:
             case "\\":
                 if not (character := self._take()):
                     raise _invalid("glob_trailing_backslash", "nothing follows the last backslash")
+            case _:
+                pass
         return character if character == _SLASH else re.escape(character)
 
     def _read_class(self) -> str:

@@ -224,7 +224,7 @@ class OutputCapture:
 
     def __init__(self, max_bytes: int) -> None:
         max_tail = max_bytes // 2
-        self._kept = BoundedText(b"", max_head=max_bytes - max_tail, max_tail=max_tail)
+        self._kept = BoundedText(b"".join, max_head=max_bytes - max_tail, max_tail=max_tail)
 
     @property
     def total(self) -> int:
