@@ -260,7 +260,7 @@ class Agent:
 
     def withdraw(self) -> tuple[PromptInput, ...]:
         """Take back the prompts that follow the prompt of the run, and are not recorded yet."""
-        return tuple(self._steering.withdraw())
+        return tuple(self._steering.take_where(wants_answer=True))
 
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
