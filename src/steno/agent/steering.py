@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import ensure_rewind_target, prompt_has_references
@@ -62,6 +62,9 @@ class PromptInput(NamedTuple):
     def typed(self) -> PromptInput:
         """The prompt as the user typed it."""
         return PromptInput(self.text, self.images, self.piped)
+
+
+AnyPrompt: TypeAlias = str | UserMessage | PromptInput
 
 
 @final

@@ -173,15 +173,9 @@ class Gate:
         await asyncio.sleep(0)
         conversation = recorder.conversation
         granted = self._read_grants(conversation)
-        session_rules, lasting_rules = granted.rules, self._lasting_rules(recorder)
+        rules = {"session_rules": granted.rules, "lasting_rules": self._lasting_rules(recorder)}
         with _as_tool_fault():
-            policy = self._permissions.decide(
-                tool,
-                call,
-                mode=conversation.mode,
-                session_rules=session_rules,
-                lasting_rules=lasting_rules,
-            )
+            policy = self._permissions.decide(tool, call, mode=conversation.mode, **rules)
         if policy.kind is DecisionKind.DENY:
             return _record_denial(call, recorder, policy.code, policy.rule, policy.reason)
         if (earlier := granted.earlier_decision(call)) is not None:
