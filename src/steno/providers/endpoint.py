@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, cast, final
 from urllib.parse import quote
 
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest
 from steno.messages.message import Message
 from steno.messages.request import Request
 from steno.providers.encoder_cache import ConversationEncoder
@@ -19,7 +19,7 @@ from steno.providers.models import (
     read_ollama_models,
     read_openai_models,
 )
-from steno.providers.vendor import Vendor
+from steno.providers.vendor import Vendor, check_rule
 from steno.wire import WIRES, EncodedRequest, Encoder, Wire
 
 
@@ -125,19 +125,12 @@ def find_endpoint(vendor: Vendor) -> Endpoint:
     wire: object = vendor.wire
     name = wire if isinstance(wire, str) else getattr(wire, "__name__", "")
     usual = ENDPOINTS.get(name.removeprefix("steno.wire."))
-    if usual is None and isinstance(wire, str) and "." not in wire and wire not in WIRES:
-        known = ", ".join(sorted(ENDPOINTS))
-        raise InvalidValue(
-            f"must be one of {known}, or a module of yours as package.module",
-            place=f"{vendor.name}.wire",
-            code="wire_unknown",
-        )
-    if usual is None and not vendor.path:
-        raise InvalidValue(
-            "must tell where requests go, since this wire has no usual path",
-            place=f"{vendor.name}.path",
-            code="field_missing",
-        )
+    is_known = usual is not None or not isinstance(wire, str) or "." in wire or wire in WIRES
+    rule = f"must be one of {', '.join(sorted(ENDPOINTS))}, or a module of yours as package.module"
+    check_rule(is_known, rule, f"{vendor.name}.wire", code="wire_unknown")
+    rule = "must tell where requests go, since this wire has no usual path"
+    has_path = usual is not None or vendor.path != ""
+    check_rule(has_path, rule, f"{vendor.name}.path", code="field_missing")
     endpoint = usual or Endpoint(vendor.path)
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
