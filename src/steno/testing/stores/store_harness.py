@@ -10,7 +10,8 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from glob import escape
 from importlib import import_module
@@ -260,13 +261,11 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
 )
 
 
-def expect_raises(kind: type[StenoError], subject: str, action: Callable[[], object]) -> None:
-    """Raise CaseFailure unless `action`, read to its end if an iterator, raises this kind."""
+@contextmanager
+def expect_raises(kind: type[StenoError], subject: str) -> Generator[None]:
+    """Raise CaseFailure unless the block raises this kind of error."""
     try:
-        found = action()
-        if isinstance(found, Iterator):
-            for _ in found:
-                pass
+        yield
     except kind:
         return
     except Exception as exc:
