@@ -31,8 +31,8 @@ class Endpoint(NamedTuple):
     models_path: str | None = None
     """The path of the list of models; None where that is not known."""
     read_models: Callable[[Any], ModelPage] = read_openai_models
-    encoder_settings: Callable[[Vendor], dict[str, Any]] | None = None
-    """Returns the settings of the wire's encoder; None if it may have none."""
+    encoder_settings: tuple[str, ...] | None = None
+    """The settings that the wire's encoder takes; None if the wire has no encoder."""
     show_path: str | None = None
     """The path for one model, where the list has too few facts."""
     headers: Mapping[str, str] = MappingProxyType({})
@@ -64,16 +64,12 @@ class Endpoint(NamedTuple):
         return self.path.replace("{model}", quote(name))
 
 
-def _provider_settings(vendor: Vendor) -> dict[str, Any]:
-    return {"provider": vendor.provider_name}
-
-
-ENDPOINTS: Final = {
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "openai_chat": Endpoint(
         "/chat/completions",
         "/models",
         read_openai_models,
-        lambda vendor: {"dialect": vendor.chat_dialect},
+        ("dialect",),
         has_whole_responses=True,
         stream_marker=re.compile(rb'"choices"'),
     ),
@@ -81,7 +77,7 @@ ENDPOINTS: Final = {
         "/responses",
         "/models",
         read_openai_models,
-        _provider_settings,
+        ("provider",),
         has_whole_responses=True,
         stream_marker=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
     ),
@@ -89,10 +85,7 @@ ENDPOINTS: Final = {
         "/v1/messages",
         "/v1/models?limit=1000",
         read_anthropic_models,
-        lambda vendor: {
-            "provider": vendor.provider_name,
-            "strict_tools": vendor.capabilities.strict is not False,
-        },
+        ("provider", "strict_tools"),
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         requires_max_tokens=True,
         has_whole_responses=True,
@@ -102,14 +95,14 @@ ENDPOINTS: Final = {
         "/{model}:streamGenerateContent?alt=sse",
         "/models?pageSize=1000",
         read_gemini_models,
-        _provider_settings,
+        ("provider",),
         stream_marker=re.compile(rb'"(?:candidates|promptFeedback|usageMetadata)"'),
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
         "/api/tags",
         read_ollama_models,
-        lambda _: {},
+        (),
         show_path="/api/show",
         stream_marker=re.compile(rb'"done"'),
     ),
@@ -137,10 +130,15 @@ def find_endpoint(vendor: Vendor) -> Endpoint:
 
 def build_encoder(vendor: Vendor, wire: Wire) -> ConversationEncoder:
     """Return an encoder for a vendor."""
-    settings_of = find_endpoint(vendor).encoder_settings
-    if settings_of is None:
+    names = find_endpoint(vendor).encoder_settings
+    if names is None:
         return _StatelessEncoder(wire)
-    return cast("_WireWithEncoder", wire).Encoder(**settings_of(vendor))
+    settings = {
+        "dialect": vendor.chat_dialect,
+        "provider": vendor.provider_name,
+        "strict_tools": vendor.capabilities.strict is not False,
+    }
+    return cast("_WireWithEncoder", wire).Encoder(**{name: settings[name] for name in names})
 
 
 class _WireWithEncoder(Wire, Protocol):

@@ -414,8 +414,8 @@ def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
     """Return the report about steps, of which at least one was done."""
     done = progress.done
     lines = [f"- {steps[number].description}: {_summarize(result)}" for number, result in done]
-    parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
     number, last = done[-1]
+    parts = ["\n".join(lines) if len(lines) > 1 else lines[0].removeprefix("- ")]
     if output := last.text.splitlines():
         is_command = steps[number].tool == "bash"
         parts.append(

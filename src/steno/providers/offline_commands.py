@@ -157,6 +157,10 @@ def _parse_sentence(sentence: RequestSentence) -> Steps | None:
 # -- steps of each command -----------------------------------------------------------------------
 
 
+def _help(_: str) -> Steps:
+    return ()
+
+
 def _list(_: str, path: str = ".") -> Steps:
     description = f"list the files below {_format_code(path)}"
     return (OfflineStep("glob", {"pattern": "*", "path": path}, description),)
@@ -290,7 +294,7 @@ _CREATE: Final = f"(?:create|write){_skip('file', 'new', keep=3)}"
 _COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Steps | None]], ...]] = tuple(
     (_compile(pattern), build)
     for pattern, build in (
-        (r"help\??|\?", lambda _: ()),
+        (r"help\??|\?", _help),
         (f"{_LIST}{_IN_FOLDER}", _list),
         (f"{_LIST}(?: {_PATH})?", _list),
         (f"{_READ_VERBS}{_skip('file')} {_PATH}(?:{_LINES})?", _read),
