@@ -231,8 +231,6 @@ CATALOG: Final = {
 
 
 class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A row of a configuration."""
-
     like: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
     wire: str | UnsetType = UNSET
@@ -251,8 +249,6 @@ class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class _CapabilitiesRow(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The capabilities in a row."""
-
     tools: bool | UnsetType = UNSET
     vision: bool | UnsetType = UNSET
     thinking: bool | UnsetType = UNSET
@@ -325,7 +321,6 @@ def _read_dialect(dialect: str | dict[str, Any], vendor: Vendor) -> Dialect:
 
 
 def _given_fields(row: Struct) -> dict[str, Any]:
-    """Return the fields that a row has."""
     return {name: value for name, value in asdict(row).items() if value is not UNSET}
 
 

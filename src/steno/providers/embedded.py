@@ -201,7 +201,6 @@ class _LlamaServerTransport:
 
 
 def _count_cores() -> int:
-    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

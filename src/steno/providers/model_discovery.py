@@ -435,7 +435,6 @@ def _select_last(
     environ: Mapping[str, str],
     bundled_model: Callable[[], Path],
 ) -> ModelSelection:
-    """Return the model of the last result."""
     last = searched[-1]
     model, open_ = last.choice, cast("Callable[[], ModelProvider]", OfflineProvider)
     if last.where == OFFLINE:

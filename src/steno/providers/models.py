@@ -189,7 +189,6 @@ def _read_list(body: Any, name: str) -> list[Any]:
 
 
 def _named_objects(entries: list[Any], key: str) -> Iterator[Json]:
-    """Yield the entries that name a model."""
     for entry in entries:
         if isinstance(entry, dict) and isinstance(entry.get(key), str) and entry[key]:
             yield entry

@@ -121,8 +121,6 @@ class OfflineProvider:
 
 @final
 class _AnswerSource:
-    """Yields one response, an event at a time."""
-
     def __init__(self, request: Request) -> None:
         self._request = request
         self._events: Iterator[Event] | None = None
@@ -142,8 +140,6 @@ class _AnswerSource:
 
 
 class _OfflineAnswer(NamedTuple):
-    """The text and the calls of a response."""
-
     text: str
     calls: tuple[ToolCall, ...] = ()
 
@@ -167,8 +163,6 @@ def _build_events(answer: _OfflineAnswer, request: Request) -> Iterator[Event]:
 
 
 class _Progress(NamedTuple):
-    """The steps that are done, and the next ones."""
-
     done: tuple[tuple[int, ToolResultMessage], ...]
     """The number of each step, and its result."""
     upcoming: tuple[int, ...] = ()
@@ -338,8 +332,6 @@ class _Attachment(NamedTuple):
 
 
 class _OfflinePrompt(NamedTuple):
-    """The text of a user message, and its attachments."""
-
     text: str = ""
     attachments: tuple[_Attachment, ...] = ()
 

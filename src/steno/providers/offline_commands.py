@@ -247,7 +247,6 @@ def _parse_pairs(text: str) -> Arguments | None:
 
 
 def _format_code(text: str) -> str:
-    """Return a text as code on one line."""
     line = " ".join(text.split())
     shown = line if len(line) <= 60 else f"{line[:59]}…"
     return f"`{shown}`"
