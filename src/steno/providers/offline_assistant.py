@@ -40,7 +40,6 @@ from steno.messages.usage import StopReason, Usage
 from steno.providers.models import Model
 from steno.providers.offline_commands import (
     HELP,
-    ArgumentFormat,
     OfflineStep,
     ParsedRequest,
     parse_request,
@@ -284,17 +283,17 @@ def _build_arguments(
     if tool is None:
         return f"there is no tool `{step.tool}` here{_suggest_tools(step, tools)}"
     match step.argument_format:
-        case ArgumentFormat.ROLES:
+        case "roles":
             return _build_arguments_by_role(step, tool)
-        case ArgumentFormat.JSON:
+        case "json":
             return {**step.arguments}
-        case ArgumentFormat.WORDS:
+        case "words":
             return parse_text_arguments(step.arguments, tool.parameters)
 
 
 def _suggest_tools(step: OfflineStep, tools: Iterable[str]) -> str:
     """Return the names of tools, where the user has named an unknown one."""
-    if step.argument_format is ArgumentFormat.ROLES:
+    if step.argument_format == "roles":
         return ""
     names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
     return f"; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"

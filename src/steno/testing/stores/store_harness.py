@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -146,14 +146,21 @@ class MemoryStoreHarness(StoreHarness):
         return self._store
 
 
-def opener_argument(place: str) -> str:
-    """Check a `module:function` of a command line. Raises ArgumentTypeError if it is missing.
+def add_opener_argument(parser: ArgumentParser) -> None:
+    """Add `--opener` to the arguments of a command."""
 
-    It stays a name, since it is passed to other processes.
-    """
-    if not callable(import_named(place, "FUNCTION")):
-        raise ArgumentTypeError(f"{place} is no function")
-    return place
+    def check(place: str) -> str:
+        if not callable(import_named(place, "FUNCTION")):
+            raise ArgumentTypeError(f"{place} is no function")
+        return place  # it stays a name, since it is passed to other processes
+
+    parser.add_argument(
+        "--opener",
+        default=DEFAULT_OPENER,
+        type=check,
+        metavar="MODULE:FUNCTION",
+        help="opens a store of your own",
+    )
 
 
 # -- writers in other processes ----------------------------------------------------------------
