@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, cast, final
+from typing import Any, Final, NamedTuple, cast, final
 from urllib.parse import quote
 
 from steno.errors import InvalidRequest
@@ -20,7 +20,7 @@ from steno.providers.models import (
     read_openai_models,
 )
 from steno.providers.vendor import Vendor, check_rule
-from steno.wire import WIRES, EncodedRequest, Encoder, Wire
+from steno.wire import WIRES, EncodedRequest, Wire
 
 
 class Endpoint(NamedTuple):
@@ -138,15 +138,8 @@ def build_encoder(vendor: Vendor, wire: Wire) -> ConversationEncoder:
         "provider": vendor.provider_name,
         "strict_tools": vendor.capabilities.strict is not False,
     }
-    return cast("_WireWithEncoder", wire).Encoder(**{name: settings[name] for name in names})
-
-
-class _WireWithEncoder(Wire, Protocol):
-    """A wire with an encoder for whole conversations."""
-
-    def Encoder(self, **settings: Any) -> Encoder:  # noqa: N802 - a class of a module
-        """Make an encoder."""
-        ...
+    new_encoder: Callable[..., ConversationEncoder] = cast("Any", wire).Encoder
+    return new_encoder(**{name: settings[name] for name in names})
 
 
 @final
