@@ -11,9 +11,10 @@ from bench.conversation import Turn
 from bench.terminal_content import entries
 from bench.terminal_stage import Act, painted
 from steno import Usage
-from steno.app.session import BranchChanged, SessionEvent, SessionListener, SessionStatus
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
+from steno.render.items import SessionStatus
+from steno.render.session_events import BranchChanged, SessionEvent, SessionListener
 from steno.ui.tui.start import create_app
 
 

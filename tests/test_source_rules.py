@@ -75,9 +75,8 @@ LOADED_LATE = {
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
     "ui/tui/start.py": {"steno.ui.tui.controller"},
-    "ui/tui/transcript/lazy_drawing.py": {
-        *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),
-    },
+    "ui/tui/transcript/item_drawing.py": {"steno.ui.tui.transcript.markdown"},
+    "ui/tui/transcript/view.py": {"steno.ui.tui.transcript.image"},
 }
 """Modules with functions that import modules of ours when they are called, and which."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno.agent import Notice, NoticeKind
-from steno.agent.recorder import find_unsent_prompt
+from steno.agent.steering import find_unsent_prompt
 from steno.errors import Unrecognised
 from steno.inputs.mcp.resources import ResourceResolver
 from steno.inputs.ocr.engine import OcrResult

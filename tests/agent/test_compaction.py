@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from steno import ChatMessage, Usage
-from steno.agent import EntryRecorded, Notice, NoticeKind, RunEnded
+from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput, RunEnded
 from steno.errors import ProviderError, StenoError
 from steno.messages.message import UserMessage
 from steno.records.entry import Compaction, ModelChange
@@ -155,7 +155,7 @@ def test_input_during_compaction_is_recorded_for_the_next_run() -> None:
         talk(harness)
         task = asyncio.create_task(harness.agent.compact())
         await asked.wait()
-        harness.agent.steer("Three?", audit={"origin": "/lab:three"})
+        harness.agent.steer(PromptInput("Three?", audit={"origin": "/lab:three"}))
         harness.agent.interrupt()
         await task
         last = harness.conversation.entries()[-1]
@@ -172,7 +172,7 @@ def test_the_audit_of_steering_input_is_recorded() -> None:
         harness = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], tool, actor="ada")
         task = asyncio.create_task(harness.run("Read."))
         await tool.begun.wait()
-        harness.agent.steer("$ ls", audit={"shell": "ls", "status": 0})
+        harness.agent.steer(PromptInput("$ ls", audit={"shell": "ls", "status": 0}))
         go.set()
         await task
         [entry] = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steno.agent import EndReason, SteeringPolicy
+from steno.agent import EndReason, PromptInput, SteeringPolicy
 from steno.errors import ProviderError, Unresolved
 from steno.log.queries import SHELL_AUDIT_KEY
 from steno.messages.message import UserMessage
@@ -51,7 +51,8 @@ async def steered(
     task = asyncio.ensure_future(harness.run(PROMPT))
     await resolver.begun.wait()
     harness.agent.steer("And be brief.", policy)
-    harness.agent.steer("$ ls\n", audit={SHELL_AUDIT_KEY: "ls"}, wants_answer=False)
+    shell_command = PromptInput("$ ls\n", audit={SHELL_AUDIT_KEY: "ls"}, wants_answer=False)
+    harness.agent.steer(shell_command)
     return task
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.agent import CallbackApprover, EndReason, Gate
+from steno.agent import CallbackApprover, EndReason, Gate, PromptInput
 from steno.agent.permissions.rules import PermissionRule
-from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
+from steno.agent.recorder import rewind_branch
+from steno.agent.steering import find_unsent_prompt
 from steno.errors import Overloaded, Unavailable, Unresolved
 from steno.log.queries import SHELL_AUDIT_KEY
 from steno.messages.event import TextDelta
@@ -71,10 +72,11 @@ def test_an_unsent_prompt_can_be_sent_whatever_was_set_since(
 
 def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None:
     harness = agent_in(tmp_path, [], actor="eva")
-    run(harness.agent.run(PROMPT, origin="/docs:explain"))
+    audit = {"origin": "/docs:explain"}
+    run(harness.agent.run(PromptInput("/docs:explain", message=PROMPT, audit=audit)))
     change_mode(harness.conversation)
-    noted = {"actor": "eva", "origin": "/docs:explain"}
-    assert find_unsent_prompt(harness.conversation) == UnsentPrompt(PROMPT, noted)
+    unsent = find_unsent_prompt(harness.conversation)
+    assert unsent == PromptInput(PROMPT.text or "", message=PROMPT, audit=audit)
 
 
 def test_after_another_prompt_nothing_is_unsent(tmp_path: Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from steno import ChatMessage, Conversation
-from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate
+from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate, PromptInput
+from steno.errors import InvalidMessage
 from steno.messages.message import UserMessage
 from steno.records.entry import Approval, ApprovalStatus, Mode
 from steno.testing import ScriptedProvider
@@ -30,11 +33,11 @@ def asked_once(agent: list[Agent], then: str) -> Gate:
         match then:
             case "withdraw":
                 agent[0].steer("rather not")
-                agent[0].steer("$ ls", audit={"shell": "ls"}, wants_answer=False)
+                agent[0].steer(PromptInput("$ ls", audit={"shell": "ls"}, wants_answer=False))
                 (taken,) = agent[0].withdraw()
                 assert taken.text == "rather not"
             case "aside":
-                agent[0].steer("$ ls", audit={"shell": "ls"}, wants_answer=False)
+                agent[0].steer(PromptInput("$ ls", audit={"shell": "ls"}, wants_answer=False))
             case _:
                 agent[0].conversation.change_mode(Mode.PLAN)
         return True
@@ -61,7 +64,7 @@ def test_input_that_wants_no_answer_starts_no_turn() -> None:
     async def main() -> EndReason:
         async for event in agent.events("Go."):
             if type(event).__name__ == "TextDelta":
-                agent.steer("$ ls", audit={"shell": "ls"}, wants_answer=False)
+                agent.steer(PromptInput("$ ls", audit={"shell": "ls"}, wants_answer=False))
         await asyncio.sleep(0)
         return EndReason.DONE
 
@@ -90,3 +93,12 @@ def test_what_was_allowed_is_denied_if_the_mode_has_changed_meanwhile() -> None:
         ApprovalStatus.DENIED,
     ]
     assert decisions[-1].rule == "mode plan"
+
+
+@pytest.mark.parametrize("prompt", [PromptInput("Look.", ("a.png",)), PromptInput("", piped="a")])
+def test_a_prompt_whose_attachments_are_not_in_its_message_is_refused(prompt: PromptInput) -> None:
+    agent, conversation = agent_with([], Gate())
+    with pytest.raises(InvalidMessage) as caught:
+        run(agent.run(prompt))
+    assert caught.value.code == "invalid_prompt"
+    assert user_texts(conversation) == []

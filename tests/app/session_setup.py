@@ -10,16 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from steno.agent import RunEnded
+from steno.agent import PromptInput, RunEnded
 from steno.app.input_setup import McpOptions
 from steno.app.session import AgentSession
-from steno.app.session_events import PendingCall, PromptInput, SessionEvent
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
 from steno.records.entry import Approval, Entry
-from steno.render.notices import ChangeSummarizer
+from steno.render.session_events import ChangeSummarizer, PendingCall, SessionEvent
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]

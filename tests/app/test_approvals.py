@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason
+from steno.agent import EndReason, PromptInput
 from steno.agent.permissions.rules import DENIED_PREFIX
-from steno.app.session_events import PendingCallsChanged, PromptInput
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.ports import GrantScope
 from steno.records.entry import Approval, ApprovalStatus
+from steno.render.session_events import PendingCallsChanged
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EntryRecorded
+from steno.agent import EntryRecorded, PromptInput
 from steno.agent.permissions.grants import GRANT_REVOKED
 from steno.app.permissions import GrantsFile
-from steno.app.session_events import PromptInput
 from steno.errors import Conflict, Missing
 from steno.log.queries import searchable_text
 from steno.messages.event import TextDelta

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason, TurnStarted
+from steno.agent import EndReason, PromptInput, TurnStarted
 from steno.app.input_setup import McpOptions
-from steno.app.session_events import PromptInput
 from steno.errors import StenoError
 from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.app.project_setup import make_project, scripted_model

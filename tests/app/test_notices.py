@@ -8,8 +8,7 @@ import pytest
 
 from steno.agent import Notice, NoticeKind, RunEnded
 from steno.messages.change import Change, ChangeCode
-from steno.render.changes import describe_change, format_change
-from steno.render.notices import IgnoredFieldCounter, notice_text
+from steno.render.changes import IgnoredFieldCounter, describe_change, format_change, notice_text
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import open_user_session, run

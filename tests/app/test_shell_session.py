@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, ToolCall
-from steno.agent import Notice, TurnStarted
-from steno.app.session_events import PromptInput, ShellEnded, ShellOutput, ShellStarted
+from steno.agent import Notice, PromptInput, TurnStarted
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Entry
+from steno.render.session_events import ShellEnded, ShellOutput, ShellStarted
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call

@@ -15,30 +15,30 @@ from decimal import Decimal
 from typing import Any
 
 from steno import Conversation, StenoError
+from steno.agent import PromptInput
 from steno.app.branch_tree import BranchTree
 from steno.app.session import AgentSession
-from steno.app.session_events import (
+from steno.app.session_list import SessionList
+from steno.errors import Missing
+from steno.log.queries import check_label_text, searchable_text, total_usage
+from steno.messages.call import ToolCall
+from steno.messages.message import ChatMessage, UserMessage
+from steno.ports import ApprovalDecision, CallPreview
+from steno.records.entry import Entry, Mode
+from steno.render.describe import entry_type
+from steno.render.items import SessionStatus
+from steno.render.session_events import (
     BranchChanged,
     BranchTreeRow,
     CommandReply,
     ImageReader,
     PendingCall,
     PendingCallsChanged,
-    PromptInput,
     SessionEvent,
     SessionListener,
-    SessionStatus,
     SessionSummary,
     Suggestion,
 )
-from steno.app.session_list import SessionList
-from steno.errors import Missing
-from steno.log.queries import searchable_text, total_usage
-from steno.messages.call import ToolCall
-from steno.messages.message import ChatMessage, UserMessage
-from steno.ports import ApprovalDecision, CallPreview
-from steno.records.entry import Entry, Mode
-from steno.render.describe import entry_type
 
 Asked = tuple[Any, ...]
 
@@ -106,6 +106,7 @@ class FakeBranches(BranchTree):
         self._session.happen(BranchChanged())
 
     def label(self, entry: str, text: str) -> None:
+        check_label_text(text)
         self._session.note("label", entry, text)
         self._session.conversation.label(entry, text)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.app.session_events import BranchTreeRow
 from steno.records.entry import Entry
-from steno.ui.tree_state import TreeLine, TreeLines
+from steno.render.session_events import BranchTreeRow
+from steno.ui.tree_state import TreeLine, TreeState
 
 
 def twig(
@@ -58,45 +58,45 @@ def forked() -> list[BranchTreeRow]:
 
 
 def test_a_long_run_that_nothing_is_special_about_is_one_line() -> None:
-    lines = TreeLines(chain(412, 0, 411))
+    lines = TreeState(chain(412, 0, 411))
     assert [lines[n] for n in range(len(lines))] == [TreeLine(0), TreeLine(1, 410), TreeLine(411)]
 
 
 def test_a_short_run_is_not_worth_folding() -> None:
-    assert len(TreeLines(chain(5, 0, 4))) == 5
+    assert len(TreeState(chain(5, 0, 4))) == 5
 
 
 def test_a_run_ends_where_another_branch_begins() -> None:
     rows = [*chain(5, 0), *[twig(n, parent=n - 1, graph_prefix="| ") for n in range(5, 10)]]
-    lines = TreeLines(rows)
+    lines = TreeState(rows)
     assert [lines[n] for n in range(len(lines))] == [TreeLine(0), TreeLine(1, 4), TreeLine(5, 5)]
 
 
 def test_an_open_run_stays_open_when_a_part_of_it_becomes_remarkable() -> None:
-    lines = TreeLines(chain(20, 0, 19))
+    lines = TreeState(chain(20, 0, 19))
     lines.unfold(lines[1])
     assert len(lines) == 20
-    assert len(TreeLines(chain(20, 0, 10, 19), lines.unfolded)) == 20
+    assert len(TreeState(chain(20, 0, 10, 19), lines.unfolded)) == 20
 
 
 def test_a_twig_turns_right_only_where_its_branch_begins() -> None:
-    lines = TreeLines(forked())
+    lines = TreeState(forked())
     assert [n for n in range(6) if lines.starts_side_branch(n)] == [2]
 
 
 def test_branches_part_at_entries_that_lead_to_several_and_end_where_they_are_named() -> None:
-    assert TreeLines(forked()).branch_points == [1, 3, 5]
+    assert TreeState(forked()).branch_points == [1, 3, 5]
 
 
 def test_the_branches_through_an_entry_are_those_that_come_of_it() -> None:
-    lines = TreeLines(forked())
+    lines = TreeState(forked())
     assert lines.branches_through(1) == ["side", "main"]
     assert lines.branches_through(2) == ["side"]
     assert lines.branches_through(5) == ["main"]
 
 
 def test_a_search_goes_on_and_back_from_the_other_end() -> None:
-    lines = TreeLines(chain(12, 0))
+    lines = TreeState(chain(12, 0))
     assert lines.find("GIST 1", start=1) == 10
     assert lines.find("gist 1", start=11) == 1
     assert lines.find("gist 1", start=1, step=-1) == 11
@@ -105,7 +105,7 @@ def test_a_search_goes_on_and_back_from_the_other_end() -> None:
 
 
 def test_an_empty_tree_has_no_lines() -> None:
-    lines = TreeLines(())
+    lines = TreeState(())
     assert len(lines) == 0
     assert lines.find("x", start=0) is None
 
@@ -115,7 +115,7 @@ def test_every_twig_is_on_one_line_in_its_order(
     remarkable: list[bool], opened: set[int], shows_all: bool
 ) -> None:
     rows = chain(len(remarkable), *[n for n, is_so in enumerate(remarkable) if is_so])
-    lines = TreeLines(rows, {f"e{n}" for n in opened}, shows_all=shows_all)
+    lines = TreeState(rows, {f"e{n}" for n in opened}, shows_all=shows_all)
     shown = [lines[n] for n in range(len(lines))]
     assert [n for line in shown for n in range(line.first, line.first + line.length)] == [
         *range(len(rows))

@@ -34,7 +34,7 @@ from steno.agent.permissions.gate import (
 from steno.agent.permissions.rules import AgentRole, PermissionRule, Permissions
 from steno.agent.results import ResultCode
 from steno.agent.run_config import Limits
-from steno.agent.steering import SteeringPolicy
+from steno.agent.steering import PromptInput, SteeringPolicy
 from steno.agent.tool_runner import Runner
 from steno.context import ModelTarget
 from steno.ports import (
@@ -73,6 +73,7 @@ __all__ = [
     "NoticeKind",
     "PermissionRule",
     "Permissions",
+    "PromptInput",
     "ResultCode",
     "RunEnded",
     "RunResult",

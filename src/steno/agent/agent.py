@@ -8,10 +8,10 @@ protocol is checked for its methods, so that other programs can implement the pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from steno.agent.dispatch import Dispatcher
 from steno.agent.events import LoopEvent, RunEnded, RunResult
@@ -21,7 +21,7 @@ from steno.agent.permissions.rules import Permissions
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
 from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.run_config import Limits, RunConfig
-from steno.agent.steering import SteeringMessage, SteeringPolicy, SteeringQueue
+from steno.agent.steering import PromptInput, SteeringPolicy, SteeringQueue
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.agent.tool_runner import Runner, ToolRunner
 from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
@@ -140,31 +140,29 @@ class Agent:
 
     async def run(
         self,
-        prompt: str | UserMessage | None = None,
+        prompt: str | UserMessage | PromptInput | None = None,
         *,
         on_event: OnEvent = ignore_event,
-        origin: str | None = None,
         retry_references: bool = True,
     ) -> RunResult:
         """Send a prompt to the model, and run until the model is done.
 
         Without a prompt the run continues where the conversation stopped, and tries again to
         resolve references that failed before, unless `retry_references` is False. `on_event`
-        receives the events. `origin` is recorded with the prompt: the source of its text, such as a
-        template. Errors of the provider are part of the result. So are references of the prompt
-        that cannot be resolved: then nothing is sent, the branch is as it was before, and messages
-        that were sent after the prompt wait for `withdraw` or the next run. Raises LogError if the
+        receives the events. Errors of the provider are part of the result. So are references of the
+        prompt that cannot be resolved: then nothing is sent, the branch is as it was before, and
+        prompts that were sent after it wait for `withdraw` or the next run. Raises LogError if the
         log cannot be written, StenoError (`agent_busy`) while another run is in progress, or
         (`interrupted`) if it is interrupted before it begins: nothing is recorded then. If the
         task is cancelled, the conversation is left in order.
         """
-        message = None if prompt is None else _build_user_message(prompt)
+        prompt_input = None if prompt is None else _build_prompt_input(prompt)
         await self._wait_to_begin()
         with (
             self._open_run(on_event) as run,
             self._config.telemetry.run(self.conversation.id, self._config.model) as span,
         ):
-            result = await run.execute(message, origin=origin, retry_references=retry_references)
+            result = await run.execute(prompt_input, retry_references=retry_references)
             span.record_result(result)
         on_event(RunEnded(result))
         return result
@@ -242,34 +240,33 @@ class Agent:
 
     def steer(
         self,
-        message: str | UserMessage,
+        prompt: str | UserMessage | PromptInput,
         policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
-        *,
-        audit: Mapping[str, Any] | None = None,
-        wants_answer: bool = True,
     ) -> None:
-        """Send a message during a run. Raises StenoError (`agent_idle`) if there is none.
-
-        `audit` is recorded with the message. Without `wants_answer` the message is recorded, and
-        the run does not continue because of it.
-        """
+        """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none."""
         if not self.is_running:
             raise StenoError(
                 "nothing is under way that could be steered; run it",
                 place="agent",
                 code="agent_idle",
             )
-        steering = SteeringMessage(_build_user_message(message), audit or {}, wants_answer)
-        if policy is SteeringPolicy.INTERRUPT:
-            if self._run is None:  # it waits: there is nothing yet to interrupt
-                policy = SteeringPolicy.AFTER_CALLS
-            else:
-                self._run.interrupt()
-        self._steering.put(steering, policy)
+        self.enqueue(prompt, policy)
+        if policy is SteeringPolicy.INTERRUPT and self._run is not None:
+            self._run.interrupt()
 
-    def withdraw(self) -> tuple[UserMessage, ...]:
-        """Take back the steering messages that are not recorded yet."""
-        return tuple([steering.message for steering in self._steering.withdraw()])
+    def enqueue(
+        self,
+        prompt: str | UserMessage | PromptInput,
+        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+    ) -> None:
+        """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
+        if policy is SteeringPolicy.INTERRUPT and self._run is None:
+            policy = SteeringPolicy.AFTER_CALLS  # there is nothing yet to interrupt
+        self._steering.put(_build_prompt_input(prompt), policy)
+
+    def withdraw(self) -> tuple[PromptInput, ...]:
+        """Take back the prompts that follow the prompt of the run, and are not recorded yet."""
+        return tuple(self._steering.withdraw())
 
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
@@ -284,16 +281,28 @@ class Agent:
             self._run.interrupt()
 
 
-def _build_user_message(prompt: str | UserMessage) -> UserMessage:
-    if isinstance(prompt, UserMessage):
-        return prompt
-    if not isinstance(prompt, str):
-        has_message = isinstance(getattr(prompt, "message", None), UserMessage)
-        hint = "; its .message?" if has_message else ""
-        raise InvalidMessage(
-            f"a prompt is text or a user message{hint}", place="agent", code="invalid_prompt"
-        )
-    return ChatMessage.user(prompt)
+def _build_prompt_input(prompt: str | UserMessage | PromptInput) -> PromptInput:
+    match prompt:
+        case PromptInput(message=UserMessage()):
+            return prompt
+        case PromptInput(images=(), piped=""):
+            return prompt._replace(message=ChatMessage.user(prompt.text))
+        case PromptInput():
+            raise InvalidMessage(
+                "its images and its piped input are not part of a message yet",
+                place="agent",
+                code="invalid_prompt",
+            )
+        case UserMessage():
+            return PromptInput(prompt.text or "", message=prompt)
+        case str():
+            return PromptInput(prompt, message=ChatMessage.user(prompt))
+        case _:
+            has_message = isinstance(getattr(prompt, "message", None), UserMessage)
+            hint = "; its .message?" if has_message else ""
+            raise InvalidMessage(
+                f"a prompt is text or a user message{hint}", place="agent", code="invalid_prompt"
+            )
 
 
 # -- arguments -------------------------------------------------------------------------------------

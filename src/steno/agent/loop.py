@@ -35,7 +35,7 @@ from steno.agent.events import (
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import ImageSupport, is_image_refusal
 from steno.agent.run_config import RunConfig
-from steno.agent.steering import InputRecorder, SteeringQueue
+from steno.agent.steering import InputRecorder, PromptInput, SteeringQueue
 from steno.agent.telemetry.spans import TelemetrySpan
 from steno.context import BuiltRequest, explain_over_budget
 from steno.errors import (
@@ -50,7 +50,7 @@ from steno.errors import (
 )
 from steno.log.queries import cost_of, entry_usage
 from steno.messages.change import Change, ChangeCode, explain_repair
-from steno.messages.message import AssistantMessage, UserMessage
+from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 from steno.ports import Stream
@@ -139,18 +139,13 @@ class AgentRun:
     # -- the loop ----------------------------------------------------------------------------
 
     async def execute(
-        self,
-        prompt: UserMessage | None,
-        *,
-        origin: str | None = None,
-        retry_references: bool = True,
+        self, prompt: PromptInput | None, *, retry_references: bool = True
     ) -> RunResult:
         """Run until the model is done, or the run ends for another reason.
 
         Without a prompt, references that failed before are resolved again if `retry_references`.
         """
-        if prompt is not None:
-            self._input.set_prompt(prompt, origin)
+        self._input.pending_prompt = prompt
         self._retries_references = retry_references and prompt is None
         timeout = asyncio.timeout(self._config.limits.seconds)
         try:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import takewhile
-from typing import Any, NamedTuple, NoReturn, TypeAlias, final
+from typing import Any, NoReturn, TypeAlias, final
 
 from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.results import ResultCode, build_cancelled_result
 from steno.errors import LogError, Unavailable
 from steno.log.conversation import Conversation
-from steno.log.queries import last_message, shell_command_of
-from steno.messages.message import AssistantMessage, ChatMessage, UserMessage
-from steno.records.entry import ApprovalStatus, Entry, Mode, Payload, Resolution, Rewind
+from steno.log.queries import shell_command_of
+from steno.messages.message import ChatMessage
+from steno.records.entry import ApprovalStatus, Entry, Mode, Payload
 
 OnEvent: TypeAlias = Callable[[LoopEvent], object]
 """Receives events as they happen. An exception that it raises ends the run and its events."""
@@ -157,51 +157,3 @@ def _restore_mode(conversation: Conversation, mode: Mode) -> Entry:
             place="mode",
             code="mode_not_restored",
         ) from exc
-
-
-class UnsentPrompt(NamedTuple):
-    """A prompt that was rewound because its references could not be resolved."""
-
-    message: UserMessage
-    audit: Mapping[str, Any]
-    """The audit of its entry."""
-
-
-def find_unsent_prompt(conversation: Conversation) -> UnsentPrompt | None:
-    """Return the last prompt that could not be resolved, if there is no message after it."""
-    last = _last_main_entry(conversation)
-    if last is None or not isinstance(last.payload, Rewind):
-        return None
-    entry, failed = conversation.entry(last.payload.left), set[str]()
-    while entry.parent is not None and entry.parent != last.parent:
-        if isinstance(entry.payload, AssistantMessage):
-            return None  # the user rewound a response
-        if isinstance(entry.payload, Resolution) and entry.payload.error is not None:
-            failed.add(entry.payload.target)
-        entry = conversation.entry(entry.parent)
-    if entry.id not in failed or not isinstance(entry.payload, UserMessage):
-        return None
-    return UnsentPrompt(conversation.restore_blobs(entry.payload), entry.audit or {})
-
-
-def _last_main_entry(conversation: Conversation) -> Entry | None:
-    """Return the last rewind or message of the branch that is no shell command."""
-    return next(
-        (
-            entry
-            for entry in reversed(conversation.entries_view())
-            if isinstance(entry.payload, Rewind) or not _is_side_entry(entry)
-        ),
-        None,
-    )
-
-
-def _is_side_entry(entry: Entry) -> bool:
-    """Return whether an entry is neither a message of the user to the model nor of the model."""
-    return entry.message is None or shell_command_of(entry) is not None
-
-
-def is_unanswered(conversation: Conversation) -> bool:
-    """Return whether the last message of the branch is the user's, so that a run can continue."""
-    last = last_message(conversation.entries_view(), with_shell=True)
-    return last is not None and isinstance(last.payload, UserMessage)

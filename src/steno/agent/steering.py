@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import ensure_rewind_target, prompt_has_references
-from steno.messages.message import UserMessage
-from steno.records.entry import Entry
+from steno.log.conversation import Conversation
+from steno.log.queries import last_message, shell_command_of
+from steno.messages.message import AssistantMessage, UserMessage
+from steno.records.entry import Entry, Resolution, Rewind
 
 
 class SteeringPolicy(StrEnum):
@@ -28,13 +31,30 @@ class SteeringPolicy(StrEnum):
     """At once: the response and the tools are stopped, and recorded as far as they came."""
 
 
-class SteeringMessage(NamedTuple):
-    """A message for the model, and the audit of its entry."""
+class PromptInput(NamedTuple):
+    """A prompt of the user: as typed, and as it is recorded once it is prepared."""
 
-    message: UserMessage
-    audit: Mapping[str, Any]
+    text: str
+    images: tuple[str | bytes, ...] = ()
+    """Names of files and addresses, or pasted bytes."""
+    piped: str = ""
+    """Input of a pipe: references in it are not resolved."""
+    message: UserMessage | None = None
+    """The message for the model; None for the text alone, until it is prepared."""
+    audit: Mapping[str, Any] = MappingProxyType({})
+    """Recorded with the message, such as the `origin` of its text."""
     wants_answer: bool = True
     """Whether the model has to respond; else the message is recorded, and no turn follows."""
+
+    @property
+    def message_text(self) -> str:
+        """The text of the message, before its references are resolved."""
+        return "" if self.message is None else self.message.text or ""
+
+    @property
+    def typed(self) -> PromptInput:
+        """The prompt as the user typed it."""
+        return PromptInput(self.text, self.images, self.piped)
 
 
 @final
@@ -43,11 +63,11 @@ class SteeringQueue:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._waiting: dict[SteeringPolicy, deque[SteeringMessage]] = {
+        self._waiting: dict[SteeringPolicy, deque[PromptInput]] = {
             policy: deque() for policy in SteeringPolicy
         }
 
-    def put(self, message: SteeringMessage, policy: SteeringPolicy) -> None:
+    def put(self, message: PromptInput, policy: SteeringPolicy) -> None:
         """Add a message."""
         self._waiting[policy].append(message)
 
@@ -58,20 +78,20 @@ class SteeringQueue:
             message.wants_answer for waiting in self._waiting.values() for message in waiting
         )
 
-    def take_due(self, *, is_over: bool) -> list[SteeringMessage]:
+    def take_due(self, *, is_over: bool) -> list[PromptInput]:
         """Take the messages that are due before the next request; all of them at the end."""
         due = self._take(SteeringPolicy.INTERRUPT) + self._take(SteeringPolicy.AFTER_CALLS)
         return due + self._take(SteeringPolicy.AFTER_RUN) if is_over else due
 
-    def withdraw(self) -> list[SteeringMessage]:
+    def withdraw(self) -> list[PromptInput]:
         """Take back every message that wants an answer."""
         return self._take_where(wants_answer=True)
 
-    def take_without_answer(self) -> list[SteeringMessage]:
+    def take_without_answer(self) -> list[PromptInput]:
         """Take the messages that want no answer; the others stay."""
         return self._take_where(wants_answer=False)
 
-    def _take_where(self, *, wants_answer: bool) -> list[SteeringMessage]:
+    def _take_where(self, *, wants_answer: bool) -> list[PromptInput]:
         everything = [
             (policy, message) for policy in SteeringPolicy for message in self._take(policy)
         ]
@@ -80,7 +100,7 @@ class SteeringQueue:
                 self.put(message, policy)
         return [message for _, message in everything if message.wants_answer is wants_answer]
 
-    def _take(self, policy: SteeringPolicy) -> list[SteeringMessage]:
+    def _take(self, policy: SteeringPolicy) -> list[PromptInput]:
         taken = list(self._waiting[policy])
         self._waiting[policy].clear()
         return taken
@@ -103,25 +123,22 @@ class InputRecorder:
         self._queue = queue
         self._actor = actor
         self._resolves_references = resolves_references
-        self._pending_prompt: SteeringMessage | None = None
+        self.pending_prompt: PromptInput | None = None
         """The prompt until it is recorded."""
         self.is_held: bool = False
         """Whether messages after the prompt have to wait."""
         self.prompt: Entry | None = None
         """The entry of the prompt."""
 
-    def set_prompt(self, prompt: UserMessage, origin: str | None) -> None:
-        """Take the prompt; `origin` is the source of its text, such as a template."""
-        self._pending_prompt = SteeringMessage(prompt, {"origin": origin})
-
     def record_prompt(self) -> None:
         """Record the prompt, unless that is done."""
-        prompt, self._pending_prompt = self._pending_prompt, None
+        prompt, self.pending_prompt = self.pending_prompt, None
         if prompt is None:
             return
+        assert prompt.message is not None
         if self._resolves_references:
             ensure_rewind_target(prompt.message, self._recorder)
-        self.prompt = self._record_message(prompt.message, prompt.audit)
+        self.prompt = self._record(prompt)
         self.is_held = self._resolves_references and prompt_has_references(self.prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
@@ -147,12 +164,57 @@ class InputRecorder:
             else self._queue.take_without_answer()
         )
 
-    def _record_all(self, messages: Sequence[SteeringMessage]) -> bool:
-        for steering in messages:
-            self._record_message(steering.message, steering.audit)
-        return any(steering.wants_answer for steering in messages)
+    def _record_all(self, prompts: Sequence[PromptInput]) -> bool:
+        for prompt in prompts:
+            self._record(prompt)
+        return any(prompt.wants_answer for prompt in prompts)
 
-    def _record_message(self, message: UserMessage, audit: Mapping[str, Any]) -> Entry:
-        members = {"actor": self._actor, **audit}
+    def _record(self, prompt: PromptInput) -> Entry:
+        members = {"actor": self._actor, **prompt.audit}
         known = {name: value for name, value in members.items() if value is not None}
-        return self._recorder.record(message, audit=known or None)
+        assert prompt.message is not None
+        return self._recorder.record(prompt.message, audit=known or None)
+
+
+# -- prompts in the log ----------------------------------------------------------------------------
+
+
+def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
+    """Return the last prompt that could not be resolved, if there is no message after it."""
+    last = _last_main_entry(conversation)
+    if last is None or not isinstance(last.payload, Rewind):
+        return None
+    entry, failed = conversation.entry(last.payload.left), set[str]()
+    while entry.parent is not None and entry.parent != last.parent:
+        if isinstance(entry.payload, AssistantMessage):
+            return None  # the user rewound a response
+        if isinstance(entry.payload, Resolution) and entry.payload.error is not None:
+            failed.add(entry.payload.target)
+        entry = conversation.entry(entry.parent)
+    if entry.id not in failed or not isinstance(entry.payload, UserMessage):
+        return None
+    message, origin = conversation.restore_blobs(entry.payload), (entry.audit or {}).get("origin")
+    return PromptInput(message.text or "", message=message, audit={"origin": origin})
+
+
+def _last_main_entry(conversation: Conversation) -> Entry | None:
+    """Return the last rewind or message of the branch that is no shell command."""
+    return next(
+        (
+            entry
+            for entry in reversed(conversation.entries_view())
+            if isinstance(entry.payload, Rewind) or not _is_side_entry(entry)
+        ),
+        None,
+    )
+
+
+def _is_side_entry(entry: Entry) -> bool:
+    """Return whether an entry is neither a message of the user to the model nor of the model."""
+    return entry.message is None or shell_command_of(entry) is not None
+
+
+def is_unanswered(conversation: Conversation) -> bool:
+    """Return whether the last message of the branch is the user's, so that a run can continue."""
+    last = last_message(conversation.entries_view(), with_shell=True)
+    return last is not None and isinstance(last.payload, UserMessage)

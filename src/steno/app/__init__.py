@@ -6,18 +6,61 @@ from collections.abc import Callable as _Callable
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
+    from steno.app.session import AgentSession
+    from steno.app.session_lookup import SessionStart
     from steno.app.settings import Settings
     from steno.app.settings_loader import LoadedSettings, load_settings
+    from steno.render.items import SessionStatus
+    from steno.render.session_events import (
+        BranchChanged,
+        ErrorRaised,
+        InputReturned,
+        PendingCall,
+        PendingCallsChanged,
+        RunStarted,
+        SessionEvent,
+        ShellEnded,
+        ShellOutput,
+        ShellStarted,
+    )
 
 __all__ = [
+    "AgentSession",
+    "BranchChanged",
+    "ErrorRaised",
+    "InputReturned",
     "LoadedSettings",
+    "PendingCall",
+    "PendingCallsChanged",
+    "RunStarted",
+    "SessionEvent",
+    "SessionStart",
+    "SessionStatus",
     "Settings",
+    "ShellEnded",
+    "ShellOutput",
+    "ShellStarted",
     "load_settings",
 ]
 
 __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
+        "steno.app.session": ("AgentSession",),
+        "steno.render.items": ("SessionStatus",),
+        "steno.render.session_events": (
+            "BranchChanged",
+            "ErrorRaised",
+            "InputReturned",
+            "PendingCall",
+            "PendingCallsChanged",
+            "RunStarted",
+            "SessionEvent",
+            "ShellEnded",
+            "ShellOutput",
+            "ShellStarted",
+        ),
+        "steno.app.session_lookup": ("SessionStart",),
         "steno.app.settings": ("Settings",),
         "steno.app.settings_loader": ("LoadedSettings", "load_settings"),
     },

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-from steno.agent import CallEnded, LoopEvent, RunEnded, RunResult, SteeringPolicy
-from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
+from steno.agent import CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
+from steno.agent.recorder import rewind_branch
+from steno.agent.steering import find_unsent_prompt
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
+from steno.app.operation_lock import interrupted_before_start
 from steno.app.permissions import build_rule_hint
-from steno.app.prompt_input import PreparedPrompt, prepare_prompt, with_image_mode
-from steno.app.run_control import interrupted_before_start
-from steno.app.session_events import ErrorRaised, InputReturned, PromptInput, RunStarted
+from steno.app.prompt_input import prepare_prompt, with_image_mode
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError
@@ -25,7 +25,9 @@ from steno.log.queries import last_message
 from steno.messages.content import RecognitionMode
 from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
+from steno.ports import SetupNotice
 from steno.records.entry import Entry
+from steno.render.session_events import ErrorRaised, InputReturned, RunStarted
 
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0
@@ -37,8 +39,8 @@ class _ReturnedPrompt(NamedTuple):
     """A prompt with an unresolved reference, and those sent after it."""
 
     conversation: Conversation
-    prompt: UserMessage
-    steered: Sequence[PreparedPrompt]
+    message: UserMessage | None
+    followers: Sequence[PromptInput]
 
 
 def _report_start(started: asyncio.Future[StenoError | None], error: StenoError | None) -> None:
@@ -68,8 +70,6 @@ class ActiveRun:
         """The error that ended the last run."""
         self._prompt: PromptInput | None = None
         """The prompt of the last run, as typed; None for a continuation."""
-        self._steered: list[PreparedPrompt] = []
-        """The prompts sent during this run."""
         self._returned: _ReturnedPrompt | None = None
         """The last returned prompt, for a retry."""
 
@@ -99,41 +99,28 @@ class ActiveRun:
         state = self._state
         async with state.lock:
             state.check_open()
-            prepared = await state.lock.run_cancellable(self._read_prompt(prompt))
+            prepared, notices = await state.lock.run_cancellable(self._read_prompt(prompt))
             state.check_open()
             if not state.is_agent_running:
-                state.check_prompt_size(prepared.text)
-            for notice in prepared.notices:
+                state.check_prompt_size(prepared.message_text)
+            for notice in notices:
                 state.emit_input_notice(notice)
             if state.is_agent_running:
-                self._steered.append(prepared)
-                if self._has_events:
-                    self._steer(prepared, state.environment.settings.steering)
+                state.agent.steer(prepared, state.environment.settings.steering)
             else:
-                self._prompt = prompt
-                await self._start(prepared.message, prepared.origin)
+                await self._start(prepared)
 
-    def _steer(self, steered: PreparedPrompt, policy: SteeringPolicy) -> None:
-        self._state.agent.steer(steered.message, policy, audit={"origin": steered.origin})
-
-    def _steer_early_prompts(self) -> None:
-        """Steer with the prompts that were sent before the first event of the run."""
-        policy = self._state.environment.settings.steering
-        if policy is SteeringPolicy.INTERRUPT:  # there is nothing yet to interrupt
-            policy = SteeringPolicy.AFTER_CALLS
-        for steered in self._steered:
-            self._steer(steered, policy)
-
-    async def _read_prompt(self, prompt: PromptInput) -> PreparedPrompt:
+    async def _read_prompt(
+        self, prompt: PromptInput
+    ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
+        environment = self._state.environment
         if not prompt.text.strip() and not prompt.images and not prompt.piped.strip():
             raise InvalidValue(
                 "say what to do, as in: What does this project do?", code="empty_prompt"
             )
-        environment = self._state.environment
+        mode = environment.settings.image_mode
         try:
-            return await prepare_prompt(
-                prompt, environment.input_setup, environment.settings.image_mode
-            )
+            return await prepare_prompt(prompt, environment.input_setup, mode)
         except OSError as exc:
             raise InvalidValue(
                 f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
@@ -148,25 +135,24 @@ class ActiveRun:
         async with state.lock:
             state.check_idle()
             unsent = self._unsent_prompt
-            if unsent is not None:
-                self._prompt = prompt_from_message(unsent.message, unsent.audit)
-                steered = self._steered_with(unsent.message)
+            if unsent is not None and unsent.message is not None:
+                typed = prompt_from_message(unsent.message, unsent.audit)
                 message = unsent.message
                 if image_mode is not None:
                     message = with_image_mode(message, image_mode)
-                await self._start(message, unsent.audit.get("origin"), steered)
+                prompt = typed._replace(message=message, audit=unsent.audit)
+                await self._start(prompt, self._followers_of(unsent.message))
                 return
             if not self.is_unfinished:
                 self._rewind_cut_off_answer()
-            self._prompt = None
             await self._start(None)
 
-    def _steered_with(self, prompt: UserMessage) -> Sequence[PreparedPrompt]:
-        """Return the prompts that returned with this prompt; empty if that was another one."""
+    def _followers_of(self, message: UserMessage) -> Sequence[PromptInput]:
+        """Return the prompts that returned with this one; empty if that was another one."""
         returned = self._returned
         if returned is None or returned.conversation is not self._state.conversation:
             return ()
-        return returned.steered if returned.prompt == prompt else ()
+        return returned.followers if returned.message == message else ()
 
     def _rewind_cut_off_answer(self) -> None:
         """Rewind an answer that was cut off. Raises Missing if there is none."""
@@ -202,12 +188,9 @@ class ActiveRun:
                 self._set_idle()
 
     async def _start(
-        self,
-        message: UserMessage | None,
-        origin: str | None = None,
-        steered: Sequence[PreparedPrompt] = (),
+        self, prompt: PromptInput | None, followers: Sequence[PromptInput] = ()
     ) -> None:
-        """Start a run, followed by the `steered` prompts; it can be steered when this returns.
+        """Start a run, followed by other prompts; it can be steered when this returns.
 
         Raises StenoError if the run fails before its first event: nothing was recorded then. It
         does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
@@ -215,18 +198,17 @@ class ActiveRun:
         """
         self._state.is_agent_running = self._is_starting = True
         self._has_events, self._result, self._error = False, None, None
-        self._steered = list(steered)
+        self._prompt = prompt
+        for follower in followers:
+            self._state.agent.enqueue(follower, self._state.environment.settings.steering)
         self._started = started = asyncio.get_running_loop().create_future()
-        self._run = asyncio.create_task(self._run_agent(message, origin, started))
+        self._run = asyncio.create_task(self._run_agent(prompt, started))
         self._run.add_done_callback(lambda _: _report_start(started, interrupted_before_start()))
         if (error := await started) is not None:
             raise error
 
     async def _run_agent(
-        self,
-        message: UserMessage | None,
-        origin: str | None,
-        started: asyncio.Future[StenoError | None],
+        self, prompt: PromptInput | None, started: asyncio.Future[StenoError | None]
     ) -> None:
         error: StenoError | None = None
         try:
@@ -236,37 +218,29 @@ class ActiveRun:
             if is_interrupted:
                 raise interrupted_before_start()
             with explain_conflicts(self._state):
-                await self._state.agent.run(message, on_event=self._on_event, origin=origin)
+                await self._state.agent.run(prompt, on_event=self._on_event)
         except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
             self._error, error = exc, as_steno_error(exc)
         finally:
-            returned: tuple[PromptInput, ...] = ()
+            returned: list[PromptInput] = []
             if self._run is asyncio.current_task():  # else the next run has started already
-                first = [] if self._has_events or self._prompt is None else [self._prompt]
-                returned = (*first, *[steered.prompt for steered in self._withdraw_pending()])
+                first = () if self._has_events or prompt is None else (prompt,)
+                returned = [*first, *self._state.agent.withdraw()]
                 self._set_idle()
             if not started.done():
                 started.set_result(error)
             elif error is not None:
-                if returned:
-                    self._state.emit(InputReturned(returned))
+                self._emit_returned(returned)
                 self._state.emit(ErrorRaised(str(error), error.code))
 
-    def _withdraw_pending(self) -> list[PreparedPrompt]:
-        """Withdraw the prompts of this run that no model has read; return them as typed."""
-        withdrawn = self._state.agent.withdraw()
-        unread, recorded = list[PreparedPrompt](), list[PreparedPrompt]()
-        for steered in self._steered:
-            is_unread = not self._has_events or any(steered.message is other for other in withdrawn)
-            (unread if is_unread else recorded).append(steered)
-        self._steered = recorded
-        return unread
+    def _emit_returned(self, prompts: Sequence[PromptInput]) -> None:
+        if prompts:
+            self._state.emit(InputReturned(tuple([prompt.typed for prompt in prompts])))
 
     def _on_event(self, event: LoopEvent) -> None:
-        if not self._has_events and not isinstance(event, RunEnded):
+        if not self._has_events:
             self._has_events = True
             self._state.emit(RunStarted())
-            self._steer_early_prompts()
         if self._started is not None:
             _report_start(self._started, None)
         if isinstance(event, RunEnded):
@@ -283,21 +257,19 @@ class ActiveRun:
 
     def _finish_run(self) -> None:
         """Return a prompt with an unresolved reference, and those sent after it."""
-        unsent, steered = self._unsent_prompt, self._withdraw_pending()
-        first = [] if unsent is None or self._prompt is None else [self._prompt]
+        unsent, followers = self._unsent_prompt, self._state.agent.withdraw()
+        first = () if unsent is None or self._prompt is None else (self._prompt,)
         if unsent is not None:
-            self._returned = _ReturnedPrompt(self._state.conversation, unsent.message, steered)
+            self._returned = _ReturnedPrompt(self._state.conversation, unsent.message, followers)
         self._set_idle()
-        if first or steered:
-            self._state.emit(InputReturned((*first, *[sent.prompt for sent in steered])))
+        self._emit_returned((*first, *followers))
 
     def _set_idle(self) -> None:
         self._state.is_agent_running = False
         self._state.approvals.forget_all()
-        self._steered.clear()
 
     @property
-    def _unsent_prompt(self) -> UnsentPrompt | None:
+    def _unsent_prompt(self) -> PromptInput | None:
         return find_unsent_prompt(self._state.conversation) if self._state.is_recorded else None
 
     async def wait(self) -> RunResult:
@@ -322,14 +294,11 @@ class ActiveRun:
         state.lock.cancel_all()
         if state.is_agent_running:
             if not self._is_starting and not state.agent.is_waiting:
-                self._return_pending()  # else they return together with the prompt that waits
+                # Else they return together with the prompt that waits.
+                self._emit_returned(state.agent.withdraw())
             self._is_starting = False
             state.agent.interrupt()
         self.shell.interrupt()
-
-    def _return_pending(self) -> None:
-        if withdrawn := self._withdraw_pending():
-            self._state.emit(InputReturned(tuple([steered.prompt for steered in withdrawn])))
 
     async def close(self) -> None:
         """Cancel the run and the command, and wait for them for a limited time.

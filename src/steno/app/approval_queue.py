@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, final
 
 from steno.agent.permissions.grants import find_granted_rule
-from steno.app.session_events import PendingCall
 from steno.errors import Missing
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
+from steno.render.session_events import PendingCall
 
 
 class _OpenRequest(NamedTuple):

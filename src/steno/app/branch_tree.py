@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from steno.agent import EntryRecorded
+from steno.agent import EntryRecorded, PromptInput
 from steno.app.reports.tree import TreeLayout
-from steno.app.session_events import BranchTreeRow, PromptInput
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing
@@ -19,6 +18,7 @@ from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.records.stored_record import unused_branch_name
 from steno.render.describe import entry_type
+from steno.render.session_events import BranchTreeRow
 from steno.store import Store
 
 

@@ -23,12 +23,12 @@ from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from steno.app.mcp_servers import prompt_arguments
-from steno.app.session_events import Suggestion
 from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
+from steno.render.session_events import Suggestion
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
 from steno.tools.search import choose_search_engine, read_ignore_file

@@ -6,12 +6,11 @@ Piped input is plain text: references in it are not resolved.
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from steno.agent import PromptInput
 from steno.app.input_setup import InputSetup, read_named_image, validate_image
-from steno.app.session_events import PromptInput
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
 from steno.inputs.mentions import is_url
 from steno.messages.content import Image, ImageData, RecognitionMode
@@ -20,26 +19,10 @@ from steno.ports import SetupNotice
 from steno.tools import Workspace
 
 
-class PreparedPrompt(NamedTuple):
-    """A prompt as typed, its message, and notices about it."""
-
-    prompt: PromptInput
-    message: UserMessage
-    origin: str | None = None
-    """The command that the message stands for, where a server expanded it."""
-    notices: tuple[SetupNotice, ...] = ()
-    """Notices for the user."""
-
-    @property
-    def text(self) -> str:
-        """The text of the message, before its references are resolved."""
-        return self.message.text or ""
-
-
 async def prepare_prompt(
     prompt: PromptInput, input_setup: InputSetup, mode: RecognitionMode
-) -> PreparedPrompt:
-    """Return the message of a prompt, with its references, or as a server expands it.
+) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
+    """Return a prompt with its message and references, or as a server expands it, and notices.
 
     Raises OSError, StenoError.
     """
@@ -56,13 +39,14 @@ async def prepare_prompt(
         if command is not None:
             text = f"{command.command}: there is no server of this name; left as text"
             notices += (SetupNotice("command_left_as_text", text),)
-        return PreparedPrompt(prompt, parsed.message, notices=notices)
+        return prompt._replace(message=parsed.message), notices
     expanded = await expand_prompt(command, [servers.get(command.server)])
     content = with_image_mode(expanded, mode).content
     if prompt.piped.strip() or images:
         rest = await asyncio.to_thread(parse, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
-    return PreparedPrompt(prompt, UserMessage(content), origin=prompt.text.strip())
+    audit = {"origin": prompt.text.strip()}
+    return prompt._replace(message=UserMessage(content), audit=audit), ()
 
 
 def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:

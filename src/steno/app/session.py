@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from steno.agent import RunResult
+from steno.agent import PromptInput, RunResult
 from steno.agent.permissions.gate import last_decision, preview_call
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
@@ -24,15 +24,6 @@ from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
 from steno.app.models import choose_model, list_models
-from steno.app.session_events import (
-    CommandReply,
-    ImageReader,
-    PendingCall,
-    PromptInput,
-    SessionListener,
-    SessionStatus,
-    Suggestion,
-)
 from steno.app.session_images import SessionImages
 from steno.app.session_list import SessionList
 from steno.app.session_lookup import SessionStart, apply_start, open_session
@@ -52,6 +43,14 @@ from steno.ports import (
     SetupNotice,
 )
 from steno.records.entry import ApprovalStatus, Entry, Mode
+from steno.render.items import SessionStatus
+from steno.render.session_events import (
+    CommandReply,
+    ImageReader,
+    PendingCall,
+    SessionListener,
+    Suggestion,
+)
 from steno.store import MemoryStore, Store
 
 

@@ -6,12 +6,12 @@ from contextlib import suppress
 from functools import partial
 from typing import final
 
-from steno.app.session_events import ImageReader
 from steno.errors import LogError
 from steno.log.conversation import Conversation
 from steno.messages.content import Block, Image, ImageBlob, ImageData
 from steno.messages.message import Message
 from steno.records.entry import Entry, Resolution
+from steno.render.session_events import ImageReader
 from steno.store import Store
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from steno.app.session_events import SessionSummary
 from steno.app.session_lookup import (
     UnreadableSessions,
     find_by_title,
@@ -24,6 +23,7 @@ from steno.app.session_lookup import (
 from steno.app.session_state import ResumableSession, SessionState
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
 from steno.ports import SetupNotice
+from steno.render.session_events import SessionSummary
 from steno.render.terminal_text import terminal_line
 from steno.store import SessionOverview
 

@@ -29,15 +29,7 @@ from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
 from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpStartup
 from steno.app.models import choose_model
-from steno.app.run_control import OperationLock
-from steno.app.session_events import (
-    BranchChanged,
-    ErrorRaised,
-    PendingCallsChanged,
-    SessionEvent,
-    SessionListener,
-    SessionStatus,
-)
+from steno.app.operation_lock import OperationLock
 from steno.app.session_lookup import begin_session, set_mode
 from steno.app.settings_loader import LoadedSettings
 from steno.app.usage_totals import UsageTotals
@@ -48,6 +40,15 @@ from steno.ports import Approver, SetupNotice
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
+from steno.render.items import SessionStatus
+from steno.render.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    PendingCallsChanged,
+    SessionEvent,
+    SessionListener,
+    describe_bug,
+)
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
@@ -160,9 +161,7 @@ class SessionState:
             self._has_listener_failed = True
             name = type(event).__name__
             _logger.error("session: the listener failed at %s", name, exc_info=exc)
-            failure = f"{type(exc).__name__}: {exc}"
-            text = f"a fault in steno: {failure}; what is on record is safe"
-            self.emit(ErrorRaised(text, code="listener_failed"))
+            self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
 
     def emit_notices(self, notices: Iterable[SetupNotice]) -> None:
         """Send notices about the environment, each once."""

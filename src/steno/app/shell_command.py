@@ -15,16 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import EntryRecorded, Notice, NoticeKind
+from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput
 from steno.agent.tool_runner import BoundedText
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
-from steno.app.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
 from steno.messages.message import ChatMessage
 from steno.render.quantities import format_count
+from steno.render.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.tools.shell.process import (
     CommandExit,
     CommandLimits,
@@ -156,7 +156,8 @@ class ShellCommandRunner:
             {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
         )
         if state.is_agent_running and state.agent.is_running and not state.agent.is_waiting:
-            state.agent.steer(message, audit=shell_audit, wants_answer=False)
+            prompt = PromptInput("", message=message, audit=shell_audit, wants_answer=False)
+            state.agent.steer(prompt)
             return
         state.ensure_recorded()
         audit = {"actor": state.actor, **shell_audit}

@@ -22,25 +22,13 @@ from steno.agent import (
     EntryRecorded,
     LoopEvent,
     Notice,
+    PromptInput,
     RunResult,
     TurnStarted,
 )
 from steno.app.errors import UsageError
 from steno.app.input_setup import McpOptions
 from steno.app.session import AgentSession
-from steno.app.session_events import (
-    BranchChanged,
-    ErrorRaised,
-    InputReturned,
-    PendingCallsChanged,
-    PromptInput,
-    RunStarted,
-    SessionEvent,
-    SessionStatus,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import exit_status_for, settings_from_options
@@ -51,8 +39,20 @@ from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.usage import Usage
+from steno.render.items import SessionStatus
 from steno.render.json_output import JsonReporter
 from steno.render.output import OutputError
+from steno.render.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    InputReturned,
+    PendingCallsChanged,
+    RunStarted,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, RunReporter, TextReporter

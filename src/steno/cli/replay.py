@@ -39,7 +39,7 @@ from steno.render.progress import show_activity
 from steno.render.quantities import format_count
 from steno.render.table_output import Column, StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.render.text_output import RunDescription, StderrReporter
+from steno.render.text_output import RunDescription, RunReporter
 from steno.store import Store
 
 _EPILOG: Final = """\
@@ -229,7 +229,7 @@ async def _compare_models(
         raise Missing(
             f"there is none of this name, but {known}", code="branch_missing", place="branch"
         )
-    reporter = StderrReporter(quiet=options.quiet)
+    reporter = RunReporter(quiet=options.quiet)
     model = await choose_model(loaded)
     approver = AllowingApprover() if options.yes else None
     async with open_environment(loaded, model, folder, approver) as environment:

@@ -112,6 +112,15 @@ def describe_reference(reference: FileReference | Image | Resource) -> str:
             return reference_name(reference)
 
 
+def referenced_block(
+    message: object, resolution: Resolution
+) -> FileReference | Image | Resource | None:
+    """Return the block of a message that a resolution is about; None for a forged one."""
+    blocks = getattr(message, "content", ())[resolution.block :]
+    block = blocks[0] if blocks else None
+    return block if isinstance(block, FileReference | Image | Resource) else None
+
+
 def thinking_text(thinking: Thinking) -> str:
     """Return the text of a thinking block, unless the provider has redacted it."""
     return "(taken out by the provider)" if thinking.redacted else terminal_text(thinking.text)

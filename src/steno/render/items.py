@@ -1,4 +1,4 @@
-"""The items of a transcript, one below the other.
+"""What a screen draws: the items of a transcript, one below the other, and a status line.
 
 An item is a text, a call with its result, or a notice. Its text is unchanged from a model, a tool
 or a user; the code that draws it makes it printable.
@@ -10,8 +10,12 @@ fill the memory. The log has its own limit.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
+
+from steno.messages.usage import Usage
+from steno.records.entry import Mode
 
 _HEAD_CHARACTERS: Final = 20_000
 _TAIL_CHARACTERS: Final = 180_000
@@ -153,3 +157,43 @@ class TranscriptItem:
 
 def _omission_text(omitted: int) -> str:
     return f"\n[... {omitted:,} characters are not shown while it runs ...]\n" if omitted else ""
+
+
+class ItemSink(Protocol):
+    """Shows items; a screen, or a test."""
+
+    def show_items(self, items: list[TranscriptItem]) -> None:
+        """Show these and nothing else."""
+        ...
+
+    def add_item(self, item: TranscriptItem) -> None:
+        """Append an item."""
+        ...
+
+    def update_item(self, item: TranscriptItem) -> None:
+        """Draw a changed item again."""
+        ...
+
+    def remove_item(self, item: TranscriptItem) -> None:
+        """Remove an item."""
+        ...
+
+
+class SessionStatus(NamedTuple):
+    """The values of a status line."""
+
+    session: str | None
+    """None if the session is not stored; empty before it is recorded."""
+    title: str
+    folder: str
+    branch: str
+    model: str
+    mode: Mode
+    usage: Usage
+    """Of the active branch."""
+    cost: Decimal | None
+    """In dollars; None if no price is known."""
+    context_tokens: int | None
+    """Tokens of the last request; None if unknown."""
+    context_limit: int | None
+    """The context window of the model."""

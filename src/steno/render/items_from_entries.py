@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
-from steno.agent.events import RunResult
 from steno.agent.permissions.grants import GRANT_REVOKED
 from steno.log.queries import SHELL_STATUS_AUDIT_KEY, shell_command_of
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
@@ -21,7 +20,6 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.outcome import Outcome
-from steno.messages.usage import StopReason
 from steno.ports import PreviewKind
 from steno.records.entry import (
     Approval,
@@ -47,15 +45,10 @@ from steno.render.describe import (
 )
 from steno.render.items import CallState, ImageLocation, ItemKind, TextForm, TranscriptItem
 from steno.render.quantities import format_count
+from steno.render.session_events import RETRY_HINT
 from steno.render.terminal_text import terminal_line
 from steno.tools.call_summary import call_content
 
-RETRY_HINT: Final = "/retry tries again"
-INTERRUPTED_NOTICE: Final = (
-    f"interrupted; what was said and done is kept, and {RETRY_HINT} or goes on"
-)
-UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
-_CONTINUE_HINT: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MAX_UNFOLDED_LINES: Final = 20
 """The number of lines up to which a diff starts unfolded."""
 _MAX_FAILURE_LINES: Final = 5
@@ -147,9 +140,7 @@ def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
         item.body = (message.text or "").removeprefix(f"$ {command}\n")
         return item
     references = [
-        f"[{describe_content_reference(block)}]"
-        for block in message.content
-        if not isinstance(block, Text)
+        f"[{_reference_text(block)}]" for block in message.content if not isinstance(block, Text)
     ]
     text = "\n".join(filter(None, [message.text, "  ".join(references)]))
     images = image_locations(message.content, entry.id)
@@ -216,8 +207,7 @@ def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
     )
 
 
-def describe_content_reference(block: UserBlock) -> str:
-    """Return the name of a reference."""
+def _reference_text(block: UserBlock) -> str:
     match block:
         case FileReference() | Image() | Resource():
             return describe_reference(block)
@@ -243,11 +233,11 @@ def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocat
 # -- everything else -------------------------------------------------------------------------
 
 
-def marker_from_entry(entry: Entry, *, reference: str = "") -> TranscriptItem | None:
+def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> TranscriptItem | None:
     """Return the item of an entry that is neither a message nor about a call; None if it has none.
 
     Rewound entries are not on the branch any more, and have no item: the tree shows them.
-    `reference` is the name of the reference that a resolution is about.
+    `prompts` holds the messages of the user by entry, for the names of resolved references.
     """
     payload = entry.payload
     match payload:
@@ -283,7 +273,7 @@ def marker_from_entry(entry: Entry, *, reference: str = "") -> TranscriptItem | 
         case Redaction():
             return _marker_item(entry, f"taken out by {payload.actor}: {payload.reason}")
         case Resolution():
-            return _resolution_item(entry, payload, reference)
+            return _resolution_item(entry, payload, prompts.get(payload.target))
         case Opaque():
             return _marker_item(entry, describe_opaque(payload))
         case _:
@@ -294,20 +284,12 @@ def _marker_item(entry: Entry, text: str) -> TranscriptItem:
     return TranscriptItem(ItemKind.MARKER, head=terminal_line(text), entry=entry.id)
 
 
-def bug_notice(error: Exception) -> str:
-    """Return the notice about an exception that steno did not raise on purpose."""
-    return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
-
-
-def run_end_notice(result: RunResult) -> str:
-    """Return why a run ended early or its answer is incomplete, with a hint; else empty."""
-    message = result.message
-    is_cut = message is not None and message.stop_reason is StopReason.LENGTH
-    return f"{result.reason}{_CONTINUE_HINT}" if is_cut and result.reason else result.reason
-
-
-def _resolution_item(entry: Entry, resolution: Resolution, reference: str) -> TranscriptItem | None:
+def _resolution_item(
+    entry: Entry, resolution: Resolution, prompt: UserMessage | None
+) -> TranscriptItem | None:
     """Return the outcome of a reference, if the user should know."""
+    blocks = () if prompt is None else prompt.content[resolution.block :]
+    reference = _reference_text(blocks[0]) if blocks else "something"
     if resolution.status is ResolutionStatus.FAILED:
         text = f"{reference}: failed: {resolution.error}; {RETRY_HINT}"
         return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id)

@@ -30,37 +30,31 @@ from steno.messages.outcome import Outcome
 from steno.render.changes import format_change
 from steno.render.output import STDOUT, report_write_errors
 from steno.render.terminal_text import terminal_json
-from steno.render.text_output import RunDescription, StderrReporter
+from steno.render.text_output import RunDescription, RunReporter
 from steno.values import replace_lone_surrogates
 
 _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 @final
-class JsonReporter:
+class JsonReporter(RunReporter):
     """Prints the result of a run, and before that, if `streams`, every event."""
 
     def __init__(self, *, streams: bool, quiet: bool = False, verbose: bool = False) -> None:
         """Take how much is printed. With events on stdout, stderr stays empty."""
+        super().__init__(quiet=quiet or streams, verbose=verbose)
         self._streams = streams
-        self._stderr = StderrReporter(quiet=quiet or streams, verbose=verbose)
-        self._run: RunDescription | None = None
         self._denied: list[dict[str, Any]] = []
-
-    def prepare(self, step: str) -> None:
-        """Show the step on stderr, if it takes long."""
-        self._stderr.prepare(step)
 
     def begin(self, run: RunDescription) -> None:
         """Print the facts about the run."""
-        self._run = run
-        self._stderr.begin(run)
+        super().begin(run)
         if self._streams:
-            _print_line(_run_as_json(run))
+            _print_line({"type": "session", **run._asdict()})
 
     def on_event(self, event: LoopEvent) -> None:
         """Print an event, and collect denied calls."""
-        self._stderr.on_event(event)
+        super().on_event(event)
         if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
             denial = {"call_id": event.call.id, "tool": event.call.name}
             self._denied.append({**denial, "reason": event.result.text})
@@ -70,14 +64,9 @@ class JsonReporter:
 
     def end(self, result: RunResult) -> None:
         """Print the result."""
-        self.close()
-        self._stderr.end(result)
+        super().end(result)
         assert self._run is not None
         _print_line({**result_as_json(result, self._run), "denied": self._denied})
-
-    def close(self) -> None:
-        """Clear unfinished lines on the terminal."""
-        self._stderr.close()
 
 
 def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
@@ -124,17 +113,6 @@ def result_as_json(result: RunResult, run: RunDescription) -> dict[str, Any]:
         "turns": result.turns,
         "usage": {name: getattr(result.usage, name) for name in _TOKEN_FIELDS},
         "cost_usd": None if result.cost is None else str(result.cost),
-    }
-
-
-def _run_as_json(run: RunDescription) -> dict[str, Any]:
-    return {
-        "type": "session",
-        "session": run.session,
-        "branch": run.branch,
-        "model": run.model,
-        "mode": run.mode,
-        "folder": run.folder,
     }
 
 

@@ -21,13 +21,14 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
-from steno.messages.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.render.describe import (
     describe_opaque,
     describe_reference,
     describe_unusual_stop,
     reference_name,
+    referenced_block,
     thinking_text,
 )
 from steno.render.quantities import format_count
@@ -155,10 +156,9 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
 def describe_resolution(message: object, resolution: Resolution) -> str:
     """Describe the resolution of a block of a message, on one line."""
     name = f"block {resolution.block}"
-    if isinstance(message, UserMessage) and resolution.block < len(message.content):
-        block = message.content[resolution.block]
-        if isinstance(block, FileReference | Image | Resource):
-            name += f": {reference_name(block, with_size=False)}"
+    block = referenced_block(message, resolution)
+    if block is not None:
+        name += f": {reference_name(block, with_size=False)}"
     if resolution.status is not ResolutionStatus.RESOLVED:
         error = "" if resolution.error is None else f": {terminal_text(resolution.error)}"
         return f"{name}: {resolution.status}{error}"

@@ -7,7 +7,7 @@ models and tools is made printable where a terminal shows it.
 from __future__ import annotations
 
 import sys
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, final
 
 from steno.agent import (
     ApprovalRequested,
@@ -25,17 +25,13 @@ from steno.agent import (
 )
 from steno.messages.event import TextDelta
 from steno.messages.outcome import Outcome
-from steno.render.changes import format_change
-from steno.render.notices import IgnoredFieldCounter
+from steno.render.changes import IgnoredFieldCounter, format_change
 from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
 from steno.render.terminal_text import TerminalTextStream, terminal_line, truncate_to_width
 from steno.render.wait_indicator import WaitIndicator
 
 _MAX_LINE_LENGTH: Final = 100
 _MAX_NOTICE_LENGTH: Final = 400
-
-
-# -- reporters --------------------------------------------------------------------------------
 
 
 class RunDescription(NamedTuple):
@@ -49,90 +45,21 @@ class RunDescription(NamedTuple):
     folder: str
 
 
-class RunReporter(Protocol):
-    """Reports a run."""
+class RunReporter:
+    """Prints a line on stderr for each event that the user may want to know.
 
-    def prepare(self, step: str) -> None:
-        """Report a step before the run."""
-        ...
-
-    def begin(self, run: RunDescription) -> None:
-        """Report the start of the run."""
-        ...
-
-    def on_event(self, event: LoopEvent) -> None:
-        """Report an event."""
-        ...
-
-    def end(self, result: RunResult) -> None:
-        """Report the result."""
-        ...
-
-    def close(self) -> None:
-        """Clear unfinished lines on the terminal."""
-        ...
-
-
-@final
-class TextReporter:
-    """Prints the text of the model: as it arrives on a terminal, else the last message."""
+    Subclasses print the response on stdout.
+    """
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        """Take whether only the response is printed, or everything."""
-        self._stderr = StderrReporter(quiet=quiet, verbose=verbose)
-        self._stdout = StreamingStdout() if sys.stdout.isatty() else None
-
-    def prepare(self, step: str) -> None:
-        """Show the step, if it takes long."""
-        self._stderr.prepare(step)
-
-    def begin(self, run: RunDescription) -> None:
-        """Print the model, the mode and the session."""
-        self._stderr.begin(run)
-
-    def on_event(self, event: LoopEvent) -> None:
-        """Print text on a terminal, and report the rest on stderr."""
-        if self._stdout is not None:
-            if isinstance(event, TextDelta):
-                self._stderr.close()
-                self._stdout.write(event.text)
-            elif isinstance(
-                event,
-                EntryRecorded | CallStarted | CallEnded | CallOutput | Notice | ContextChanged,
-            ):
-                self._stdout.end_line()
-        self._stderr.on_event(event)
-
-    def end(self, result: RunResult) -> None:
-        """Print the response, unless the terminal shows it already."""
-        self.close()
-        self._stderr.end(result)
-        if self._stdout is None and result.text:
-            end = "" if result.text.endswith("\n") else "\n"
-            with report_write_errors(STDOUT):
-                sys.stdout.buffer.write((result.text + end).encode())
-                sys.stdout.buffer.flush()
-
-    def close(self) -> None:
-        """Leave the cursor at the start of a line."""
-        self._stderr.close()
-        if self._stdout is not None:
-            self._stdout.end_line()
-
-
-@final
-class StderrReporter:
-    """Prints a line on stderr for each event that the user may want to know."""
-
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        """Take whether nothing is printed, or everything."""
+        """Take whether nothing is printed on stderr, or everything."""
         self._is_quiet = quiet
         self._ignored_fields = None if verbose else IgnoredFieldCounter()
         self._wait_indicator = WaitIndicator(is_shown=not quiet)
         self._run: RunDescription | None = None
 
     def prepare(self, step: str) -> None:
-        """Show the step, if it takes long."""
+        """Show a step before the run, if it takes long."""
         self._wait_indicator.start(step)
 
     def begin(self, run: RunDescription) -> None:
@@ -140,7 +67,7 @@ class StderrReporter:
         self._wait_indicator.stop()
         self._run = run
         session = "no session" if run.session is None else f"session {run.session}"
-        self._line(f"{run.model} · {run.mode} mode · {session}")
+        self._print_line(f"{run.model} · {run.mode} mode · {session}")
 
     def on_event(self, event: LoopEvent) -> None:
         """Print calls and notices, and show what the run waits for."""
@@ -148,22 +75,22 @@ class StderrReporter:
             if isinstance(event, ContextChanged) and self._ignored_fields.count(event.change):
                 return
             if summary := self._ignored_fields.summary():
-                self._line(f"! {summary}")
+                self._print_line(f"! {summary}")
         match event:
             case TurnStarted():
                 model = "the model" if self._run is None else self._run.model
                 self._wait_indicator.start(f"waiting for {model}")
             case CallStarted(call):
-                self._line(f"→ {call.name} {call.arguments}")
+                self._print_line(f"→ {call.name} {call.arguments}")
                 self._wait_indicator.start(call.name)
             case CallEnded(call, result):
                 self._wait_indicator.stop()
                 if result.outcome is not Outcome.OK:
-                    self._line(f"✗ {call.name}: {result.outcome}: {result.text}")
+                    self._print_line(f"✗ {call.name}: {result.outcome}: {result.text}")
             case Notice():
-                self._line(f"! {event.text}", max_length=_MAX_NOTICE_LENGTH)
+                self._print_line(f"! {event.text}", max_length=_MAX_NOTICE_LENGTH)
             case ContextChanged(change):
-                self._line(f"! {format_change(change)}", max_length=_MAX_NOTICE_LENGTH)
+                self._print_line(f"! {format_change(change)}", max_length=_MAX_NOTICE_LENGTH)
             case ApprovalRequested() | RunEnded():
                 self._wait_indicator.stop()
             case _:
@@ -171,48 +98,69 @@ class StderrReporter:
 
     def end(self, result: RunResult) -> None:
         """Print a line if the run was interrupted, or ended with a reason."""
+        self.close()
         is_stored = self._run is not None and self._run.session is not None
         if result.end_reason is EndReason.INTERRUPTED and is_stored:
-            self._line("! interrupted; -c goes on")
+            self._print_line("! interrupted; -c goes on")
         elif result.end_reason is EndReason.DONE and result.reason:
-            self._line(f"! {result.reason}")
+            self._print_line(f"! {result.reason}")
 
     def close(self) -> None:
-        """End the wait."""
+        """Clear unfinished lines on the terminal."""
         self._wait_indicator.stop()
 
-    def _line(self, text: str, *, max_length: int = _MAX_LINE_LENGTH) -> None:
+    def _print_line(self, text: str, *, max_length: int = _MAX_LINE_LENGTH) -> None:
         if not self._is_quiet:
             self._wait_indicator.clear()
             print(truncate_to_width(terminal_line(text), max_length), file=sys.stderr)
 
 
-# -- streamed text ----------------------------------------------------------------------------
-
-
 @final
-class StreamingStdout:
-    """Stdout of a terminal that shows text as it arrives."""
+class TextReporter(RunReporter):
+    """Prints the text of the model: as it arrives on a terminal, else the last message."""
 
-    def __init__(self) -> None:
-        """Begin at the start of a line."""
-        escape_unencodable_output()
-        self._text = TerminalTextStream()
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        """Begin at the start of a line of stdout."""
+        super().__init__(quiet=quiet, verbose=verbose)
+        self._text = TerminalTextStream() if sys.stdout.isatty() else None
         self._is_within_line = False
+        if self._text is not None:
+            escape_unencodable_output()
 
-    def write(self, piece: str) -> None:
-        """Print a piece of text."""
-        self._print(self._text.feed(piece))
+    def on_event(self, event: LoopEvent) -> None:
+        """Print text on a terminal, and report the rest on stderr."""
+        if self._text is not None and isinstance(event, TextDelta):
+            self._wait_indicator.stop()
+            self._print_text(self._text.feed(event.text))
+        elif isinstance(
+            event,
+            EntryRecorded | CallStarted | CallEnded | CallOutput | Notice | ContextChanged,
+        ):
+            self._end_line()
+        super().on_event(event)
 
-    def end_line(self) -> None:
-        """Begin a new line, unless the cursor is at the start of one."""
-        self._print(self._text.close())
-        if self._is_within_line:
-            self._print("\n")
+    def end(self, result: RunResult) -> None:
+        """Print the response, unless the terminal shows it already."""
+        super().end(result)
+        if self._text is None and result.text:
+            end = "" if result.text.endswith("\n") else "\n"
+            with report_write_errors(STDOUT):
+                sys.stdout.buffer.write((result.text + end).encode())
+                sys.stdout.buffer.flush()
 
-    def _print(self, text: str) -> None:
-        if not text:
-            return
-        with report_write_errors(STDOUT):
-            print(text, end="", flush=True)
-        self._is_within_line = not text.endswith("\n")
+    def close(self) -> None:
+        """Leave the cursor at the start of a line."""
+        super().close()
+        self._end_line()
+
+    def _end_line(self) -> None:
+        """Begin a new line of a terminal, unless the cursor is at the start of one."""
+        if self._text is not None:
+            self._print_text(self._text.close())
+            self._print_text("\n" if self._is_within_line else "")
+
+    def _print_text(self, text: str) -> None:
+        if text:
+            with report_write_errors(STDOUT):
+                print(text, end="", flush=True)
+            self._is_within_line = not text.endswith("\n")

@@ -47,6 +47,7 @@ from steno.render.describe import (
     describe_unusual_stop,
     payload_type,
     reference_name,
+    referenced_block,
     thinking_text,
 )
 from steno.render.quantities import format_count, format_time
@@ -251,51 +252,54 @@ class _DocumentBuilder:
     def __init__(
         self, entries: Sequence[Entry], location: BranchLocation, max_image_bytes: int | None
     ):
-        self._entries = entries
+        self._entries = {entry.id: entry for entry in entries}
         self._max_image_bytes = max_image_bytes
         self._tools = tools_by_call(entries)
         by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
         self._numbers = {**by_position, **location.numbers}
-        self._describer = _EntryDescriber(entries, self._numbers, self._tools)
 
     def build_entry(self, entry: Entry) -> TranscriptEntry:
         message = entry.message
         kind = payload_type(entry.payload)
+        if message is None:
+            description = self._describe(entry)
+            title = f"{kind.replace('_', ' ')}: {description.summary}"
+            sections = self._other_sections(entry.payload, description.text)
+        else:
+            title = self._message_title(entry, message)
+            sections = self._message_sections(message)
         return TranscriptEntry(
             number=self._numbers[entry.id],
             kind=kind,
-            title=self._entry_title(entry, kind),
+            title=title,
             is_message=message is not None,
             facts=tuple(_entry_subtitle(entry)),
-            sections=tuple(
-                self._other_sections(entry) if message is None else self._message_sections(message)
-            ),
+            sections=tuple(sections),
         )
 
     def decisions(self) -> Iterator[ApprovalRow]:
-        for entry in self._entries:
+        for entry in self._entries.values():
             payload = entry.payload
             if isinstance(payload, Approval):
                 yield ApprovalRow(
                     self._numbers[entry.id],
                     format_time(entry.time),
-                    ", ".join(map(terminal_line, tools_of(entry, self._tools))),
+                    self._tool_names(entry),
                     str(payload.status),
                     describe_decider(payload),
                     terminal_line(payload.reason or ""),
                 )
 
-    def _entry_title(self, entry: Entry, kind: str) -> str:
-        message = entry.message
-        if message is None:
-            return f"{kind.replace('_', ' ')}: {self._describer.describe(entry).summary}"
-        if not isinstance(message, ToolResultMessage):
-            return _ROLE_TITLES[type(message)]
-        tool = ", ".join(map(terminal_line, tools_of(entry, self._tools))) or "a call"
-        duration = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
-        return f"Result of {tool}: {message.outcome}{duration}"
+    def _tool_names(self, entry: Entry) -> str:
+        return ", ".join(map(terminal_line, tools_of(entry, self._tools)))
 
     # -- messages ----------------------------------------------------------------------------
+
+    def _message_title(self, entry: Entry, message: Message) -> str:
+        if not isinstance(message, ToolResultMessage):
+            return _ROLE_TITLES[type(message)]
+        duration = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
+        return f"Result of {self._tool_names(entry) or 'a call'}: {message.outcome}{duration}"
 
     def _message_sections(self, message: Message) -> Iterator[TranscriptSection]:
         if isinstance(message, ToolResultMessage):
@@ -312,12 +316,7 @@ class _DocumentBuilder:
             yield NoteSection(stopped)
 
     def _result_sections(self, result: ToolResultMessage) -> Iterator[TranscriptSection]:
-        for block in result.content:
-            yield from (
-                [_code_section("", block.text)]
-                if isinstance(block, Text)
-                else self._block_sections(block)
-            )
+        yield from self._content_sections(result.content)
         diff = (result.details or {}).get("diff")
         if isinstance(diff, str) and diff.strip():
             yield _code_section("what changed", diff, "diff")
@@ -326,6 +325,19 @@ class _DocumentBuilder:
             yield _code_section("why it failed", failure.message)
         if failure is not None and failure.traceback:
             yield _code_section("traceback", failure.traceback)
+
+    def _other_sections(self, payload: Payload, text: str) -> Iterator[TranscriptSection]:
+        if text:
+            yield VerbatimSection(text)
+        yield from self._content_sections(getattr(payload, "content", ()))  # a resolved reference
+
+    def _content_sections(self, content: Iterable[Block]) -> Iterator[TranscriptSection]:
+        """Yield the content of a result or a resolution, its texts as code."""
+        for block in content:
+            if isinstance(block, Text):
+                yield _code_section("", block.text)
+            else:
+                yield from self._block_sections(block)
 
     def _block_sections(self, block: Block) -> Iterator[TranscriptSection]:
         match block:
@@ -336,9 +348,16 @@ class _DocumentBuilder:
             case ToolCall() | InvalidToolCall():
                 yield _call_section(block)
                 if isinstance(block, InvalidToolCall):
-                    yield NoteSection(f"nobody can run this: {terminal_line(block.reason)}")
-            case Image():
-                yield self._image_section(block)
+                    reason = terminal_line(block.reason)
+                    yield NoteSection(f"nobody can run this: {reason}")
+            case Image(source=source):
+                name = reference_name(block)
+                if isinstance(source, ImageData) and self._is_shown(block):
+                    yield ImageSection(name, block.mime_type or "", source.data)
+                else:
+                    # The bytes of a blob were not restored.
+                    missing = ", not at hand" if isinstance(source, ImageBlob) else ""
+                    yield ImageSection(f"{name}{missing}")
             case FileReference() | Resource():
                 yield NoteSection(f"points at {reference_name(block)}")
                 if isinstance(block, Resource) and block.text:
@@ -347,14 +366,6 @@ class _DocumentBuilder:
                 yield NoteSection(describe_opaque(block))
             case _:
                 assert_never(block)
-
-    def _image_section(self, image: Image) -> ImageSection:
-        if self._is_shown(image) and isinstance(image.source, ImageData):
-            return ImageSection(reference_name(image), image.mime_type or "", image.source.data)
-        is_missing = isinstance(image.source, ImageBlob)  # its bytes were not restored
-        return ImageSection(
-            f"{reference_name(image)}, not at hand" if is_missing else reference_name(image)
-        )
 
     def _is_shown(self, image: Image) -> bool:
         limit, source = self._max_image_bytes, image.source
@@ -366,24 +377,37 @@ class _DocumentBuilder:
 
     # -- other entries -----------------------------------------------------------------------
 
-    def _other_sections(self, entry: Entry) -> Iterator[TranscriptSection]:
-        if text := self._describer.describe(entry).text:
-            yield VerbatimSection(text)
-        for block in getattr(entry.payload, "content", ()):  # of a resolved reference
-            yield from (
-                [_code_section("", block.text)]
-                if isinstance(block, Text)
-                else self._block_sections(block)
-            )
+    def _describe(self, entry: Entry) -> EntryDescription:
+        return describe_entry(
+            entry,
+            entry_label=self._entry_label,
+            call_label=self._call_label,
+            describe_resolution=self._describe_resolution,
+        )
+
+    def _entry_label(self, entry_id: str) -> str:
+        return f"#{self._numbers.get(entry_id, '?')}"
+
+    def _call_label(self, call_id: str) -> str:
+        return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
+
+    def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
+        entry = self._entries.get(resolution.target)
+        block = referenced_block(None if entry is None else entry.message, resolution)
+        name = f"block {resolution.block}" if block is None else reference_name(block)
+        return EntryDescription(
+            f"{name} in {self._entry_label(resolution.target)}: {resolution.status}",
+            terminal_text(resolution.error or ""),
+        )
 
     def omitted_fields(self, entry: Entry, losses: ExportLossCollector) -> list[str]:
         """Return the fields of an entry that the document omits."""
         message, payload = entry.message, entry.payload
-        names = (
-            self._describer.omitted_fields(payload)
-            if message is None
-            else losses.omitted_of_message(message)
-        )
+        if message is None:
+            omitted = _OMITTED_FIELDS.get(type(payload), _UNKNOWN_FIELDS)
+            names = [name for name, _ in payload.non_default_fields() if name in omitted]
+        else:
+            names = losses.omitted_of_message(message)
         for number, block in enumerate(getattr(payload, "content", ())):
             if isinstance(block, Image) and losses.supports_block(block):
                 names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
@@ -392,55 +416,6 @@ class _DocumentBuilder:
         if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_KEYS):
             names.append("audit")
         return names
-
-
-@final
-class _EntryDescriber:
-    """Describes entries that are no messages, with entry numbers and the tools of calls."""
-
-    def __init__(
-        self, entries: Sequence[Entry], numbers: Mapping[str, int], tools: Mapping[str, str]
-    ) -> None:
-        """Take the entries of a branch, the numbers of all entries, and the tools by call id."""
-        self._entries = {entry.id: entry for entry in entries}
-        self._numbers = numbers
-        self._tools = tools
-
-    def describe(self, entry: Entry) -> EntryDescription:
-        """Return the description of an entry that is no message."""
-        return describe_entry(
-            entry,
-            entry_label=self._entry_label,
-            call_label=self._call_label,
-            describe_resolution=self._describe_resolution,
-        )
-
-    def omitted_fields(self, payload: Payload) -> list[str]:
-        """Return the fields of a payload that the document omits."""
-        omitted = _OMITTED_FIELDS.get(type(payload), _UNKNOWN_FIELDS)
-        return [name for name, _ in payload.non_default_fields() if name in omitted]
-
-    def _entry_label(self, entry_id: str) -> str:
-        number = self._numbers.get(entry_id)
-        return "#?" if number is None else f"#{number}"
-
-    def _call_label(self, call_id: str) -> str:
-        return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
-
-    def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
-        place = f"{self._reference_name(resolution)} in {self._entry_label(resolution.target)}"
-        return EntryDescription(
-            f"{place}: {resolution.status}", terminal_text(resolution.error or "")
-        )
-
-    def _reference_name(self, resolution: Resolution) -> str:
-        entry = self._entries.get(resolution.target)
-        message = None if entry is None else entry.message
-        blocks = () if message is None else message.content
-        block = blocks[resolution.block] if resolution.block < len(blocks) else None
-        if isinstance(block, FileReference | Image | Resource):
-            return reference_name(block)
-        return f"block {resolution.block}"
 
 
 def _entry_subtitle(entry: Entry) -> Iterable[str]:

@@ -15,11 +15,11 @@ from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.app.session import AgentSession
-from steno.app.session_events import BranchTreeRow
 from steno.errors import Missing
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.render.quantities import format_count
+from steno.render.session_events import BranchTreeRow
 from steno.ui.tree_state import entry_heading, entry_text
 
 _MAX_PARTS: Final = 250
@@ -63,37 +63,51 @@ class BranchComparison(NamedTuple):
 
 def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchComparison:
     """Lay the entries of two branches beside each other."""
-    shared = _shared_prefix(left, right)
-    turns = zip_longest(_split_turns(left, shared), _split_turns(right, shared), fillvalue=())
-    return BranchComparison(
-        shared, tuple([row for pair in turns for row in _TurnAlignment(*pair).rows()])
-    )
+    shared = _common_prefix([entry.id for entry in left], [entry.id for entry in right])
+    turns = zip_longest(_split_turns(left[shared:]), _split_turns(right[shared:]), fillvalue=())
+    return BranchComparison(shared, tuple([row for pair in turns for row in _align_turns(*pair)]))
 
 
-def _shared_prefix(left: Sequence[Entry], right: Sequence[Entry]) -> int:
-    pairs = zip(left, right, strict=False)
-    return next(
-        (
-            number
-            for number, (left_entry, right_entry) in enumerate(pairs)
-            if left_entry.id != right_entry.id
-        ),
-        min(len(left), len(right)),
-    )
-
-
-def _split_turns(entries: Sequence[Entry], start: int) -> list[list[Entry]]:
-    """Return the entries after a start, split before every user message.
+def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return entries, split before every user message.
 
     The first part holds the entries before any user message; it may be empty.
     """
     turns: list[list[Entry]] = [[]]
-    for number in range(start, len(entries)):
-        entry = entries[number]
+    for entry in entries:
         if isinstance(entry.payload, UserMessage):
             turns.append([])
         turns[-1].append(entry)
     return turns
+
+
+def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[EntryPair]:
+    """Yield the entries of two turns in rows; the nearest entry of the same kind is the partner."""
+    left_kinds, right_kinds = (
+        [_entry_kind(entry) for entry in left],
+        [_entry_kind(entry) for entry in right],
+    )
+    left_positions, right_positions = (
+        _positions_by_kind(left_kinds),
+        _positions_by_kind(right_kinds),
+    )
+    i = j = 0
+    while i < len(left) and j < len(right):
+        beyond_right = _distance(right_positions.get(left_kinds[i], []), j)
+        beyond_left = _distance(left_positions.get(right_kinds[j], []), i)
+        if not beyond_right:
+            yield EntryPair(left[i], right[j])
+            i, j = i + 1, j + 1
+            continue
+        # An entry with a counterpart further on waits for it, the nearer one first.
+        if beyond_left <= beyond_right:
+            yield EntryPair(left[i], None)
+            i += 1
+        if beyond_right <= beyond_left:
+            yield EntryPair(None, right[j])
+            j += 1
+    yield from [EntryPair(entry, None) for entry in left[i:]]
+    yield from [EntryPair(None, entry) for entry in right[j:]]
 
 
 def _entry_kind(entry: Entry) -> Hashable:
@@ -102,50 +116,17 @@ def _entry_kind(entry: Entry) -> Hashable:
     return type(entry.payload), message is not None and bool(message.tool_calls)
 
 
-@final
-class _TurnAlignment:
-    """Two turns that are laid beside each other, from the first entry to the last."""
-
-    def __init__(self, left: Sequence[Entry], right: Sequence[Entry]) -> None:
-        self._left, self._right = left, right
-        self._kinds = (
-            [_entry_kind(entry) for entry in left],
-            [_entry_kind(entry) for entry in right],
-        )
-        self._positions = _positions_by_kind(self._kinds[0]), _positions_by_kind(self._kinds[1])
-
-    def rows(self) -> Iterator[EntryPair]:
-        """Return the entries in rows; where kinds differ, the nearest of the same kind decides."""
-        i = j = 0
-        while i < len(self._left) and j < len(self._right):
-            beyond_right = self._distance(1, self._kinds[0][i], j)
-            beyond_left = self._distance(0, self._kinds[1][j], i)
-            if not beyond_right:
-                yield EntryPair(self._left[i], self._right[j])
-                i, j = i + 1, j + 1
-                continue
-            # An entry with a counterpart further on waits for it, the nearer one first.
-            if beyond_left <= beyond_right:
-                yield EntryPair(self._left[i], None)
-                i += 1
-            if beyond_right <= beyond_left:
-                yield EntryPair(None, self._right[j])
-                j += 1
-        yield from [EntryPair(entry, None) for entry in self._left[i:]]
-        yield from [EntryPair(None, entry) for entry in self._right[j:]]
-
-    def _distance(self, side: int, kind: Hashable, start: int) -> float:
-        """Return how far away the next entry of a kind is on a side."""
-        positions = self._positions[side].get(kind, [])
-        nearest = bisect_left(positions, start)
-        return positions[nearest] - start if nearest < len(positions) else float("inf")
-
-
 def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     positions: dict[Hashable, list[int]] = defaultdict(list)
     for position, kind in enumerate(kinds):
         positions[kind].append(position)
     return positions
+
+
+def _distance(positions: Sequence[int], start: int) -> float:
+    """Return how far away the next position is; infinite if there is none."""
+    nearest = bisect_left(positions, start)
+    return positions[nearest] - start if nearest < len(positions) else float("inf")
 
 
 class TextDifferences(NamedTuple):
@@ -156,59 +137,45 @@ class TextDifferences(NamedTuple):
 
 
 def find_differences(left: str, right: str) -> TextDifferences:
-    """Return where two texts differ."""
-    pairs = list(_line_differences(left, right))
+    """Return where two texts differ: words of the lines that differ."""
+    pairs: list[tuple[Span, Span]] = []
+    lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
+    for left_lines, right_lines in _unequal_spans(*lines):
+        words = _WORD.findall(left[slice(*left_lines)]), _WORD.findall(right[slice(*right_lines)])
+        pairs += _unequal_spans(*words, offsets=(left_lines[0], right_lines[0]))
     return TextDifferences(
         tuple([span for span, _ in pairs if span[0] < span[1]]),
         tuple([span for _, span in pairs if span[0] < span[1]]),
     )
 
 
-def _line_differences(left: str, right: str) -> Iterator[tuple[Span, Span]]:
-    lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
-    for left_lines, right_lines in _unequal_spans(*lines):
-        words = _WORD.findall(left[slice(*left_lines)]), _WORD.findall(right[slice(*right_lines)])
-        for left_span, right_span in _unequal_spans(*words):
-            yield _shift_span(left_span, left_lines[0]), _shift_span(right_span, right_lines[0])
-
-
-def _shift_span(span: Span, offset: int) -> Span:
-    return span[0] + offset, span[1] + offset
-
-
-def _unequal_spans(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[Span, Span]]:
-    """Return which characters differ, given texts in parts."""
+def _unequal_spans(
+    left: Sequence[str], right: Sequence[str], *, offsets: tuple[int, int] = (0, 0)
+) -> Iterator[tuple[Span, Span]]:
+    """Return which characters differ, given texts in parts and the offset of each text."""
     begin = _common_prefix(left, right)
     end = _common_prefix(left[begin:][::-1], right[begin:][::-1])
     middle = left[begin : len(left) - end], right[begin : len(right) - end]
-    starts = _part_offsets(left), _part_offsets(right)
-    for left_range, right_range in _unequal_parts(*middle):
+    left_starts, right_starts = [
+        list(accumulate(map(len, parts), initial=offset))
+        for parts, offset in zip((left, right), offsets, strict=True)
+    ]
+    if max(map(len, middle)) > _MAX_PARTS:
+        unequal = [(0, len(middle[0]), 0, len(middle[1]))]
+    else:
+        opcodes = SequenceMatcher(None, *middle, autojunk=False).get_opcodes()
+        unequal = [(i, j, k, m) for operation, i, j, k, m in opcodes if operation != "equal"]
+    for i, j, k, m in unequal:
         yield (
-            (starts[0][begin + left_range[0]], starts[0][begin + left_range[1]]),
-            (starts[1][begin + right_range[0]], starts[1][begin + right_range[1]]),
+            (left_starts[begin + i], left_starts[begin + j]),
+            (right_starts[begin + k], right_starts[begin + m]),
         )
-
-
-def _unequal_parts(left: Sequence[str], right: Sequence[str]) -> list[tuple[Span, Span]]:
-    """Return which parts differ; all of them where there are too many."""
-    if max(len(left), len(right)) > _MAX_PARTS:
-        return [((0, len(left)), (0, len(right)))]
-    opcodes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
-    return [((i, j), (k, m)) for operation, i, j, k, m in opcodes if operation != "equal"]
 
 
 def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the number of parts that both start with."""
-    pairs = zip(left, right, strict=False)
-    differing = (
-        number for number, (left_part, right_part) in enumerate(pairs) if left_part != right_part
-    )
-    return next(differing, min(len(left), len(right)))
-
-
-def _part_offsets(parts: Sequence[str]) -> list[int]:
-    """Return the offset of each part, and the end of the last one."""
-    return [0, *accumulate(map(len, parts))]
+    shorter = min(len(left), len(right))
+    return next((number for number in range(shorter) if left[number] != right[number]), shorter)
 
 
 class ComparedEntry(NamedTuple):

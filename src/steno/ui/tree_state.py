@@ -1,4 +1,4 @@
-"""The lines of a branch tree: which rows have a line of their own, and which are folded into one.
+"""The state of a branch tree: its lines, which of them are folded, and the text of each.
 
 A run of rows without anything notable is one line until the user unfolds it. This module imports no
 widget.
@@ -6,21 +6,33 @@ widget.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 
-from steno.app.session_events import BranchTreeRow
 from steno.log.queries import entry_decision, searchable_text
 from steno.render.describe import describe_decider
 from steno.render.quantities import format_time
-from steno.render.terminal_text import terminal_line, terminal_text
+from steno.render.session_events import BranchTreeRow
+from steno.render.terminal_text import (
+    display_width,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
 """The number of characters of an entry that are shown."""
 _MAX_UNFOLDED_RUN: Final = 3
 """A run of this length is not folded."""
+LinePart: TypeAlias = tuple[str, str]
+"""A text, and the name of its style: one of `LINE_STYLES`."""
+LINE_STYLES: Final = (
+    *("graph", "mark", "number", "kind", "active"),
+    *("label", "branch", "summary", "found"),
+)
 
 
 def entry_heading(row: BranchTreeRow) -> str:
@@ -40,8 +52,10 @@ def entry_text(row: BranchTreeRow) -> str:
 
 def entry_facts(row: BranchTreeRow) -> list[str]:
     """Return facts about an entry besides its text."""
-    facts = [format_time(row.entry.time), _decision_text(row), *entry_names(row)]
-    return [fact for fact in facts if fact]
+    decision = entry_decision(row.entry)
+    decider = "" if decision is None else describe_decider(row.entry.payload)
+    decided = terminal_line(decision or "") + (f" by {decider}" if decider else "")
+    return [fact for fact in (format_time(row.entry.time), decided, *entry_names(row)) if fact]
 
 
 def entry_names(row: BranchTreeRow) -> list[str]:
@@ -50,14 +64,6 @@ def entry_names(row: BranchTreeRow) -> list[str]:
         *[f"label {terminal_line(label)}" for label in row.labels],
         *[f"branch {terminal_line(name)} ends here" for name in row.branches],
     ]
-
-
-def _decision_text(row: BranchTreeRow) -> str:
-    decision = entry_decision(row.entry)
-    if decision is None:
-        return ""
-    decider = describe_decider(row.entry.payload)
-    return terminal_line(decision) + (f" by {decider}" if decider else "")
 
 
 class TreeLine(NamedTuple):
@@ -74,49 +80,55 @@ class TreeLine(NamedTuple):
 
 
 @final
-class TreeLines:
+class TreeState:
     """A tree as lines; reading one line takes constant time."""
 
     def __init__(
         self,
-        rows: Sequence[BranchTreeRow],
+        rows: Sequence[BranchTreeRow] = (),
         unfolded: Collection[str] = (),
         *,
         shows_all: bool = False,
     ) -> None:
         """Take the rows, and the ids of entries whose runs are unfolded, or `shows_all`."""
-        self.rows: Final = rows
         self.unfolded: Final = set(unfolded)
-        self.shows_all: Final = shows_all
-        self._runs: Final[list[TreeLine]] = []
-        self._index_by_entry: Final[dict[str, int]] = {}
-        children: Counter[str | None] = Counter()
+        self.shows_all = shows_all
+        self.search_text: str = ""
+        """The last search."""
+        self.marked_branch: str = ""
+        """The branch that another is to be compared with."""
+        self._active_branch = ""
+        self.show_rows(rows)
+
+    def show_rows(self, rows: Sequence[BranchTreeRow], active_branch: str = "") -> None:
+        """Show another tree, or the same one after a change; unfolded runs stay unfolded."""
+        self.rows = rows
+        self._active_branch = active_branch
+        self._runs: list[TreeLine] = []
+        children = Counter(row.entry.parent for row in rows)
         for index, row in enumerate(rows):
-            self._index_by_entry[row.entry.id] = index
-            children[row.entry.parent] += 1
-            self._add_row(index, row)
-        self.branch_points: Final = [
+            first = rows[self._runs[-1].first] if self._runs else row
+            # A plain row belongs to the plain rows before it with the same graph prefix.
+            is_plain = not (row.is_notable or first.is_notable)
+            if self._runs and is_plain and first.graph_prefix == row.graph_prefix:
+                self._runs[-1] = TreeLine(self._runs[-1].first, self._runs[-1].length + 1)
+            else:
+                self._runs.append(TreeLine(index))
+        self._index_by_entry = {row.entry.id: index for index, row in enumerate(rows)}
+        self.branch_points = [
             index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
         """The rows where branches part or end."""
-        self._lines = list(self._build_lines())
+        self._fold()
 
-    def _add_row(self, index: int, row: BranchTreeRow) -> None:
-        """Add a row to the run before it, if both are plain and have the same graph prefix."""
-        if self._runs and not row.is_notable:
-            first = self.rows[self._runs[-1].first]
-            if not first.is_notable and first.graph_prefix == row.graph_prefix:
-                self._runs[-1] = TreeLine(self._runs[-1].first, self._runs[-1].length + 1)
-                return
-        self._runs.append(TreeLine(index))
-
-    def _build_lines(self) -> Iterator[TreeLine]:
+    def _fold(self) -> None:
+        self._lines: list[TreeLine] = []
         for run in self._runs:
             is_open = self.shows_all or self.rows[run.first].entry.id in self.unfolded
             if run.length > _MAX_UNFOLDED_RUN and not is_open:
-                yield run
+                self._lines.append(run)
             else:
-                yield from map(TreeLine, range(run.first, run.first + run.length))
+                self._lines += map(TreeLine, range(run.first, run.first + run.length))
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -128,21 +140,39 @@ class TreeLines:
         """Return the number of the line that shows a row."""
         return max(0, bisect_right(self._lines, index, key=lambda line: line.first) - 1)
 
-    def index_of(self, entry: str) -> int | None:
+    def index_of(self, entry: str | None) -> int | None:
         """Return the row of an entry."""
-        return self._index_by_entry.get(entry)
+        return None if entry is None else self._index_by_entry.get(entry)
+
+    @property
+    def active_end(self) -> int:
+        """The row where the active branch ends."""
+        ends = (i for i in self.branch_points if self._active_branch in self.rows[i].branches)
+        return next(ends, len(self.rows) - 1)
 
     def unfold(self, line: TreeLine) -> None:
         """Give every row of a run its own line."""
-        rows = [self.rows[index] for index in range(line.first, line.first + line.length)]
+        rows = self.rows[line.first : line.first + line.length]
         self.unfolded.update([row.entry.id for row in rows])
-        self._lines = list(self._build_lines())
+        self._fold()
+
+    def toggle_all(self) -> None:
+        """Give every row a line, or fold them again."""
+        self.shows_all = not self.shows_all
+        self.unfolded.clear()
+        self._fold()
 
     def starts_side_branch(self, index: int) -> bool:
         """Return whether a row is the first one of a side branch."""
         row = self.rows[index]
-        parent = self.index_of(row.entry.parent or "")
+        parent = self.index_of(row.entry.parent)
         return parent is not None and len(self.rows[parent].graph_prefix) < len(row.graph_prefix)
+
+    def next_branch_point(self, index: int, step: int) -> int | None:
+        """Return the next row where branches part or end, or the one before."""
+        points = self.branch_points
+        nearest = bisect_right(points, index) if step > 0 else bisect_left(points, index) - 1
+        return points[nearest] if 0 <= nearest < len(points) else None
 
     def find(self, search: str, *, start: int, step: int = 1) -> int | None:
         """Return the next row that contains the text, or the one before; wraps around."""
@@ -159,9 +189,53 @@ class TreeLines:
         names = list(self.rows[index].branches)
         # The successors of an entry are drawn below it.
         successors = {self.rows[index].entry.id}
-        for later in range(index + 1, len(self.rows)):
-            row = self.rows[later]
+        for row in self.rows[index + 1 :]:
             if row.entry.parent in successors:
                 successors.add(row.entry.id)
                 names += row.branches
         return names
+
+    # -- text of a line -------------------------------------------------------------------
+
+    def line_parts(self, number: int, width: int) -> list[LinePart]:
+        """Return the parts of a line for a width."""
+        line = self[number]
+        row = self.rows[line.first]
+        graph = _draw_graph(
+            row.graph_prefix,
+            starts_branch=self.starts_side_branch(line.first),
+            max_width=width // 3,
+        )
+        if line.is_run:
+            return [(graph, "graph"), (f"⋮ … {line.length:,} entries", "graph")]
+        parts = [
+            (graph, "graph"),
+            ("● ", "mark") if row.is_active else ("○ ", "graph"),
+            (f"#{row.number} ", "number"),
+            (terminal_line(row.kind), "active" if row.is_active else "kind"),
+            *[(f" [{terminal_line(label)}]", "label") for label in row.labels],
+        ]
+        for name in row.branches:
+            active_mark = " (active)" if name == self._active_branch else ""
+            compare_mark = " (compare)" if name == self.marked_branch else ""
+            parts.append((f" ← {terminal_line(name)}{active_mark}{compare_mark}", "branch"))
+        columns = width - sum([display_width(text) for text, _ in parts])
+        return [*parts, *(self._summary_parts(row, columns) if columns > 0 else ())]
+
+    def _summary_parts(self, row: BranchTreeRow, columns: int) -> Iterator[LinePart]:
+        """Yield the summary: matches of the search, and the text between them."""
+        # Text that does not fit need not be sanitized either.
+        summary = truncate_to_width(f"  {terminal_line(row.summary[: 4 * columns])}", columns)
+        texts = [summary]
+        if self.search_text:
+            texts = re.split(f"({re.escape(self.search_text)})", summary, flags=re.IGNORECASE)
+        for number, text in enumerate(texts):
+            yield text, "found" if number % 2 else "active" if row.is_active else "summary"
+
+
+def _draw_graph(graph_prefix: str, *, starts_branch: bool, max_width: int) -> str:
+    """Return the graph of a row; only its end if it is too wide."""
+    drawn = graph_prefix.replace("|", "│")
+    if starts_branch:
+        drawn = f"{drawn[:-2]}├─"
+    return drawn if len(drawn) <= max_width else f"…{drawn[1 - max_width :]}"

@@ -10,10 +10,10 @@ import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
 from steno.app.commands.dispatch import SESSION_COMMANDS
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.messages.outcome import Outcome
 from steno.render.items import TextForm
+from steno.render.session_events import CommandReply
 from steno.store import Store
 from tests.app.command_setup import with_context
 

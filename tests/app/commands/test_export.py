@@ -10,12 +10,12 @@ import pytest
 
 from steno import ChatMessage, Conversation
 from steno.app.commands.export import run_export
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.codec import decode_document
 from steno.errors import InvalidValue, Unavailable
 from steno.messages.content import Image, ImageData, Text
 from steno.render.items import TextForm
+from steno.render.session_events import CommandReply
 from steno.store import MemoryStore, Store
 from tests.cli.program import sample_session
 

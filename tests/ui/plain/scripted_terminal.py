@@ -12,13 +12,14 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+from steno.agent import PromptInput
 from steno.agent.events import EndReason, Notice, NoticeKind, RunEnded, RunResult
-from steno.app.session_events import PendingCall, PendingCallsChanged, PromptInput, Suggestion
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.messages.event import TextDelta
 from steno.messages.usage import Usage
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.render.session_events import PendingCall, PendingCallsChanged, Suggestion
 from steno.ui.plain.session import run_plain
 from tests.ui.fake_session import FakeSession
 

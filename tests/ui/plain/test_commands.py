@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
-from steno.app.session_events import BranchTreeRow, CommandReply, PromptInput, SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
+from steno.render.session_events import BranchTreeRow, CommandReply, SessionSummary
 from steno.render.terminal_text import display_width
 from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
-from steno.ui.prompt_history import PromptHistory
+from steno.ui.prompt_state import PromptHistory
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
 from tests.ui.tui.screen_app import HOSTILE

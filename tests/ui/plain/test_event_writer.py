@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from steno import ChatMessage, Conversation
+from steno.agent import PromptInput
 from steno.agent.events import (
     CallEnded,
     CallOutput,
@@ -21,22 +22,21 @@ from steno.agent.events import (
     RunResult,
     TurnStarted,
 )
-from steno.app.session_events import (
-    ErrorRaised,
-    InputReturned,
-    PromptInput,
-    SessionEvent,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
 from steno.errors import Overloaded, Unresolved
 from steno.messages.call import ToolCall
 from steno.messages.content import Image, ImageFile, Text
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Resolution, ResolutionStatus
-from steno.render.items_from_entries import RETRY_HINT
+from steno.render.session_events import (
+    RETRY_HINT,
+    ErrorRaised,
+    InputReturned,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.ui.plain.event_writer import EventWriter
 from steno.ui.plain.line_writer import LineWriter
 from tests.ui.plain.line_user import result

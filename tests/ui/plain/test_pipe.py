@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from steno.agent import PromptInput
 from steno.agent.events import RunEnded
-from steno.app.session_events import CommandReply, PendingCall, PendingCallsChanged, PromptInput
 from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.ports import ApprovalDecision
+from steno.render.session_events import CommandReply, PendingCall, PendingCallsChanged
 from steno.ui.plain.session import run_plain
 from tests.ui.fake_session import FakeSession
 from tests.ui.plain.line_user import result, through_a_pipe

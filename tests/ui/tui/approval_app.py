@@ -10,7 +10,6 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from steno.app.session_events import PendingCall, SessionEvent
 from steno.messages.call import ToolCall
 from steno.ports import (
     ApprovalDecision,
@@ -20,6 +19,7 @@ from steno.ports import (
     PreviewKind,
     PreviewPart,
 )
+from steno.render.session_events import PendingCall, SessionEvent
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import ManualClock

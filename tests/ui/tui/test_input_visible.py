@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from steno.app.session_events import CommandReply, Suggestion
+from steno.render.session_events import CommandReply, Suggestion
 from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen

@@ -7,8 +7,8 @@ from rich.style import Style
 from textual.pilot import Pilot
 
 from steno.app.commands.table import SLASH_COMMANDS
-from steno.app.session_events import CommandReply
 from steno.render.items import TextForm
+from steno.render.session_events import CommandReply
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.screens.pager import PagerScreen
 from tests.ui.idle_clock import wait_until

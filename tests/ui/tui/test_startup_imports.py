@@ -20,7 +20,7 @@ LATER = (
     *("steno.agent", "steno.context", "steno.log.conversation", "steno.inputs", "steno.providers"),
     *("steno.store", "steno.tools", "steno.transport", "steno.wire", "steno.cli.headless"),
     *{one.name for one in walk_packages(app.__path__, "steno.app.") if not one.ispkg} - EARLY_APP,
-    *("steno.ui.tui.controller", "steno.ui.tui.screens", "steno.ui.tui.transcript_state"),
+    *("steno.ui.tui.controller", "steno.ui.tui.screens", "steno.render.live_items"),
     *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),
     *("PIL", "aiohttp", "http", "markdown_it", "pygments.lexers", "rich.markdown", "sqlite3"),
     *("textual.widgets._markdown", "textual_image"),

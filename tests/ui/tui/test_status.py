@@ -11,9 +11,9 @@ from decimal import Decimal
 import pytest
 from textual.pilot import Pilot
 
-from steno.app.session_events import SessionStatus
 from steno.messages.usage import Usage
 from steno.records.entry import Mode
+from steno.render.items import SessionStatus
 from steno.render.quantities import format_dollars
 from steno.ui.tui.status import StatusLine, abbreviate_count
 from tests.ui.idle_clock import wait_until

@@ -10,7 +10,7 @@ from textual.events import Paste
 from textual.widgets import Input
 
 from steno import ChatMessage
-from steno.app.session_events import PromptInput
+from steno.agent import PromptInput
 from steno.errors import Damaged
 from steno.records.entry import Approval, ApprovalStatus
 from steno.render.quantities import format_time

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.app.session_events import CommandReply
+from steno.render.session_events import CommandReply
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen

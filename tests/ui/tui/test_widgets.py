@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.app.session_events import CommandReply
+from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.pager import PagerScreen

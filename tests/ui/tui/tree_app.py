@@ -11,10 +11,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from steno import ChatMessage
-from steno.app.session_events import BranchTreeRow, PromptInput
+from steno.agent import PromptInput
 from steno.errors import Conflict
 from steno.messages.call import ToolCall
 from steno.messages.message import Message
+from steno.render.session_events import BranchTreeRow
 from tests.ui.fake_session import FakeBranches, FakeSession
 
 UNSET = object()

@@ -36,7 +36,7 @@ from steno.agent.replay.doubles import (
 )
 from steno.agent.replay.recorded_run import RecordedRun, is_made_by_run, is_not_run
 from steno.agent.run_config import Limits
-from steno.agent.steering import SteeringPolicy
+from steno.agent.steering import PromptInput, SteeringPolicy
 from steno.codec import encode_entry
 from steno.errors import InvalidValue, LogError
 from steno.messages.call import is_tool_name
@@ -174,10 +174,10 @@ class _Replayer:
         if self._agent is None or state.is_over or roles != self._identity:
             self._agent, self._identity = self._new_agent(*roles), roles
         state.is_over = False
-        prompt = payload if isinstance(payload, UserMessage) else None
-        task = asyncio.ensure_future(
-            self._agent.run(prompt, on_event=self._handle_event, origin=origin)
-        )
+        prompt: PromptInput | None = None
+        if isinstance(payload, UserMessage):
+            prompt = PromptInput("", message=payload, audit={"origin": origin})
+        task = asyncio.ensure_future(self._agent.run(prompt, on_event=self._handle_event))
         state.stop = task.cancel
         try:
             await asyncio.wait([task])

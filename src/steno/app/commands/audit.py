@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from steno.app.reports.audit import describe_verification, verify_session
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.errors import LogError, Missing
 from steno.ids import utc_now
@@ -19,6 +18,7 @@ from steno.records.entry import Approval, Entry
 from steno.render.describe import describe_decider
 from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
 from steno.render.quantities import format_age, format_count
+from steno.render.session_events import CommandReply
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
@@ -23,6 +22,7 @@ from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.tools.file_change import FileChange
 from steno.tools.programs import find_program, helper_process

@@ -19,7 +19,6 @@ from steno.app.commands.model import change_mode, change_model
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import SLASH_COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.session_events import CommandReply
 from steno.app.session_list import SessionList
 from steno.app.session_state import CommandContext, SessionState, explain_conflicts
 from steno.app.settings import variable_name
@@ -31,6 +30,7 @@ from steno.providers.model_discovery import OFFLINE
 from steno.records.entry import Compaction, Mode
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line
 from steno.suggest import suggest_name
 

@@ -9,7 +9,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.session_events import CommandReply
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     encode_branch,
@@ -25,6 +24,7 @@ from steno.messages.change import Change
 from steno.render.items import TextForm
 from steno.render.output import OutputError, write_file
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import Store

@@ -14,7 +14,6 @@ from steno.app.mcp_servers import (
     server_status,
     tool_row,
 )
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.app.settings_loader import describe_how_to_trust
 from steno.errors import Missing, ServerFailed
@@ -24,6 +23,7 @@ from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tools import list_mcp_tools
 from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 from steno.suggest import suggest_name

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 from steno.agent import EntryRecorded
 from steno.app.models import name_model_in_errors
 from steno.app.reports.explain import list_context_changes
-from steno.app.session_events import CommandReply
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import set_mode
 from steno.app.session_state import SessionState, explain_conflicts
@@ -18,6 +17,7 @@ from steno.providers.model_discovery import find_model
 from steno.records.entry import Mode
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 
 T = TypeVar("T")
 _MAX_DIFFERENCES: Final = 20

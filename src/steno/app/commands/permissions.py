@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 from steno.agent import Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
 from steno.records.entry import Entry
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line
 
 _PERMISSIONS_TITLE: Final = "Permissions"

@@ -16,13 +16,13 @@ from steno.app.reports.usage import (
     sum_usage,
     usage_row,
 )
-from steno.app.session_events import CommandReply
 from steno.app.session_state import CommandContext
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
 from steno.providers.prices import find_price
 from steno.records.entry import Entry
 from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.session_events import CommandReply
 from steno.render.table_output import Column
 
 _USAGE_COLUMNS: Final = (Column("model"), *USAGE_COLUMNS)

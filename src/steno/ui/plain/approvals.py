@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from steno.app.folders import user_name
 from steno.app.session import AgentSession
-from steno.app.session_events import PendingCall
 from steno.errors import StenoError
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
+from steno.render.session_events import PendingCall
 from steno.render.table_output import load_rich
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.ui.approval_state import (

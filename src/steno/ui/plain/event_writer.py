@@ -10,25 +10,16 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
+from steno.agent import PromptInput
 from steno.agent.events import (
     CallEnded,
     CallOutput,
     CallStarted,
-    EndReason,
     EntryRecorded,
     Notice,
     RunEnded,
     RunResult,
     TurnStarted,
-)
-from steno.app.session_events import (
-    ErrorRaised,
-    InputReturned,
-    PromptInput,
-    SessionEvent,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
 )
 from steno.errors import Unresolved
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
@@ -36,19 +27,25 @@ from steno.messages.content import Text
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
-from steno.records.entry import Compaction, Entry, Resolution
+from steno.records.entry import Compaction, Entry
 from steno.render.describe import summarize_arguments
 from steno.render.items import ItemKind, TextForm
 from steno.render.items_from_entries import (
-    INTERRUPTED_NOTICE,
-    RETRY_HINT,
-    describe_content_reference,
     item_from_prompt,
     items_from_answer,
     marker_from_entry,
-    run_end_notice,
 )
 from steno.render.quantities import format_count, format_dollars
+from steno.render.session_events import (
+    RETRY_HINT,
+    ErrorRaised,
+    InputReturned,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+    describe_run_end,
+)
 from steno.render.terminal_text import terminal_line
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
@@ -226,8 +223,8 @@ class EventWriter:
         self._queued: list[str] = []
         self._has_reported_failure = False
         """Whether this run has reported an unresolved reference already."""
-        self._messages_with_references: dict[str, UserMessage] = {}
-        """Messages with references, by the id of their entry."""
+        self._prompts: dict[str, UserMessage] = {}
+        """Messages of the user, by entry."""
 
     def write_event(self, event: SessionEvent) -> None:
         """Write an event."""
@@ -307,14 +304,13 @@ class EventWriter:
                 self._write_answer(entry, payload)
                 self._has_streamed_answer = False
             case UserMessage():
-                if len(payload.content) > 1:
-                    self._messages_with_references[entry.id] = payload
+                self._prompts[entry.id] = payload
                 if payload.text in self._queued:
                     self._queued.remove(payload.text)
                     self._end_text()
                     self._writer.write("Heard", terminal_line(payload.text))
             case _:
-                marker = marker_from_entry(entry, reference=self._reference_name(payload))
+                marker = marker_from_entry(entry, self._prompts)
                 # Other rewinds were requested, and are reported by their command.
                 if marker is not None and (
                     marker.kind is not ItemKind.MARKER or isinstance(payload, Compaction)
@@ -329,14 +325,6 @@ class EventWriter:
             was_streamed = self._has_streamed_answer and item.form is TextForm.MARKDOWN
             if item.kind is ItemKind.ANSWER and not was_streamed:
                 self._writer.write("Answer", item.body)
-
-    def _reference_name(self, payload: object) -> str:
-        if not isinstance(payload, Resolution):
-            return ""
-        message = self._messages_with_references.get(payload.target)
-        if message is None or payload.block >= len(message.content):
-            return "something"
-        return describe_content_reference(message.content[payload.block])
 
     # -- calls ----------------------------------------------------------------------------
 
@@ -390,12 +378,8 @@ class EventWriter:
         if isinstance(result.error, Unresolved):
             hint = "" if self._has_reported_failure else f"; {RETRY_HINT}, or say something else"
             self._writer.write("Trouble", f"nothing was sent{hint}")
-        elif result.end_reason is EndReason.FAILED:
-            self._writer.write("Trouble", f"{result.error or result.reason}; {RETRY_HINT}")
-        elif result.end_reason is EndReason.INTERRUPTED:
-            self._writer.write("Notice", INTERRUPTED_NOTICE)
-        elif result.reason:
-            self._writer.write("Notice", run_end_notice(result))
+        elif (ending := describe_run_end(result)) is not None:
+            self._writer.write(_HEADINGS[ending[0]], ending[1])
         self._has_reported_failure = False
         self._writer.write("Done", _usage_text(result))
 

@@ -18,10 +18,10 @@ from importlib import import_module
 from threading import Thread
 from typing import Any, Final, TypeAlias, final
 
-from steno.app.session_events import Suggestion
 from steno.errors import StenoError
+from steno.render.session_events import Suggestion
 from steno.render.terminal_text import is_dumb_terminal
-from steno.ui.completion_state import CompletionState, insertion_text, word_at
+from steno.ui.prompt_state import CompletionState, insertion_text, word_at
 
 _CTRL_C: Final = "\x03"
 # Keys that no keyboard has, so that they do not collide with the user's own settings.

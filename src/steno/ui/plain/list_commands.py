@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias, final
 
+from steno.agent import PromptInput
 from steno.app.session import AgentSession
-from steno.app.session_events import BranchTreeRow, PromptInput, SessionSummary
 from steno.errors import InvalidValue, Missing
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.render.quantities import format_age, format_count
+from steno.render.session_events import BranchTreeRow, SessionSummary
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import compare_branches
 from steno.ui.plain.line_writer import LineWriter

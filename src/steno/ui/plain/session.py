@@ -15,22 +15,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO, final
 
+from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
-from steno.app.session_events import (
-    BranchChanged,
-    CommandReply,
-    InputReturned,
-    PromptInput,
-    SessionEvent,
-)
 from steno.errors import InvalidValue, StenoError
 from steno.render.items import TextForm
-from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
-from steno.render.notices import ChangeSummarizer
+from steno.render.session_events import (
+    UNFINISHED_NOTICE,
+    BranchChanged,
+    ChangeSummarizer,
+    CommandReply,
+    InputReturned,
+    SessionEvent,
+    describe_bug,
+)
 from steno.ui.help_text import build_help
-from steno.ui.pasted_text import sanitize_pasted
 from steno.ui.plain.approvals import LineApprovals
 from steno.ui.plain.event_writer import EventWriter, write_recap
 from steno.ui.plain.line_input import (
@@ -43,7 +43,7 @@ from steno.ui.plain.line_input import (
 )
 from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
 from steno.ui.plain.list_commands import LIST_COMMAND_HINTS, ListCommands
-from steno.ui.prompt_history import PromptHistory
+from steno.ui.prompt_state import PromptHistory, sanitize_pasted
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -373,7 +373,7 @@ class _PlainSession:
         except (StenoError, OSError) as exc:
             self._writer.write("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a bug in steno must not end the session
-            self._writer.write("Trouble", bug_notice(exc))
+            self._writer.write("Trouble", describe_bug(exc))
 
     async def _send(self, text: str) -> None:
         """Send a prompt; a rejected one returns to the line."""

@@ -21,8 +21,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.prompt_history import PromptHistory
-from steno.ui.tui.prompt.prompt import Prompt
+from steno.ui.prompt_state import PromptHistory
+from steno.ui.tui.prompt import Prompt
 from steno.ui.tui.status import StatusLine
 from steno.ui.tui.terminal_driver import TerminalDriver
 from steno.ui.tui.themes import THEMES, NoColorFilter

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, final
 
+from steno.agent import PromptInput
 from steno.agent.events import (
     ApprovalRequested,
     CallEnded,
@@ -29,35 +30,35 @@ from steno.app.commands.table import (
     parse_slash_command,
 )
 from steno.app.session import AgentSession
-from steno.app.session_events import (
-    BranchChanged,
-    CommandReply,
-    ErrorRaised,
-    InputReturned,
-    PendingCallsChanged,
-    PromptInput,
-    SessionEvent,
-    ShellEnded,
-    ShellStarted,
-    Suggestion,
-)
 from steno.errors import InvalidValue, StenoError
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
-from steno.render.items_from_entries import UNFINISHED_NOTICE, bug_notice
-from steno.render.notices import ChangeSummarizer
+from steno.render.live_items import LiveItems
+from steno.render.session_events import (
+    UNFINISHED_NOTICE,
+    BranchChanged,
+    ChangeSummarizer,
+    CommandReply,
+    ErrorRaised,
+    InputReturned,
+    PendingCallsChanged,
+    SessionEvent,
+    ShellEnded,
+    ShellStarted,
+    Suggestion,
+    describe_bug,
+)
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
-from steno.ui.tui.prompt.prompt import Prompt
+from steno.ui.tui.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from steno.ui.tui.screens.dialogs import PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
 from steno.ui.tui.themes import all_theme_names, theme_named
-from steno.ui.tui.transcript_state import TranscriptState
 
 _logger: Final = logging.getLogger("steno.ui")
 _MAX_INLINE_LINES: Final = 15
@@ -83,12 +84,12 @@ class SessionController:
         self._prompt = app.prompt
         self._status_line = app.status_line
         app.transcript.set_image_source(session.find_image)
-        self._transcript_state = TranscriptState(app.transcript)
+        self._live_items = LiveItems(app.transcript)
         self._panel = ApprovalPanel(
             session,
             idle_s=self._idle_s,
             now=app.clock,
-            on_notice=lambda text: self._transcript_state.add_text(ItemKind.NOTICE, text),
+            on_notice=lambda text: self._live_items.add_text(ItemKind.NOTICE, text),
         )
         self._interruptible_count = 0
         """The number of requests in progress that can be interrupted before a run starts."""
@@ -114,7 +115,7 @@ class SessionController:
     # -- events ---------------------------------------------------------------------------
 
     def _on_event(self, event: SessionEvent) -> None:
-        self._transcript_state.apply(event)
+        self._live_items.apply(event)
         match event:
             case TextDelta():
                 self._show_running("answering")
@@ -154,16 +155,16 @@ class SessionController:
         """Show that the session is idle, if it is, and return the prompts that wait."""
         if not self._session.is_running:
             self._status_line.show_activity(None)
-            self._return_to_prompt(self._transcript_state.abandon_pending())
+            self._return_to_prompt(self._live_items.abandon_pending())
         self._show_pending()
         self._show_status()
 
     def _reload(self) -> None:
-        self._transcript_state.load(self._session.entries())
+        self._live_items.load(self._session.entries())
         # A user who moves inside a session knows where it stopped.
         is_opened = self._session.status.session != self._shown_session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
-            self._transcript_state.add_text(ItemKind.NOTICE, UNFINISHED_NOTICE)
+            self._live_items.add_text(ItemKind.NOTICE, UNFINISHED_NOTICE)
         self._show_pending()
         self._show_status()
 
@@ -192,7 +193,7 @@ class SessionController:
         if not submitted.text.strip() and not submitted.images:
             return
         if submitted.text.strip() in QUIT_WORDS and not submitted.images:
-            self._transcript_state.add_text(ItemKind.NOTICE, QUIT_HINT)
+            self._live_items.add_text(ItemKind.NOTICE, QUIT_HINT)
             return
         command = parse_slash_command(submitted.text) if submitted.typed.startswith("/") else None
         if submitted.typed.startswith("!"):
@@ -207,7 +208,7 @@ class SessionController:
             await self._session.run_shell(text[1:].strip())
 
     async def _send(self, prompt: PromptInput) -> None:
-        pending_input = self._transcript_state.pending_input
+        pending_input = self._live_items.pending_input
         item = pending_input.add(prompt, is_steering=self._session.is_running)
         with self._reporting_errors(prompt):
             try:
@@ -244,7 +245,7 @@ class SessionController:
 
     def _show_reply(self, reply: CommandReply) -> None:
         if reply.text.count("\n") < _MAX_INLINE_LINES:
-            self._transcript_state.add_reply(reply)
+            self._live_items.add_text(ItemKind.REPLY, reply.text, head=reply.title, form=reply.form)
         else:
             self._app.push_screen(PagerScreen(reply))
 
@@ -282,7 +283,7 @@ class SessionController:
             )
         self._app.theme = theme
         reply = await self._session.run_command("theme", theme)
-        self._transcript_state.add_text(ItemKind.NOTICE, f"theme {theme}; {reply.text}")
+        self._live_items.add_text(ItemKind.NOTICE, f"theme {theme}; {reply.text}")
 
     async def _pick_model(self) -> None:
         current = self._session.status.model
@@ -332,7 +333,7 @@ class SessionController:
 
     def edit_item(self, item: TranscriptItem) -> None:
         """Load a user message into the prompt, in a new branch before it."""
-        prompt = self._transcript_state.pending_input.take_back(item)
+        prompt = self._live_items.pending_input.take_back(item)
         if prompt is not None:
             self._load_prompt(prompt)
         elif item.kind is not ItemKind.USER or item.entry is None:
@@ -360,7 +361,7 @@ class SessionController:
             await coroutine
         except Exception as exc:
             _logger.exception("a fault in steno")
-            self._transcript_state.add_text(ItemKind.ERROR, bug_notice(exc))
+            self._live_items.add_text(ItemKind.ERROR, describe_bug(exc))
 
     @contextmanager
     def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:
@@ -368,7 +369,7 @@ class SessionController:
         try:
             yield
         except (StenoError, OSError) as exc:
-            self._transcript_state.add_text(ItemKind.ERROR, str(exc))
+            self._live_items.add_text(ItemKind.ERROR, str(exc))
             self._return_to_prompt([prompt])
         except Exception:
             self._return_to_prompt([prompt])
@@ -383,4 +384,4 @@ class SessionController:
             self._prompt.load("\n\n".join([prompt.text for prompt in unsent]), images)
         else:
             for prompt in unsent:
-                self._transcript_state.pending_input.show_returned(prompt)
+                self._live_items.pending_input.show_returned(prompt)

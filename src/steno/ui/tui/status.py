@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
-from typing import ClassVar, Final, NamedTuple, Protocol, final
+from typing import ClassVar, Final, NamedTuple, final
 
 from textual.app import RenderResult
 from textual.content import Content
@@ -18,7 +17,9 @@ from textual.geometry import Size
 from textual.timer import Timer
 from textual.widget import Widget
 
+from steno.messages.usage import Usage
 from steno.records.entry import Mode
+from steno.render.items import SessionStatus
 from steno.render.quantities import format_dollars
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 
@@ -35,77 +36,6 @@ _INTERRUPT_HINT: Final = " · Esc interrupts"
 _RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
 """The order in which parts stay on a narrow line: the model stays longest."""
 _SESSION_PART_ORDER: Final = ("title", "folder")
-
-
-class TokenCounts(Protocol):
-    """Token counts; None if unknown. See `StatusValues`."""
-
-    @property
-    def input_tokens(self) -> int | None:
-        """Tokens of the requests."""
-        ...
-
-    @property
-    def output_tokens(self) -> int | None:
-        """Tokens of the responses."""
-        ...
-
-
-class StatusValues(Protocol):
-    """The values of the status line: the fields of `steno.app.session_events.SessionStatus`.
-
-    A protocol, because `app.session` is imported after the first paint.
-    """
-
-    @property
-    def session(self) -> str | None:
-        """None if the session is not stored."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """The title of the session."""
-        ...
-
-    @property
-    def folder(self) -> str:
-        """The working directory."""
-        ...
-
-    @property
-    def branch(self) -> str:
-        """The active one."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model."""
-        ...
-
-    @property
-    def mode(self) -> str:
-        """Either plan or act."""
-        ...
-
-    @property
-    def usage(self) -> TokenCounts:
-        """Of the active branch."""
-        ...
-
-    @property
-    def cost(self) -> Decimal | None:
-        """In dollars; None if no price is known."""
-        ...
-
-    @property
-    def context_tokens(self) -> int | None:
-        """Tokens of the last request."""
-        ...
-
-    @property
-    def context_limit(self) -> int | None:
-        """The context window of the model."""
-        ...
 
 
 # -- numbers -----------------------------------------------------------------------------------
@@ -143,7 +73,7 @@ class _StatusParts(NamedTuple):
     folder: _StatusPart
 
 
-def _status_parts(status: StatusValues) -> _StatusParts:
+def _status_parts(status: SessionStatus) -> _StatusParts:
     """Return the parts of a status."""
     model, branch = _clean_name(status.model), _clean_name(status.branch)
     title = _clean_name(status.title) if status.session is not None else "not kept"
@@ -170,7 +100,7 @@ def _clean_name(text: str) -> str:
     return terminal_line(text[:_MAX_NAME_LENGTH])
 
 
-def _context_part(status: StatusValues) -> _StatusPart:
+def _context_part(status: SessionStatus) -> _StatusPart:
     used, limit = status.context_tokens, status.context_limit
     if used is None:
         return _StatusPart(())
@@ -186,7 +116,7 @@ def _context_part(status: StatusValues) -> _StatusPart:
     )
 
 
-def _token_part(usage: TokenCounts) -> _StatusPart:
+def _token_part(usage: Usage) -> _StatusPart:
     sent, received = usage.input_tokens, usage.output_tokens
     if sent is None and received is None:
         return _StatusPart(())
@@ -244,7 +174,7 @@ class StatusLine(Widget):
     ) -> None:
         super().__init__(id=id)
         self._clock = clock
-        self._session_status: StatusValues | None = None
+        self._session_status: SessionStatus | None = None
         self._current_activity: str | None = None
         self._is_interruptible = False
         self._shown_keys: str | None = None
@@ -254,7 +184,7 @@ class StatusLine(Widget):
         self._tick_timer: Timer | None = None
         self._message_timer: Timer | None = None
 
-    def show_status(self, status: StatusValues) -> None:
+    def show_status(self, status: SessionStatus) -> None:
         """Set the status."""
         self._session_status = status
         self.refresh()

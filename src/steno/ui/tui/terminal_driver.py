@@ -21,7 +21,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-from steno.ui.pasted_text import strip_escape_sequences
+from steno.ui.prompt_state import strip_escape_sequences
 
 _ESCAPE: Final = "\x1b"
 _PASTE_START: Final = "\x1b[200~"

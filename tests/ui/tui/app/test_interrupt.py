@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from steno import StenoError
+from steno.agent import PromptInput
 from steno.agent.events import TurnStarted
 from steno.app.session import AgentSession
-from steno.app.session_events import (
+from steno.render.session_events import (
     CommandReply,
     ErrorRaised,
     InputReturned,
-    PromptInput,
     Suggestion,
 )
 from tests.ui.fake_session import FakeSession

@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.agent import EntryRecorded
+from steno.agent import EntryRecorded, PromptInput
 from steno.agent.events import EndReason
-from steno.app.session_events import (
-    CommandReply,
-    ErrorRaised,
-    InputReturned,
-    PromptInput,
-    ShellEnded,
-    ShellStarted,
-)
 from steno.errors import InvalidValue
 from steno.messages.call import ToolCall
 from steno.records.entry import Entry
 from steno.render.items import ItemKind
+from steno.render.session_events import (
+    CommandReply,
+    ErrorRaised,
+    InputReturned,
+    ShellEnded,
+    ShellStarted,
+)
 from steno.store import open_store
 from tests.app.project_setup import scripted_model
 from tests.cli.reference_setup import WITH_VISION

@@ -15,9 +15,9 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from steno.app.session_events import Suggestion
-from steno.ui.prompt_history import PromptHistory
-from steno.ui.tui.prompt.prompt import Popup, Prompt
+from steno.render.session_events import Suggestion
+from steno.ui.prompt_state import PromptHistory
+from steno.ui.tui.prompt import Popup, Prompt
 
 
 class PromptApp(App[None]):

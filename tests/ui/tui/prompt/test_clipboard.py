@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from steno.ui.tui.prompt import clipboard
+from steno.ui.tui import clipboard
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")

@@ -13,8 +13,8 @@ from steno.app.commands.table import (
     match_commands,
     parse_slash_command,
 )
-from steno.app.session_events import Suggestion
-from steno.ui.completion_state import TypedWord, word_at
+from steno.render.session_events import Suggestion
+from steno.ui.prompt_state import TypedWord, word_at
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")

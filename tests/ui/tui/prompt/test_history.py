@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from steno.ui.prompt_history import HistoryCursor, PromptHistory
+from steno.ui.prompt_state import HistoryCursor, PromptHistory
 from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
@@ -75,7 +75,7 @@ def test_a_file_that_is_none_is_no_trouble(tmp_path: Path) -> None:
 def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
     file = tmp_path / "h"
     program = (
-        "import sys; from pathlib import Path; from steno.ui.prompt_history import PromptHistory\n"
+        "import sys; from pathlib import Path; from steno.ui.prompt_state import PromptHistory\n"
         "history = PromptHistory(Path(sys.argv[1]))\n"
         "for n in range(300): history.add(f'{sys.argv[2]} {n} ' + sys.argv[2] * 5000)\n"
     )
@@ -89,12 +89,12 @@ def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
 
 def test_a_walk_keeps_the_draft_and_what_was_changed_on_the_way() -> None:
     walk = HistoryCursor(["one", "two"])
-    assert walk.newer("draft") is None
-    assert walk.older("draft") == "two"
-    assert walk.older("two, changed") == "one"
-    assert walk.older("one") is None
-    assert walk.newer("one") == "two, changed"
-    assert walk.newer("two, changed") == "draft"
+    assert walk.move(1, "draft") is None
+    assert walk.move(-1, "draft") == "two"
+    assert walk.move(-1, "two, changed") == "one"
+    assert walk.move(-1, "one") is None
+    assert walk.move(1, "one") == "two, changed"
+    assert walk.move(1, "two, changed") == "draft"
 
 
 # -- in the prompt -----------------------------------------------------------------------------

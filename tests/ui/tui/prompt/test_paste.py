@@ -11,8 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from steno.render.terminal_text import terminal_text
-from steno.ui.pasted_text import image_files, sanitize_pasted
-from steno.ui.tui.prompt.editor import PastePlaceholders
+from steno.ui.prompt_state import PastePlaceholders, image_files, sanitize_pasted
 from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")

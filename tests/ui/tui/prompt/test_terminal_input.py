@@ -62,7 +62,7 @@ PROGRAM = """
 import json, sys
 from textual.app import App
 from steno.ui.tui.terminal_driver import TerminalDriver
-from steno.ui.tui.prompt.prompt import Prompt
+from steno.ui.tui.prompt import Prompt
 
 class Host(App):
     def compose(self):

@@ -30,9 +30,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from steno.app.session import AgentSession
-from steno.app.session_events import PendingCall
 from steno.ports import ApprovalDecision
 from steno.render.quantities import format_count
+from steno.render.session_events import PendingCall
 from steno.render.terminal_text import display_width
 from steno.ui.approval_state import (
     SCOPE_BY_CHOICE,

@@ -14,19 +14,18 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.reactive import reactive
-from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from steno.app.session import AgentSession
-from steno.app.session_events import BranchTreeRow
 from steno.errors import StenoError
+from steno.render.session_events import BranchTreeRow
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.ui.compare_state import ComparedEntry, ComparedRow, CompareState, Span
-from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
+from steno.ui.compare_state import ComparedEntry, CompareState, Span
+from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
 
 _TWO_COLUMN_WIDTH: Final = 80
 """The width from which two columns are drawn."""
@@ -34,13 +33,7 @@ _SIDE_MARKS: Final = ("1 ", "2 ")
 """Marks the branch, where one is below the other."""
 _WHEEL_LINES: Final = 3
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
-_COMPARE_KEYS: Final = (
-    "n p differences",
-    "← → side",
-    "Enter go",
-    "s swap",
-    "Esc close",
-)
+_COMPARE_KEYS: Final = ("n p differences", "← → side", "Enter go", "s swap", "Esc close")
 
 
 @final
@@ -65,10 +58,10 @@ class CompareView(Widget, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"compare-view--{name}" for name in _STYLE_NAMES}
     BINDINGS: ClassVar[list[BindingType]] = [
         *CURSOR_KEYS,
-        Binding("left", "choose(0)", "left branch", show=False),
-        Binding("right", "choose(1)", "right branch", show=False),
-        Binding("n", "difference(1)", "next difference", show=False),
-        Binding("p", "difference(-1)", "previous difference", show=False),
+        ("left", "choose(0)"),
+        ("right", "choose(1)"),
+        ("n", "difference(1)"),
+        ("p", "difference(-1)"),
     ]
 
     cursor: reactive[int] = reactive(1)
@@ -174,16 +167,12 @@ class CompareView(Widget, can_focus=True):
         self._scroll(pages * self._visible_line_count)
         if before == self._top:
             self.action_edge(pages > 0)
-        else:
-            top = self._top
-            self.cursor = self._first_visible_item()
-            self._show_from(top)
-
-    def _first_visible_item(self) -> int:
-        """Return the first item that begins on the screen, else the one that fills it."""
-        item, line = self._top
+            return
+        # To the first item that begins on the screen, else the one that fills it.
+        item, line = top = self._top
         begins_next = line > 0 and self._height(item) - line < self._visible_line_count
-        return min(item + begins_next, len(self.state) - 1)
+        self.cursor = item + begins_next
+        self._show_from(top)
 
     def action_edge(self, is_last: bool) -> None:
         """Go to the first item, or to the last."""
@@ -215,18 +204,14 @@ class CompareView(Widget, can_focus=True):
         if y == 0:
             return self._names()
         if self._window is None:
-            self._window = self._visible_strips()
+            item, line = self._top
+            self._window = self._strips(item)[line:]
+            while len(self._window) < self._visible_line_count and item < len(self.state) - 1:
+                item += 1
+                self._window = self._window + self._strips(item)
         if y - 1 < len(self._window):
             return self._window[y - 1]
         return Strip.blank(self.size.width, self.rich_style)
-
-    def _visible_strips(self) -> list[Strip]:
-        item, line = self._top
-        strips = self._strips(item)[line:]
-        while len(strips) < self._visible_line_count and item < len(self.state) - 1:
-            item += 1
-            strips = strips + self._strips(item)
-        return strips
 
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"compare-view--{name}")
@@ -260,25 +245,26 @@ class CompareView(Widget, can_focus=True):
         """Return an item as lines, followed by an empty one."""
         if item not in self._drawn:
             margin = Segment("▌" if item == self.cursor else " ", self._style("cursor"))
-            lines = self._shared() if item == 0 else self._row(self.state.row(item))
+            lines = self._item_lines(item)
             strips = [Strip([margin, *line]) for line in lines] + [Strip([])]
             width, plain = self.size.width, self.rich_style
             self._drawn[item] = [strip.crop_extend(0, width, plain) for strip in strips]
         return self._drawn[item]
 
-    def _shared(self) -> Iterator[list[Segment]]:
-        yield from self._wrapped(Text(self.state.shared_text), "head", self.size.width - 1)
-
-    def _row(self, pair: ComparedRow) -> Iterator[list[Segment]]:
+    def _item_lines(self, item: int) -> Iterator[list[Segment]]:
+        if item == 0:
+            yield from self._wrapped(Text(self.state.shared_text), "head", self.size.width - 1)
+            return
+        pair, rule = self.state.row(item), self._style("rule")
         left = self._side(pair.left, pair.differences.left)
         right = self._side(pair.right, pair.differences.right)
         if self._is_wide:
             yield from self._two_columns(left, right, is_same=pair.is_same)
-        elif pair.is_same:
-            yield from self._one_column("= ", left)
-        else:
-            yield from self._one_column(_SIDE_MARKS[0], left)
-            yield from self._one_column(_SIDE_MARKS[1], right)
+            return
+        sides = [("= ", left)] if pair.is_same else zip(_SIDE_MARKS, (left, right), strict=True)
+        for mark, lines in sides:
+            for line in lines:
+                yield [Segment(mark, rule), *line]
 
     def _side(self, side: ComparedEntry | None, spans: Sequence[Span]) -> list[list[Segment]]:
         """Return one side of a row as lines of a column."""
@@ -308,73 +294,53 @@ class CompareView(Widget, can_focus=True):
             padded = Strip(left_line).crop_extend(0, column, plain)
             yield [*padded, Segment(between, rule), *right_line]
 
-    def _one_column(self, mark: str, lines: list[list[Segment]]) -> Iterator[list[Segment]]:
-        for line in lines:
-            yield [Segment(mark, self._style("rule")), *line]
-
 
 @final
-class CompareScreen(ModalScreen[bool]):
+class CompareScreen(TitledScreen[bool]):
     """Two branches; the result is whether the active branch has changed."""
 
-    DEFAULT_CSS: ClassVar[str] = """
-    CompareScreen { background: $background; }
-    """
+    DEFAULT_CSS: ClassVar[str] = "CompareScreen { background: $background; }"
     AUTO_FOCUS: ClassVar[str | None] = "CompareView"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "go", "go there", show=False),
-        Binding("s", "swap", "swap", show=False),
-        Binding("escape,q", "close", "back", show=False),
+        ("enter", "go"),
+        ("s", "swap"),
+        ("escape,q", "dismiss(False)"),
     ]
 
     def __init__(
         self, session: AgentSession, rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
         """Compare two branches of a tree by their names. Raises Missing where there is none."""
-        super().__init__()
         self._session = session
-        self._compare_state = CompareState(session, rows, left, right)
+        self._state = CompareState(session, rows, left, right)
+        self._view = CompareView(self._state)
+        super().__init__(f"Compare · {self._state.summary}", _COMPARE_KEYS)
 
-    def compose(self) -> ComposeResult:
-        """Stack a title, both branches, and the messages."""
-        yield Title(f"Compare · {self._compare_state.summary}")
-        view = CompareView(self._compare_state)
-        view.chosen = int(self._compare_state.names[1] == self._session.status.branch)
-        yield view
-        yield MessageBar()
-        yield ApprovalBanner()
-        yield KeyHints(_COMPARE_KEYS)
-
-    @property
-    def _view(self) -> CompareView:
-        return self.query_one(CompareView)
-
-    def _show_error(self, text: str) -> None:
-        self.query_one(MessageBar).show_message(text, is_error=True)
+    def compose_content(self) -> ComposeResult:
+        """Yield both branches; the active one is chosen."""
+        self._view.chosen = int(self._state.names[1] == self._session.status.branch)
+        yield self._view
 
     def action_go(self) -> None:
         """Unfold the shared entries, or switch to the selected branch."""
         if self._view.cursor == 0:
-            self._compare_state.shows_shared = not self._compare_state.shows_shared
+            self._state.shows_shared = not self._state.shows_shared
             self._view.redraw()
             return
-        name = self._compare_state.names[self._view.chosen]
+        name = self._state.names[self._view.chosen]
         if name == self._session.status.branch:
-            self._show_error("this branch is the active one; ← → chooses the other")
+            text = "this branch is the active one; ← → chooses the other"
+            self.show_message(text, is_error=True)
             return
         try:
             self._session.branches.switch(name)
         except StenoError as exc:
-            self._show_error(str(exc))
+            self.show_message(str(exc), is_error=True)
         else:
             self.dismiss(True)
 
     def action_swap(self) -> None:
         """Swap left and right; the selection stays."""
-        self._compare_state.swap()
+        self._state.swap()
         self._view.chosen = 1 - self._view.chosen
         self._view.redraw()
-
-    def action_close(self) -> None:
-        """Return to the tree."""
-        self.dismiss(False)

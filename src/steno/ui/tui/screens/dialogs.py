@@ -24,8 +24,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from steno.app.session_events import Suggestion
 from steno.errors import StenoError
+from steno.render.session_events import Suggestion
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 from steno.ui.tui.screens.widgets import LineInput, Window
 

@@ -23,13 +23,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
-from steno.app.session_events import CommandReply
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
+from steno.render.session_events import CommandReply
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
-from steno.ui.tui.transcript.lazy_drawing import create_markdown_drawing
+from steno.ui.tui.transcript.item_drawing import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
-from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strip
+from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strips
 
 _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
@@ -40,8 +40,8 @@ def _render_text(content: CommandReply, width: int, styles: TranscriptStyles) ->
     if content.form is TextForm.DIFF:
         return diff_lines(content.text, width, styles)
     if content.form is TextForm.MARKDOWN and len(content.text) <= _MAX_MARKDOWN:
-        return create_markdown_drawing(width, styles).draw(content.text)
-    return [styled_strip((line, styles.base)) for line in break_lines(content.text, width)]
+        return create_markdown_drawing(width, styles)(content.text)
+    return styled_strips(break_lines(content.text, width), styles.base)
 
 
 @final

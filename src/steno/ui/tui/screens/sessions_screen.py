@@ -10,56 +10,34 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias, final
+from typing import ClassVar, Final, NamedTuple, TypeAlias, final
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.style import Style
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from steno.app.session_events import SessionStatus, SessionSummary
-from steno.app.session_list import SessionList
+from steno.app.session import AgentSession
 from steno.errors import StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age, format_count
+from steno.render.session_events import SessionSummary
 from steno.render.terminal_text import display_width, terminal_line
 from steno.ui.tui.screens.dialogs import FilteredList, InputScreen, ListRow, fit_name
-from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, Title
+from steno.ui.tui.screens.widgets import TitledScreen
 
 _TYPING_PAUSE_S: Final = 0.15
 """The pause after typing that starts the search."""
 _ROW_MARGIN: Final = 3
 """Columns of a row around its cells: the mark before them, and a blank after."""
 _SESSION_KEYS: Final = (
-    "Enter go on",
-    "F2 rename",
-    "Del delete",
-    "Ctrl+N new",
-    "Tab folder/all",
-    "Esc close",
+    *("Enter go on", "F2 rename", "Del delete"),
+    *("Ctrl+N new", "Tab folder/all", "Esc close"),
 )
 _Operation: TypeAlias = Callable[[], Awaitable[None]]
-
-
-class HasSessionList(Protocol):
-    """The part of a session that this screen needs."""
-
-    @property
-    def status(self) -> SessionStatus:
-        """The status, for the current session."""
-        ...
-
-    @property
-    def session_list(self) -> SessionList:
-        """All sessions."""
-        ...
-
-
-# -- drawing of a session ---------------------------------------------------------------------
 
 
 class _SessionColumn(NamedTuple):
@@ -86,16 +64,12 @@ def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str
     ]
     free_width = width - sum(column.width for column, _ in columns)
     title = fit_name(title, free_width)
-    fitted_cells = [(column.width, _fit_end(cell, column.width - 2)) for column, cell in columns]
-    cells_text = "".join(
-        [" " * (width - display_width(cell)) + cell for width, cell in fitted_cells]
-    )
+    # The end of a path identifies it.
+    fitted = [
+        (column.width, fit_name(cell[::-1], column.width - 2)[::-1]) for column, cell in columns
+    ]
+    cells_text = "".join([" " * (width - display_width(cell)) + cell for width, cell in fitted])
     return title + " " * (free_width - display_width(title)), cells_text
-
-
-def _fit_end(text: str, width: int) -> str:
-    """Return the end of a text that fits: the end of a path identifies it."""
-    return fit_name(text[::-1], width)[::-1]
 
 
 def _draw_session(
@@ -134,7 +108,7 @@ def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
 
 
 @final
-class SessionsScreen(ModalScreen[None]):
+class SessionsScreen(TitledScreen[None]):
     """The list of sessions."""
 
     DEFAULT_CSS: ClassVar[str] = """
@@ -146,15 +120,15 @@ class SessionsScreen(ModalScreen[None]):
     """
     # With priority, because the line that is typed into has another use for some of the keys.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", show=False),
+        ("escape", "dismiss(None)"),
         Binding("tab,shift+tab", "toggle_here", show=False, priority=True),
         Binding("f2,ctrl+r", "rename", show=False, priority=True),
         Binding("ctrl+d,delete", "delete", show=False, priority=True),
         Binding("ctrl+n", "new", show=False, priority=True),
     ]
 
-    def __init__(self, session: HasSessionList) -> None:
-        super().__init__()
+    def __init__(self, session: AgentSession) -> None:
+        super().__init__(keys=_SESSION_KEYS)
         self._session = session
         self._results: Sequence[SessionSummary] = ()
         """The last result, sessions of this folder first."""
@@ -164,17 +138,13 @@ class SessionsScreen(ModalScreen[None]):
         self._only_this_folder = False
         self._is_busy = False
         self._search_timer: Timer | None = None
-        self._title = Title()
         self._list = FilteredList("type to search titles and what was said", _draw_column_names)
         self._note = Static(markup=False, classes="sessions--note")
 
-    def compose(self) -> ComposeResult:
-        """Build it; see Widget."""
-        yield self._title
+    def compose_content(self) -> ComposeResult:
+        """Yield the list and a note about it."""
         yield self._list
         yield self._note
-        yield ApprovalBanner()
-        yield KeyHints(_SESSION_KEYS)
 
     def on_mount(self) -> None:
         """List all sessions."""
@@ -224,15 +194,14 @@ class SessionsScreen(ModalScreen[None]):
         ]
         self._list.show(rows, ids.index(selected_id) if selected_id in ids else index)
         scope = "this folder" if self._only_this_folder else "all folders, this one first"
-        self._title.update(f"Sessions · {scope}")
-        self._show_note(self._count_text(len(in_this_folder)))
-
-    def _count_text(self, count_in_this_folder: int) -> str:
+        self.title_bar.update(f"Sessions · {scope}")
         if self._shown:
-            return format_count(len(self._shown), "session", "sessions")
-        if self._only_this_folder and self._results:
-            return f"none in this folder, {len(self._results) - count_in_this_folder:,} elsewhere: Tab shows them"
-        return "nothing holds these words" if self._search else "nothing is kept yet"
+            note = format_count(len(self._shown), "session", "sessions")
+        elif self._results:
+            note = f"none in this folder, {len(self._results):,} elsewhere: Tab shows them"
+        else:
+            note = "nothing holds these words" if self._search else "nothing is kept yet"
+        self._show_note(note)
 
     def _show_note(self, text: str, *, is_error: bool = False) -> None:
         self._note.update(("✗ " if is_error else "") + terminal_line(text))
@@ -243,10 +212,6 @@ class SessionsScreen(ModalScreen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable keys while an action is in progress."""
         return not self._is_busy
-
-    def action_close(self) -> None:
-        """Close the screen without a change."""
-        self.dismiss(None)
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this folder only, or all."""
@@ -272,12 +237,12 @@ class SessionsScreen(ModalScreen[None]):
 
     def action_rename(self) -> None:
         """Rename the session."""
-        if (summary := self._session_at_cursor()) is not None:
+        if summary := self._session_at_cursor():
             self._start_operation(partial(self._rename, summary))
 
     def action_delete(self) -> None:
         """Delete the session after a confirmation."""
-        if (summary := self._session_at_cursor()) is not None:
+        if summary := self._session_at_cursor():
             self._start_operation(partial(self._delete, summary))
 
     def _session_at_cursor(self) -> SessionSummary | None:

@@ -1,27 +1,32 @@
-"""Widgets of all screens: title, message bar, key hints, window, input and approval banner."""
+"""Widgets of all screens: title, message bar, key hints, window, input and approval banner.
+
+`TitledScreen` stacks them around the content of a screen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final, TypeVar, final
 
-from textual.app import App, RenderResult
-from textual.binding import Binding, BindingType
+from textual.app import App, ComposeResult, RenderResult
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
+from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
+T = TypeVar("T")
 CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
-    Binding("up", "move(-1)", "up", show=False),
-    Binding("down", "move(1)", "down", show=False),
-    Binding("pageup", "page(-1)", "page up", show=False),
-    Binding("pagedown", "page(1)", "page down", show=False),
-    Binding("home", "edge(False)", "first", show=False),
-    Binding("end", "edge(True)", "last", show=False),
+    ("up", "move(-1)"),
+    ("down", "move(1)"),
+    ("pageup", "page(-1)"),
+    ("pagedown", "page(1)"),
+    ("home", "edge(False)"),
+    ("end", "edge(True)"),
 )
 """The keys of a widget with a cursor: lines, pages, and both ends."""
 _HINT_SEPARATOR: Final = " · "
@@ -178,5 +183,30 @@ class ApprovalBanner(Static):
     SCOPED_CSS: ClassVar[bool] = False  # it depends on a class of the app
 
     def __init__(self) -> None:
-        """Start with the fixed text."""
         super().__init__(_BANNER_TEXT, markup=False)
+
+
+class TitledScreen(ModalScreen[T]):
+    """A screen with a title, a content, a message about the last action, and its keys."""
+
+    def __init__(self, title: str = "", keys: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.title_bar: Final = Title(title)
+        self._message_bar = MessageBar()
+        self.key_hints: Final = KeyHints(keys)
+
+    def compose(self) -> ComposeResult:
+        """Stack everything; see Widget."""
+        yield self.title_bar
+        yield from self.compose_content()
+        yield self._message_bar
+        yield ApprovalBanner()
+        yield self.key_hints
+
+    def compose_content(self) -> ComposeResult:
+        """Yield the widgets between the title and the message."""
+        raise NotImplementedError
+
+    def show_message(self, text: str, *, is_error: bool = False) -> None:
+        """Show a message at the bottom, or none."""
+        self._message_bar.show_message(text, is_error=is_error)

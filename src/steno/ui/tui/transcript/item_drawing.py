@@ -1,7 +1,10 @@
 """An item as lines on the screen.
 
-`ItemDrawing` keeps its lines, and draws again only after a change. Slow imports (Markdown, colours
-for code) happen when an item needs them. This module knows no view and no scrolling.
+`ItemDrawing` keeps its lines, and draws again only after a change. This module knows no view and no
+scrolling.
+
+Rich's Markdown and Pygments take longer to import than everything on the first screen together: the
+first item that needs them imports them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ from steno.render.items import (
     TranscriptItem,
 )
 from steno.render.quantities import format_count
-from steno.ui.tui.transcript.lazy_drawing import MarkdownDrawing, create_markdown_drawing, draw_code
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
@@ -33,6 +35,7 @@ from steno.ui.tui.transcript.text_lines import (
     indent_strips,
     last_lines,
     styled_strip,
+    styled_strips,
     take_excerpt,
     wrap_lines,
 )
@@ -55,6 +58,15 @@ STATE_MARKS: Final[Mapping[CallState | None, str]] = {
 
 DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
 """Returns an image as lines of a width, or a placeholder until it is drawn."""
+DrawMarkdown: TypeAlias = Callable[[str], Sequence[Strip]]
+"""Returns all lines of a Markdown text, which may grow from call to call."""
+
+
+def create_markdown_drawing(width: int, styles: TranscriptStyles) -> DrawMarkdown:
+    """Return a function that draws Markdown of a width."""
+    from steno.ui.tui.transcript.markdown import StreamedMarkdown  # noqa: PLC0415 - see above
+
+    return StreamedMarkdown(width, styles).draw
 
 
 def estimate_height(item: TranscriptItem, width: int) -> int:
@@ -85,7 +97,7 @@ class ItemDrawing:
         self._width = max(width, 10)
         self._styles = styles
         self._draw_image = draw_image
-        self._markdown_drawing: MarkdownDrawing | None = None
+        self._draw_markdown: DrawMarkdown | None = None
         self._word_counter = _WordCounter()
         self.lines: Sequence[Strip] = ()
         self.is_stale: bool = True
@@ -121,12 +133,11 @@ class ItemDrawing:
     def _user(self, body: str) -> list[Strip]:
         styles, inner = self._styles, self._width - 2
         shown = take_excerpt(body)
-        lines = (
-            [styled_strip((line, styles.user_text)) for line in wrap_lines(shown.text, inner)]
-            if body
-            else []
-        )
-        lines = [line.extend_cell_length(inner, styles.user_text) for line in lines]
+        rows = wrap_lines(shown.text, inner) if body else []
+        lines = [
+            line.extend_cell_length(inner, styles.user_text)
+            for line in styled_strips(rows, styles.user_text)
+        ]
         if is_folded(self._item) and len(lines) > FOLDED_LINES:
             lines = [*lines[:FOLDED_LINES], self._folded_line(len(lines) - FOLDED_LINES)]
             lines += self._images(inner)
@@ -151,9 +162,8 @@ class ItemDrawing:
             return lines
         shown = take_excerpt(body.strip("\n"))
         style = styles.dim + Style(italic=True)
-        lines += [
-            styled_strip(("  " + line, style)) for line in wrap_lines(shown.text, self._width - 2)
-        ]
+        rows = wrap_lines(shown.text, self._width - 2)
+        lines += styled_strips([f"  {row}" for row in rows], style)
         return lines + self._omission_line(shown.omission)
 
     def _call(self, body: str) -> list[Strip]:
@@ -196,10 +206,8 @@ class ItemDrawing:
             return []
         styles = self._styles
         text, before = last_lines(body, count)
-        lines = [
-            styled_strip((f"  {line}", styles.output))
-            for line in break_lines(text, self._width - 2)
-        ]
+        rows = break_lines(text, self._width - 2)
+        lines = styled_strips([f"  {row}" for row in rows], styles.output)
         if before or len(lines) > count:
             is_counted = before and not self._item.omitted_characters
             omitted = (
@@ -213,11 +221,13 @@ class ItemDrawing:
         lines = [part for part in (item.head, item.body.strip("\n")) if part]
         shown = take_excerpt("\n".join(lines))
         rows = wrap_lines(shown.text, self._width - 2)
-        marked = [
-            styled_strip((f"{mark if not position else ' '} {row}", style))
-            for position, row in enumerate(rows)
+        marks = [mark, *" " * (len(rows) - 1)]
+        marked = [f"{mark} {row}" for mark, row in zip(marks, rows, strict=True)]
+        return [
+            *styled_strips(marked, style),
+            *self._omission_line(shown.omission),
+            *self._images(self._width),
         ]
-        return marked + self._omission_line(shown.omission) + list(self._images(self._width))
 
     def _reply(self, body: str) -> list[Strip]:
         """Return the reply of a command in a frame, with its head in the upper line."""
@@ -229,17 +239,11 @@ class ItemDrawing:
             styled_strip(("╭─", styles.frame), (title, styles.head), (f"{line}╮", styles.frame))
         ]
         if not is_folded(self._item):
-            for drawn in [*self._body(body, inner), *self._images(inner)]:
-                row = drawn.adjust_cell_length(inner)
-                lines.append(
-                    Strip.join(
-                        [
-                            styled_strip(("│ ", styles.frame)),
-                            row,
-                            styled_strip((" │", styles.frame)),
-                        ]
-                    )
-                )
+            left, right = [styled_strip((side, styles.frame)) for side in ("│ ", " │")]
+            lines += [
+                Strip.join([left, drawn.adjust_cell_length(inner), right])
+                for drawn in [*self._body(body, inner), *self._images(inner)]
+            ]
         return [*lines, styled_strip((f"╰{'─' * (self._width - 2)}╯", styles.frame))]
 
     def _marker_lines(self) -> list[Strip]:
@@ -276,35 +280,30 @@ class ItemDrawing:
             case TextForm.DIFF:
                 lines = diff_lines(shown.text, width, styles)
             case TextForm.CODE:
-                lines = draw_code(shown.text, self._item.language, width, styles)
+                from steno.ui.tui.transcript.markdown import code_lines  # noqa: PLC0415 - see above
+
+                lines = code_lines(shown.text, self._item.language, width, styles)
             case _:
-                lines = [
-                    styled_strip((line, styles.output)) for line in break_lines(shown.text, width)
-                ]
+                lines = styled_strips(break_lines(shown.text, width), styles.output)
         return lines + self._omission_line(shown.omission)
 
     def _output_lines(self, body: str, width: int) -> list[Strip]:
         """Return the output of a program: of a long one, the beginning and the end."""
         beginning, omission, end = head_and_tail(body)
         first, last = [
-            [styled_strip((line, self._styles.output)) for line in break_lines(text, width)]
-            if text
-            else []
+            styled_strips(break_lines(text, width) if text else (), self._styles.output)
             for text in (beginning, end)
         ]
         return [*first, *self._omission_line(omission), *last]
 
     def _markdown(self, body: str, width: int) -> list[Strip]:
-        if self._markdown_drawing is None:
-            self._markdown_drawing = create_markdown_drawing(width, self._styles)
+        if self._draw_markdown is None:
+            self._draw_markdown = create_markdown_drawing(width, self._styles)
         shown = take_excerpt(body)
-        lines = self._markdown_drawing.draw(shown.text)
+        lines = self._draw_markdown(shown.text)
         if not lines and body.strip():
             # "42." is an empty list item in Markdown; to the user it is the whole answer.
-            lines = [
-                styled_strip((line, self._styles.base))
-                for line in break_lines(shown.text.strip(), width)
-            ]
+            lines = styled_strips(break_lines(shown.text.strip(), width), self._styles.base)
         return [*lines, *self._omission_line(shown.omission)]
 
     def _images(self, width: int) -> list[Strip]:

@@ -31,7 +31,7 @@ from steno.ui.tui.transcript.text_lines import (
     break_lines,
     plain_console,
     safe_strips,
-    styled_strip,
+    styled_strips,
 )
 
 MAX_HIGHLIGHTED: Final = 60_000
@@ -99,16 +99,12 @@ def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)
         for token in _BLOCK_PARSER.parse(markup)
     ):
-        lines = [styled_strip((line, styles.base)) for line in break_lines(markup, width)]
+        lines = styled_strips(break_lines(markup, width), styles.base)
     else:
         console = _markdown_console(styles)
         options = console.options.update(width=max(width, 8), height=None)
         lines = safe_strips(console.render_lines(_Markdown(markup, styles), options, pad=False))
-    return _trim_blank_lines(lines)
-
-
-def _trim_blank_lines(lines: list[Strip]) -> Sequence[Strip]:
-    """Return lines without the empty ones around them: Rich adds some to each kind of block."""
+    # Rich adds empty lines around each kind of block.
     nonblank = [position for position, line in enumerate(lines) if line.text.strip()]
     return lines[nonblank[0] : nonblank[-1] + 1] if nonblank else []
 

@@ -5,7 +5,7 @@ All text of a model, a tool or a user passes through here or ends in `safe_strip
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from io import StringIO
 from typing import Final, NamedTuple
@@ -80,26 +80,25 @@ def last_lines(body: str, count: int) -> tuple[str, int]:
 
 def break_lines(text: str, width: int) -> list[str]:
     """Return a text as lines that fit, broken anywhere: for the output of programs."""
-    lines: list[str] = []
-    for line in terminal_text(text).split("\n"):
-        expanded = line.expandtabs(TAB_SIZE)
-        if len(expanded) <= width and expanded.isascii():
-            lines.append(expanded)
-        else:
-            lines.extend(chop_cells(expanded, max(width, 2)) or [""])
-    return lines
+    return _fit_lines(text, width, lambda line: chop_cells(line, max(width, 2)) or [""])
 
 
 def wrap_lines(text: str, width: int) -> list[str]:
     """Return a text as lines that fit, broken between words: for text of users and models."""
+
+    def wrap(line: str) -> list[str]:
+        wrapped = Text(line).wrap(plain_console(), max(width, 2), overflow="fold")
+        return [part.plain for part in wrapped]
+
+    return _fit_lines(text, width, wrap)
+
+
+def _fit_lines(text: str, width: int, split: Callable[[str], list[str]]) -> list[str]:
     lines: list[str] = []
     for line in terminal_text(text).split("\n"):
         expanded = line.expandtabs(TAB_SIZE)
-        if len(expanded) <= width and expanded.isascii():
-            lines.append(expanded)
-        else:
-            wrapped = Text(expanded).wrap(plain_console(), max(width, 2), overflow="fold")
-            lines.extend(part.plain for part in wrapped)
+        is_short = len(expanded) <= width and expanded.isascii()
+        lines.extend([expanded] if is_short else split(expanded))
     return lines
 
 
@@ -113,6 +112,11 @@ def fit_head(text: str, width: int) -> str:
 def styled_strip(*parts: tuple[str, Style]) -> Strip:
     """Return one line of parts, each with its style."""
     return Strip([Segment(text, style) for text, style in parts if text])
+
+
+def styled_strips(lines: Iterable[str], style: Style) -> list[Strip]:
+    """Return lines in one style."""
+    return [styled_strip((line, style)) for line in lines]
 
 
 def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
@@ -153,14 +157,10 @@ def plain_console() -> Console:
 
 def diff_lines(text: str, width: int, styles: TranscriptStyles) -> list[Strip]:
     """Return a unified diff as lines; a wrapped line keeps its style."""
+    signs = {"+": styles.added, "-": styles.removed, "@": styles.hunk}
     lines: list[Strip] = []
     for line in text.split("\n"):
-        style = _diff_style(line, styles)
-        lines.extend([styled_strip((part, style)) for part in break_lines(line, width)])
+        is_file = line.startswith(("+++ ", "--- "))
+        style = styles.head if is_file else signs.get(line[:1], styles.output)
+        lines.extend(styled_strips(break_lines(line, width), style))
     return lines
-
-
-def _diff_style(line: str, styles: TranscriptStyles) -> Style:
-    if line.startswith(("+++ ", "--- ")):
-        return styles.head
-    return {"+": styles.added, "-": styles.removed, "@": styles.hunk}.get(line[:1], styles.output)

@@ -29,7 +29,6 @@ from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
 from steno.ui.tui.transcript.item_drawing import DrawImage
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
-from steno.ui.tui.transcript.lazy_drawing import load_image_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
 
@@ -107,10 +106,10 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequenc
     if data is None:
         return [Strip([Segment("[image; it cannot be read]")])]
     try:
-        draw = load_image_drawing()
+        from steno.ui.tui.transcript.image import draw_image  # noqa: PLC0415 - slow and optional
     except ImportError:
         return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
-    return draw(data, width, has_color=has_color)
+    return draw_image(data, width, has_color=has_color)
 
 
 def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:

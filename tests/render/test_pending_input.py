@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.agent import EntryRecorded, RunEnded
+from steno.agent import EntryRecorded, PromptInput, RunEnded
 from steno.agent.events import EndReason, RunResult
-from steno.app.session_events import InputReturned, PromptInput
 from steno.errors import Unresolved
 from steno.messages.content import FileReference, Image, ImageFile, Text
 from steno.messages.message import UserMessage
 from steno.messages.usage import Usage
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.render.items import CallState, ItemKind
-from steno.ui.tui.transcript_state import TranscriptState
-from tests.ui.tui.item_recorder import ItemRecorder, make_transcript_state, read_back
+from steno.render.live_items import LiveItems
+from steno.render.session_events import InputReturned
+from tests.render.item_recorder import ItemRecorder, make_live_items, read_back
 
 pytestmark = pytest.mark.requirement("S4-15")
 
 
 def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go.")])
     state.load(conversation.entries())
     state.pending_input.add(PromptInput("stop that"), is_steering=True)
@@ -35,7 +35,7 @@ def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
 
 
 def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation()
     state.pending_input.add(PromptInput("/docs:greet Ann"), is_steering=False)
     state.pending_input.add(PromptInput("and be brief"), is_steering=True)
@@ -51,7 +51,7 @@ def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> No
 
 
 def test_what_comes_back_is_what_was_taken_last() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     first, second, third = [
         state.pending_input.add(PromptInput(text), is_steering=True)
         for text in ("first", "second", "third")
@@ -66,7 +66,7 @@ def test_what_comes_back_is_what_was_taken_last() -> None:
 
 
 def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     prompt = PromptInput("@nosuch.txt what")
@@ -90,7 +90,7 @@ def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() 
 
 
 def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.pending_input.show_returned(PromptInput("not now", (b"png",)))
     state.pending_input.add(PromptInput("wait"), is_steering=False)
     state.load(Conversation([ChatMessage.user("Go.")]).entries())
@@ -101,7 +101,7 @@ def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
 
 
 def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     prompt = PromptInput("What is @shot.png?")
@@ -125,7 +125,7 @@ def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record()
     assert recorder.seen() == read_back(conversation).seen()
 
 
-def unsent(prompt: PromptInput, state: TranscriptState, conversation: Conversation) -> UserMessage:
+def unsent(prompt: PromptInput, state: LiveItems, conversation: Conversation) -> UserMessage:
     """Say something that cannot be sent, and return what is on record of it."""
     state.pending_input.add(prompt, is_steering=False)
     message = UserMessage((Text(prompt.text), FileReference(path="nosuch.txt")))
@@ -144,7 +144,7 @@ def heads(recorder: ItemRecorder) -> dict[str, str]:
 
 
 def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_themselves() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     message = unsent(PromptInput("@nosuch.txt what"), state, conversation)
@@ -160,7 +160,7 @@ def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_th
 
 
 def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_more() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     prompt = PromptInput("@nosuch.txt what")
@@ -172,7 +172,7 @@ def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_mor
 
 
 def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     prompt = PromptInput("@nosuch.txt what")
@@ -183,7 +183,7 @@ def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
 
 
 def test_only_what_would_be_tried_again_says_so() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     unsent(PromptInput("first"), state, conversation)
@@ -202,7 +202,7 @@ def test_only_what_would_be_tried_again_says_so() -> None:
 
 
 def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     unsent(PromptInput("first"), state, conversation)

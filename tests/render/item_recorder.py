@@ -6,7 +6,7 @@ from typing import Any
 
 from steno import Conversation
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.tui.transcript_state import TranscriptState
+from steno.render.live_items import LiveItems
 
 
 class ItemRecorder:
@@ -41,12 +41,12 @@ class ItemRecorder:
         return [item for item in self.blocks if item.kind is kind]
 
 
-def make_transcript_state() -> tuple[TranscriptState, ItemRecorder]:
+def make_live_items() -> tuple[LiveItems, ItemRecorder]:
     recorder = ItemRecorder()
-    return TranscriptState(recorder), recorder
+    return LiveItems(recorder), recorder
 
 
 def read_back(conversation: Conversation) -> ItemRecorder:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.load(conversation.entries())
     return recorder

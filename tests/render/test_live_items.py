@@ -23,13 +23,6 @@ from steno.agent import (
     Runner,
 )
 from steno.agent.events import EndReason, RunResult
-from steno.app.session_events import (
-    CommandReply,
-    ErrorRaised,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
 from steno.errors import Overloaded
 from steno.messages.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
 from steno.messages.event import TextDelta
@@ -37,11 +30,17 @@ from steno.messages.message import AssistantMessage, ToolResultMessage, UserMess
 from steno.messages.usage import StopReason, Usage
 from steno.records.entry import Mode, Repair, Resolution, ResolutionStatus
 from steno.render.items import CallState, ImageLocation, ItemKind, TextForm
+from steno.render.session_events import (
+    ErrorRaised,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace
 from tests.agent.agent_setup import call, run, turn_with_calls
-from tests.ui.tui.item_recorder import ItemRecorder, make_transcript_state, read_back
+from tests.render.item_recorder import ItemRecorder, make_live_items, read_back
 
 
 async def work(
@@ -52,7 +51,7 @@ async def work(
     gate: Gate | None = None,
 ) -> tuple[ItemRecorder, Conversation]:
     """Let an agent work with real tools, and tell of it."""
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
     state.load(conversation.entries())
@@ -155,7 +154,7 @@ def test_a_command_that_failed_says_how_it_ended() -> None:
 
 
 def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     cut_off = ChatMessage.assistant("Wel", stop_reason=StopReason.LENGTH)
     state.apply(RunEnded(RunResult(EndReason.DONE, cut_off, 1, Usage(), reason="it was cut off")))
     (notice,) = recorder.of(ItemKind.NOTICE)
@@ -163,7 +162,7 @@ def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
 
 
 def test_words_are_there_as_they_come() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.apply(TextDelta(0, "Hel"))
     state.apply(TextDelta(0, "lo"))
     (item,) = recorder.blocks
@@ -171,7 +170,7 @@ def test_words_are_there_as_they_come() -> None:
 
 
 def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.apply(TextDelta(0, "Hel"))
     state.apply(Notice(NoticeKind.RETRY, "overloaded; trying again", "turn_retried"))
     assert [item.kind for item in recorder.blocks] == [ItemKind.NOTICE]
@@ -197,7 +196,7 @@ def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
 
 
 def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation()
     message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
     state.apply(EntryRecorded(message))
@@ -232,7 +231,7 @@ def ended(ending: EndReason, error: Any = None, reason: str = "") -> LoopEvent:
 
 
 def test_a_failure_is_told_with_the_way_out() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.apply(ended(EndReason.FAILED, Overloaded("busy")))
     (item,) = recorder.of(ItemKind.ERROR)
     assert "busy" in item.body
@@ -240,14 +239,14 @@ def test_a_failure_is_told_with_the_way_out() -> None:
 
 
 def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.apply(TextDelta(0, "Hel"))
     state.apply(ended(EndReason.INTERRUPTED))
     assert [item.kind for item in recorder.blocks] == [ItemKind.NOTICE]
 
 
 def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation()
     state.apply(ShellStarted("ls"))
     state.apply(ShellOutput("a.py\n"))
@@ -279,7 +278,7 @@ def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
 
 
 def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation()
     for event in (ShellStarted("ls"), ShellEnded(0), ShellStarted("make"), ShellOutput("cc\n")):
         state.apply(event)
@@ -298,7 +297,7 @@ def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
 
 
 def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read_back() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     conversation = Conversation()
     state.apply(ShellStarted("sleep 60"))
     state.apply(ShellEnded(None))
@@ -360,9 +359,9 @@ def test_changes_of_course_are_marked() -> None:
 
 
 def test_troubles_and_replies_are_put_at_the_end() -> None:
-    state, recorder = make_transcript_state()
+    state, recorder = make_live_items()
     state.apply(ErrorRaised("the disk is full"))
-    state.add_reply(CommandReply("| a | b |", "usage"))
+    state.add_text(ItemKind.REPLY, "| a | b |", head="usage")
     assert [(item.kind, item.head) for item in recorder.blocks] == [
         (ItemKind.ERROR, ""),
         (ItemKind.REPLY, "usage"),

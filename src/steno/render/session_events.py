@@ -1,46 +1,37 @@
-"""The events of a session, and the values that an interface reads and sends."""
+"""The events of a session, the values that an interface reads and sends, and their sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
-from typing import NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from msgspec import Struct
 
-from steno.agent.events import LoopEvent
+from steno.agent import (
+    ContextChanged,
+    EndReason,
+    EntryRecorded,
+    LoopEvent,
+    Notice,
+    NoticeKind,
+    PromptInput,
+    RunResult,
+)
 from steno.messages.call import ToolCall
-from steno.messages.usage import Usage
+from steno.messages.usage import StopReason
 from steno.ports import ApprovalDecision, ApprovalRequest
-from steno.records.entry import Entry, Mode
-from steno.render.items import TextForm
+from steno.records.entry import Entry, ModelChange
+from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
+from steno.render.items import ItemKind, TextForm
 
+RETRY_HINT: Final = "/retry tries again"
+UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 ImageReader: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image; None if they cannot be read. That may take a while."""
 
 
 # -- values -----------------------------------------------------------------------------------
-
-
-class SessionStatus(NamedTuple):
-    """The values of a status line."""
-
-    session: str | None
-    """None if the session is not stored; empty before it is recorded."""
-    title: str
-    folder: str
-    branch: str
-    model: str
-    mode: Mode
-    usage: Usage
-    """Of the active branch."""
-    cost: Decimal | None
-    """In dollars; None if no price is known."""
-    context_tokens: int | None
-    """Tokens of the last request; None if unknown."""
-    context_limit: int | None
-    """The context window of the model."""
 
 
 class PendingCall(NamedTuple):
@@ -74,16 +65,6 @@ class CommandReply(NamedTuple):
     text: str
     title: str = ""
     form: TextForm = TextForm.MARKDOWN
-
-
-class PromptInput(NamedTuple):
-    """A prompt of the user."""
-
-    text: str
-    images: tuple[str | bytes, ...] = ()
-    """Names of files and addresses, or pasted bytes."""
-    piped: str = ""
-    """Plain text that follows: references in it are not resolved."""
 
 
 class BranchTreeRow(NamedTuple):
@@ -198,3 +179,52 @@ SessionEvent: TypeAlias = (
 
 
 SessionListener: TypeAlias = Callable[[SessionEvent], None]
+
+
+# -- sentences --------------------------------------------------------------------------------
+
+
+def describe_run_end(result: RunResult) -> tuple[ItemKind, str] | None:
+    """Return why a run ended early or its answer is incomplete, with a hint; else None."""
+    if result.end_reason is EndReason.FAILED:
+        return ItemKind.ERROR, f"{result.error or result.reason}; {RETRY_HINT}"
+    if result.end_reason is EndReason.INTERRUPTED:
+        kept = "interrupted; what was said and done is kept"
+        return ItemKind.NOTICE, f"{kept}, and {RETRY_HINT} or goes on"
+    if not result.reason:
+        return None
+    message = result.message
+    is_cut = message is not None and message.stop_reason is StopReason.LENGTH
+    hint = " (max_tokens); say: go on. --max-tokens allows more" if is_cut else ""
+    return ItemKind.NOTICE, f"{result.reason}{hint}"
+
+
+def describe_bug(error: Exception) -> str:
+    """Describe an exception that steno did not raise on purpose."""
+    return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
+
+
+@final
+class ChangeSummarizer:
+    """A listener for another listener: changes become notices, and ignored fields one line."""
+
+    def __init__(self, listener: SessionListener, *, is_verbose: bool) -> None:
+        """Take the listener; with `is_verbose` it gets a notice on each change."""
+        self._listener = listener
+        self._is_verbose = is_verbose
+        self._ignored_fields = IgnoredFieldCounter()
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Pass on an event, or a notice in its place."""
+        change = event.change if isinstance(event, ContextChanged) else None
+        if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, ModelChange):
+            self._ignored_fields = IgnoredFieldCounter()  # another server ignores other fields
+        if not self._is_verbose:
+            if change is not None and self._ignored_fields.count(change):
+                return
+            if summary := self._ignored_fields.summary():
+                self._listener(Notice(NoticeKind.CONTEXT, summary, "fields_ignored"))
+        if change is None:
+            self._listener(event)
+        elif text := format_change(change) if self._is_verbose else notice_text(change):
+            self._listener(Notice(NoticeKind.CONTEXT, text, change.code))

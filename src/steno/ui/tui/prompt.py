@@ -1,28 +1,33 @@
 """The prompt widget: editing, history, completion and pasting, up to sending.
 
 It posts messages for sent text and for completions that its owner supplies. It is part of the first
-paint, so nothing heavy is imported here.
+paint, so nothing heavy is imported here. `ui.prompt_state` keeps everything that is not drawn.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Self, final
 
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.content import Content
-from textual.events import Click, DescendantBlur, DescendantFocus
+from textual.events import Click, DescendantBlur, DescendantFocus, Key, Paste
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
+from textual.widgets.text_area import Edit, EditResult, Location
 
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
@@ -31,16 +36,22 @@ from steno.render.terminal_text import (
     terminal_text,
     truncate_to_width,
 )
-from steno.ui.completion_state import (
+from steno.ui.prompt_state import (
     CompletionChoice,
     CompletionState,
-    SuggestionLike,
+    ExpandedPrompt,
+    HistoryCursor,
+    PastePlaceholders,
+    PromptHistory,
+    PromptImage,
+    SuggestionFields,
+    TypedWord,
+    image_files,
     insertion_text,
+    sanitize_pasted,
+    word_at,
 )
-from steno.ui.pasted_text import image_files, sanitize_pasted
-from steno.ui.prompt_history import HistoryCursor, PromptHistory
-from steno.ui.tui.prompt import clipboard
-from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders, PromptImage
+from steno.ui.tui import clipboard
 
 MAX_POPUP_ROWS: Final = 8
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
@@ -142,12 +153,10 @@ class Popup(Widget, can_focus=False):
         choice = self._choices[index]
         text = truncate_to_width(_choice_text(choice), width - 2)
         # The sign is for terminals without colours.
-        row = f"{'▸' if is_chosen else ' '} {_pad_text(text, self._text_width(width))}"
-        about = (
-            truncate_to_width(f"  {choice.description}", max(0, width - display_width(row)))
-            if choice.description
-            else ""
-        )
+        row = f"{'▸' if is_chosen else ' '} {text}"
+        row += " " * (2 + self._text_width(width) - display_width(row))
+        about = f"  {choice.description}" if choice.description else ""
+        about = truncate_to_width(about, max(0, width - display_width(row)))
         segments = [Segment(row, style), Segment(about, about_style)]
         return Strip(segments).adjust_cell_length(width, style)
 
@@ -189,8 +198,139 @@ def _choice_text(choice: CompletionChoice) -> str:
     return terminal_line(f"{choice.text[:_MAX_CHOICE_LENGTH]} {choice.argument}")
 
 
-def _pad_text(text: str, width: int) -> str:
-    return text + " " * max(0, width - display_width(text))
+# -- the editor --------------------------------------------------------------------------------
+
+
+@final
+class Editor(TextArea):
+    """An editor of a few lines."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    Editor {
+        width: 1fr;
+        height: auto;
+        padding: 0;
+        background: transparent;
+        & .editor--placeholder { color: $accent; text-style: bold; }
+        & .text-area--placeholder { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--placeholder"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("shift+enter,alt+enter,ctrl+j", "break_line"),
+        ("ctrl+u", "clear"),
+    ]
+
+    def __init__(self, owner: Prompt, placeholders: PastePlaceholders) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False)
+        self._owner = owner
+        self._placeholders = placeholders
+        self.last_key_at: float = 0.0
+
+    async def on_key(self, event: Key) -> None:
+        """Run the action of a key at once, that of the prompt first.
+
+        Otherwise the key would go up to the app and return as an action after later keys: a fast
+        typist would delete the wrong letter.
+        """
+        self.last_key_at = time.monotonic()
+        for widget in (self._owner, self):
+            for binding in widget._bindings.key_to_bindings.get(event.key, ()):
+                if await self.app.run_action(binding.action, widget):
+                    event.stop()
+                    event.prevent_default()
+                    return
+
+    def on_paste(self, event: Paste) -> None:
+        """Hand a paste to the owner."""
+        self.last_key_at = time.monotonic()
+        event.stop()
+        event.prevent_default()
+        self._owner.paste(event.text)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text. An edit that touches a placeholder covers all of it."""
+        start = self._outside_placeholder(edit.top, 0)
+        end = self._outside_placeholder(edit.bottom, 1)
+        if (start, end) != (edit.top, edit.bottom):
+            edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
+        return super().edit(edit)
+
+    def update_suggestion(self) -> None:
+        """Notify the owner; Textual calls this after every change, before the next key."""
+        self._owner.text_changed()
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line with its placeholders highlighted."""
+        line = super().get_line(line_index)
+        for span in self._placeholders.spans(line.plain):
+            style = self.get_component_rich_style("editor--placeholder", partial=True)
+            line.stylize(style, *span)
+        return line
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows are shown: all of them, up to a third of the screen.
+
+        `max-height` would count for nothing: the widget around grows with this one.
+        """
+        return min(self.virtual_size.height, max(1, viewport.height // 3))
+
+    def typed_word(self) -> TypedWord | None:
+        """Return the word at the cursor."""
+        row, column = self.cursor_location
+        return word_at(
+            self.document.get_line(row), column, is_whole_text=self.document.line_count == 1
+        )
+
+    def is_at_edge(self, rows: int) -> bool:
+        """Return whether no line is above the cursor (negative), or below it."""
+        if rows < 0:
+            return self.navigator.is_first_wrapped_line(self.cursor_location)
+        return self.navigator.is_last_wrapped_line(self.cursor_location)
+
+    def set_text(self, text: str, *, at_first_row: bool = False) -> None:
+        """Show another text, with the cursor at its end, or at the end of its first row."""
+        self.load_text(text)
+        location = self.document.end
+        if at_first_row:
+            breaks = self.wrapped_document.get_offsets(0)
+            location = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
+        self.move_cursor(location)
+
+    def insert_text(self, text: str) -> None:
+        """Insert a text at the cursor, in place of the selection."""
+        result = self.replace(text, *self.selection, maintain_selection_offset=False)
+        self.move_cursor(result.end_location)
+
+    def break_after_backslash(self) -> bool:
+        """Replace a backslash by a line break; two backslashes stay as they are."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        if column < len(line) or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+            return False
+        self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
+        return True
+
+    def action_break_line(self) -> None:
+        """Insert a line break."""
+        self.insert_text("\n")
+
+    def action_clear(self) -> None:
+        """Delete everything; it can be undone."""
+        self.clear()
+
+    def _outside_placeholder(self, location: Location, side: int) -> Location:
+        """Return a location, moved to an edge of the placeholder that contains it."""
+        row, column = location
+        if row >= self.document.line_count:
+            return location
+        for span in self._placeholders.spans(self.document.get_line(row)):
+            if span[0] < column < span[1]:
+                return row, span[side]
+        return location
+
+
+# -- the prompt --------------------------------------------------------------------------------
 
 
 class _PromptMode(NamedTuple):
@@ -224,6 +364,16 @@ class Prompt(Widget):
         &.-unfocused { background: $background; & > .prompt--sign { color: $text-muted; } }
     }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("enter", "enter"),
+        ("tab", "tab"),
+        ("escape", "escape"),
+        ("up", "move_vertically(-1)"),
+        ("down", "move_vertically(1)"),
+        ("ctrl+r", "search"),
+        ("ctrl+v,alt+v", "paste_clipboard"),
+    ]
 
     hint: reactive[str] = reactive("")
     """The placeholder of an empty prompt."""
@@ -314,7 +464,7 @@ class Prompt(Widget):
         """Remove the text."""
         self.load("")
 
-    def show_suggestions(self, typed: str, candidates: Sequence[SuggestionLike]) -> None:
+    def show_suggestions(self, typed: str, candidates: Sequence[SuggestionFields]) -> None:
         """Show suggestions for a typed word; nothing happens if the word has changed."""
         if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
@@ -341,7 +491,10 @@ class Prompt(Widget):
 
     # -- keys -----------------------------------------------------------------------------
 
-    def enter(self) -> None:
+    # Run by the editor, at once. An action that does nothing raises SkipAction: the editor, or
+    # the app, handles the key.
+
+    def action_enter(self) -> None:
         """Accept the selected suggestion, break the line after a backslash, or send."""
         word = self._completion.word
         chosen = self._popup.chosen
@@ -352,7 +505,7 @@ class Prompt(Widget):
         elif not self._editor.break_after_backslash() and not self.is_blank:
             self._submit()
 
-    def tab(self) -> bool:
+    def action_tab(self) -> None:
         """Accept the selected suggestion, or request suggestions."""
         chosen = self._popup.chosen
         if self._search_draft is not None:
@@ -363,10 +516,9 @@ class Prompt(Widget):
             self._completion.reopen()
             self._update_popup()
         else:
-            return False
-        return True
+            raise SkipAction
 
-    def escape(self) -> bool:
+    def action_escape(self) -> None:
         """Close the list."""
         if self._search_draft is not None:
             self._end_search(self._search_draft)
@@ -374,29 +526,26 @@ class Prompt(Widget):
             self._completion.dismiss()
             self._popup.hide()
         else:
-            return False
-        return True
+            raise SkipAction
 
-    def move_vertically(self, rows: int) -> bool:
-        """Move in the list, or through the history."""
+    def action_move_vertically(self, rows: int) -> None:
+        """Move in the list; at the first or the last row of the text, through the history."""
         if self._popup.chosen is not None:
             self._popup.move(rows)
-            return True
+            return
         if self._search_draft is not None or not self._editor.is_at_edge(rows):
-            return False
+            raise SkipAction
         if self._history_cursor is None:
             if rows > 0:
-                return False
+                raise SkipAction
             self._history_cursor = HistoryCursor(self._history.entries())
-        move = self._history_cursor.older if rows < 0 else self._history_cursor.newer
-        entry = move(self._editor.text)
+        entry = self._history_cursor.move(rows, self._editor.text)
         if entry is None:
-            return False
+            raise SkipAction
         # From a text of several lines, the same key continues to the prompt before it.
         self._put_text(sanitize_pasted(entry).text, at_first_row=rows < 0)
-        return True
 
-    def search(self) -> None:
+    def action_search(self) -> None:
         """Search the history for the typed text; again, find an older match."""
         if self._search_draft is not None:
             self._popup.move(1)
@@ -407,6 +556,10 @@ class Prompt(Widget):
         self._search_draft = self._editor.text
         self._completion.set_word(None)
         self._update_popup()
+
+    def action_paste_clipboard(self) -> None:
+        """Read the clipboard of the desktop in a thread, images too, and paste it."""
+        self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def paste(self, text: str) -> None:
         """Insert pasted text; a placeholder for long text and for images."""
@@ -426,10 +579,6 @@ class Prompt(Widget):
         if _is_long_paste(pasted):
             pasted = self._placeholders.add_text(pasted)
         self._editor.insert_text(pasted)
-
-    def paste_clipboard(self) -> None:
-        """Read the clipboard in a thread, and paste it."""
-        self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def text_changed(self) -> None:
         """Update the state after a change of the text."""
@@ -497,7 +646,7 @@ class Prompt(Widget):
     @on(Popup.SuggestionClicked)
     def _accept_clicked(self, message: Popup.SuggestionClicked) -> None:
         message.stop()
-        self.tab()
+        self.action_tab()
 
     def _accept_choice(self, choice: CompletionChoice) -> None:
         """Replace the typed word by the suggestion."""

@@ -1,0 +1,59 @@
+"""Drive a session without a terminal: answer a question, interrupt a run, read the record.
+
+Every interface of steno does it in this way. The offline assistant needs no model and no network.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from steno.agent import CallEnded, CallStarted, PromptInput, RunEnded
+from steno.app import AgentSession, PendingCallsChanged, SessionEvent, SessionStart, load_settings
+from steno.ports import ApprovalDecision
+
+
+class Interface:
+    """The smallest interface: it prints events, denies `rm`, and stops whatever sleeps."""
+
+    def __init__(self, session: AgentSession) -> None:
+        self.session = session
+        session.subscribe(self.on_event)
+
+    def on_event(self, event: SessionEvent) -> None:
+        """Print an event, and react to questions and to commands that take long."""
+        match event:
+            case PendingCallsChanged():
+                for pending in self.session.pending_calls:
+                    self.decide(pending.call.id, pending.call.arguments)
+            case CallStarted(call) if "sleep" in call.arguments:
+                print("  interrupt:", call.arguments)
+                self.session.interrupt()
+            case CallEnded(call, result):
+                print("  result:", call.name, result.outcome)
+            case RunEnded(result):
+                print("  end:", result.end_reason)
+
+    def decide(self, call_id: str, arguments: str) -> None:
+        """Answer the question about a call."""
+        allowed = "rm" not in arguments
+        print("  approval:", arguments, "allowed" if allowed else "denied")
+        self.session.decide(call_id, ApprovalDecision(allowed=allowed, actor=self.session.actor))
+
+
+async def main(folder: Path) -> None:
+    settings = load_settings(folder, flags={"model": "offline", "sandbox": "off"})
+    async with AgentSession.open(settings, SessionStart(folder), is_persistent=False) as session:
+        Interface(session)
+        for prompt in ("read notes.txt", "run rm notes.txt", "run sleep 60"):
+            print(prompt)
+            await session.send(PromptInput(prompt))
+            await session.wait()
+        print("recorded:", len(session.entries()), "entries, mode", session.status.mode)
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as home:
+        os.environ["HOME"] = home  # no settings and no grants of your own
+        Path(home, "notes.txt").write_text("ship on Friday\n")
+        asyncio.run(main(Path(home)))

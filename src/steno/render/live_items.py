@@ -1,0 +1,475 @@
+"""The items of a transcript: from recorded entries, and from events while they happen.
+
+The log counts: text of a model is shown as it arrives, and replaced by the recorded message. An
+entry leads to the same items, whether it was read back or has just been recorded. Prompts that are
+not recorded have items of their own: queued, returned to the user, or recorded and not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from steno.agent import PromptInput
+from steno.agent.events import (
+    ApprovalRequested,
+    CallOutput,
+    CallStarted,
+    EndReason,
+    EntryRecorded,
+    Notice,
+    NoticeKind,
+    RunEnded,
+    RunResult,
+    TurnStarted,
+)
+from steno.errors import Unresolved
+from steno.log.queries import shell_command_of
+from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.records.entry import Approval, Entry, Resolution, Rewind
+from steno.render.describe import summarize_call
+from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
+from steno.render.items_from_entries import (
+    answer_item,
+    apply_decision,
+    apply_exit_status,
+    apply_result,
+    item_from_prompt,
+    item_from_shell_command,
+    items_from_answer,
+    marker_from_entry,
+    thinking_item,
+)
+from steno.render.session_events import (
+    ErrorRaised,
+    InputReturned,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+    describe_run_end,
+)
+from steno.render.terminal_text import terminal_line
+
+STEERING_HEAD: Final = "will be heard at the next step"
+_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
+_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
+
+
+@final
+class LiveItems:
+    """Turns entries and events into items of a sink."""
+
+    def __init__(self, sink: ItemSink) -> None:
+        """Take a sink; it is empty."""
+        self._sink = sink
+        self.pending_input: PendingInput = PendingInput(sink)
+        """Prompts of the user that are not recorded."""
+        self._prompts: dict[str, UserMessage] = {}
+        """Recorded messages of the user, by entry."""
+        self._prompt_items: dict[str, TranscriptItem] = {}
+        self._calls: dict[str, TranscriptItem] = {}
+        """The item of a call, by its id; a later call may reuse the id of an earlier one."""
+        self._drafts: dict[tuple[ItemKind, int | None], TranscriptItem] = {}
+        """Streamed items of the model, by kind and index."""
+        self._last_prompt: tuple[PromptInput, UserMessage] | None = None
+        """The last recorded prompt, as typed and as recorded."""
+        self._items_since_prompt: list[TranscriptItem] = []
+        """The items since that prompt, and its own."""
+        self._has_reported_failure = False
+        """Whether this run has reported an unresolved reference already."""
+        self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
+        """Shell commands that are not recorded yet, with their items; at most the last one runs."""
+        self._running_command: TranscriptItem | None = None
+        """The item of the one that runs."""
+
+    # -- recorded entries -----------------------------------------------------------------
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Show the recorded entries, and the prompts that are not recorded; nothing else."""
+        for collection in (
+            self._prompts,
+            self._prompt_items,
+            self._calls,
+            self._drafts,
+            self._items_since_prompt,
+            self._unrecorded_commands,
+        ):
+            collection.clear()
+        self._last_prompt = self._running_command = None
+        self.pending_input.clear_unsent()
+        items = [item for entry in entries for item in self._items_from_entry(entry)]
+        self._sink.show_items([*items, *self.pending_input.items])
+
+    def _on_recorded(self, entry: Entry) -> None:
+        match entry.payload:
+            case AssistantMessage():
+                self._replace_drafts(entry, entry.payload)
+                self._last_prompt = None  # it was sent, and has its answer
+                self._items_since_prompt.clear()
+                return
+            case UserMessage():
+                self._match_recorded_input(entry, entry.payload)
+            case Rewind():
+                self._on_rewind()
+            case _:
+                pass
+        for item in self._items_from_entry(entry):
+            self._items_since_prompt.append(item)
+            self._sink.add_item(item)
+            self._has_reported_failure |= item.kind is ItemKind.ERROR
+
+    def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
+        """Remove the items that stood for a message until it was recorded."""
+        command = shell_command_of(entry)
+        if command is None:
+            prompt = self.pending_input.match_recorded(message) or PromptInput(message.text or "")
+            self._last_prompt = (prompt, message)
+            self._items_since_prompt.clear()
+            return
+        for unrecorded in self._unrecorded_commands:
+            if unrecorded[0] == command:
+                self._unrecorded_commands.remove(unrecorded)
+                self._sink.remove_item(unrecorded[1])
+                return
+
+    def _on_rewind(self) -> None:
+        """Remove the items of rewound entries: the last prompt, which could not be sent.
+
+        The reason stays, and the prompt can be used again.
+        """
+        reasons = [item for item in self._items_since_prompt if item.kind is ItemKind.ERROR]
+        for item in self._items_since_prompt:
+            if item in reasons:
+                item.entry = None
+            else:
+                self._sink.remove_item(item)
+        for item in reasons[:1]:
+            item.body = f"nothing was sent: {item.body}"
+            self._sink.update_item(item)
+        self._items_since_prompt.clear()
+        if self._last_prompt is not None:
+            self.pending_input.show_unsent(*self._last_prompt)
+            self._last_prompt = None
+
+    def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
+        """Return the new items of an entry; results and decisions update the item of their call."""
+        payload = entry.payload
+        match payload:
+            case AssistantMessage():
+                items = items_from_answer(entry, payload)
+                self._register_calls(payload, items)
+                yield from items
+            case UserMessage():
+                self._prompts[entry.id] = payload
+                self._prompt_items[entry.id] = prompt_item = item_from_prompt(entry, payload)
+                yield prompt_item
+            case ToolResultMessage():
+                if (call_item := self._calls.get(payload.tool_call_id)) is not None:
+                    apply_result(call_item, payload, entry.id)
+                    self._sink.update_item(call_item)
+            case Approval():
+                if (call_item := self._calls.get(payload.call_id)) is not None:
+                    apply_decision(call_item, payload)
+                    self._sink.update_item(call_item)
+            case _:
+                if isinstance(payload, Resolution) and payload.target in self._prompt_items:
+                    # It may have an image to draw now.
+                    self._sink.update_item(self._prompt_items[payload.target])
+                if (marker := marker_from_entry(entry, self._prompts)) is not None:
+                    yield marker
+
+    def _register_calls(self, message: AssistantMessage, items: Iterable[TranscriptItem]) -> None:
+        calls = [item for item in items if item.kind is ItemKind.CALL]
+        for call, item in zip(message.tool_calls, calls, strict=True):
+            self._calls[call.id] = item
+
+    # -- events ---------------------------------------------------------------------------
+
+    def apply(self, event: SessionEvent) -> None:
+        """Apply an event; the cost does not depend on the number of items."""
+        match event:
+            case EntryRecorded(entry):
+                self._on_recorded(entry)
+            case TextDelta(index, text):
+                self._append(self._draft(ItemKind.ANSWER, index), text)
+            case ThinkingDelta(index, text):
+                self._append(self._draft(ItemKind.THINKING, index), text)
+            case ToolCallBegin(index, _, name) | ToolCallDelta(index, _, name):
+                item = self._draft(ItemKind.CALL, index)
+                if name and not item.head:
+                    item.head = f"{terminal_line(name)} …"
+                    self._sink.update_item(item)
+            case ToolCallEnd(index, _, call) if call is not None:
+                item = self._draft(ItemKind.CALL, index)
+                item.head = summarize_call(call)
+                self._sink.update_item(item)
+            case ApprovalRequested(request):
+                self._set_state(self._calls.get(request.call.id), CallState.WAITING)
+            case CallStarted(call):
+                self._set_state(self._calls.get(call.id), CallState.RUNNING, is_open=True)
+            case CallOutput(call_id, text):
+                self._append(self._calls.get(call_id), text)
+            case Notice(kind, text):
+                if kind is NoticeKind.RETRY:
+                    self._drop_drafts()
+                self.add_text(ItemKind.NOTICE, text)
+            case RunEnded(result):
+                self._on_run_ended(result)
+            case ErrorRaised(text):
+                self.add_text(ItemKind.ERROR, text)
+            case InputReturned(prompts):
+                self.pending_input.return_prompts(prompts)
+            case ShellStarted(command):
+                self._running_command = item = item_from_shell_command(command)
+                item.state, item.is_open = CallState.RUNNING, True
+                self._unrecorded_commands.append((command, item))
+                self._sink.add_item(item)
+            case ShellOutput(text):
+                self._append(self._running_command, text)
+            case ShellEnded(status):
+                if self._running_command is not None:
+                    self._running_command.is_open = False
+                    apply_exit_status(self._running_command, status)
+                    self._sink.update_item(self._running_command)
+                    self._running_command = None
+            case TurnStarted():
+                self._drop_drafts()
+            case _:
+                pass
+
+    def abandon_pending(self) -> list[PromptInput]:
+        """Give up unrecorded input, because no run is left to record it; return the prompts.
+
+        Shell commands stay as they ended.
+        """
+        self._unrecorded_commands = [
+            (command, item)
+            for command, item in self._unrecorded_commands
+            if item is self._running_command
+        ]
+        return self.pending_input.abandon()
+
+    def add_text(
+        self, kind: ItemKind, text: str, *, head: str = "", form: TextForm = TextForm.PLAIN
+    ) -> None:
+        """Append a text that is not recorded: a notice, an error, the reply of a command."""
+        self._sink.add_item(TranscriptItem(kind, head, text, form))
+
+    def _on_run_ended(self, result: RunResult) -> None:
+        self._drop_drafts()
+        for item in self._calls.values():
+            if item.is_open:
+                self._set_state(item, CallState.STOPPED, is_open=False)
+        is_reported = result.end_reason is EndReason.LIMIT or (  # by a notice, or by its entry
+            isinstance(result.error, Unresolved) and self._has_reported_failure
+        )
+        if not is_reported and (ending := describe_run_end(result)) is not None:
+            self.add_text(*ending)
+        self._has_reported_failure = False
+
+    # -- streamed text --------------------------------------------------------------------
+
+    def _draft(self, kind: ItemKind, index: int | None) -> TranscriptItem:
+        """Return the item of the streamed text; it appears with its first character."""
+        item = self._drafts.get((kind, index))
+        if item is None:
+            match kind:
+                case ItemKind.ANSWER:
+                    item = answer_item()
+                case ItemKind.THINKING:
+                    item = thinking_item()
+                case _:
+                    item = TranscriptItem(kind, is_folded=True)
+            item.is_open = True
+            self._drafts[kind, index] = item
+            self._sink.add_item(item)
+        return item
+
+    def _append(self, item: TranscriptItem | None, text: str) -> None:
+        if item is not None:
+            item.append(text)
+            self._sink.update_item(item)
+
+    def _set_state(
+        self, item: TranscriptItem | None, state: CallState, *, is_open: bool | None = None
+    ) -> None:
+        if item is not None:
+            item.state = state
+            item.is_open = item.is_open if is_open is None else is_open
+            self._sink.update_item(item)
+
+    def _replace_drafts(self, entry: Entry, message: AssistantMessage) -> None:
+        """Replace streamed items by the recorded ones, each in its place."""
+        items = items_from_answer(entry, message)
+        drafts = list(self._drafts.values())
+        for number, item in enumerate(items):
+            draft = next((draft for draft in drafts if draft.kind is item.kind), None)
+            if draft is None:
+                self._sink.add_item(item)
+                continue
+            drafts.remove(draft)
+            # The user decides whether it is folded.
+            draft.replace_body(item.body, item.form)
+            draft.head, draft.language, draft.state = item.head, item.language, item.state
+            draft.images, draft.entry, draft.is_open = item.images, item.entry, False
+            items[number] = draft
+            self._sink.update_item(draft)
+        self._register_calls(message, items)
+        self._drafts.clear()
+        for draft in drafts:
+            self._sink.remove_item(draft)
+
+    def _drop_drafts(self) -> None:
+        """Remove streamed items that were never recorded."""
+        for draft in self._drafts.values():
+            self._sink.remove_item(draft)
+        self._drafts.clear()
+
+
+# -- input that is not recorded ---------------------------------------------------------------
+
+
+@final
+@dataclass(eq=False, slots=True)
+class _QueuedPrompt:
+    prompt: PromptInput
+    item: TranscriptItem
+    is_accepted: bool = False
+    """Whether the session has accepted it; else it may still be rejected."""
+
+
+@final
+class PendingInput:
+    """Shows prompts until they are recorded, or taken back for editing."""
+
+    def __init__(self, sink: ItemSink) -> None:
+        """Take the sink to show them on."""
+        self._sink = sink
+        self._queued: list[_QueuedPrompt] = []
+        self._returned: dict[TranscriptItem, PromptInput] = {}
+        self._unsent: tuple[PromptInput, UserMessage] | None = None
+        """The last prompt that could not be sent, and its message; a retry sends it again."""
+        self._unsent_items: list[TranscriptItem] = []
+        """Its item, and those of prompts that returned with it, unless they are shown elsewhere."""
+        self._just_returned: list[PromptInput] = []
+        """Unsent prompts that were removed, to be shown elsewhere."""
+
+    @property
+    def items(self) -> list[TranscriptItem]:
+        """All items, for the end of a transcript that is shown again."""
+        return [*self._returned, *(queued.item for queued in self._queued)]
+
+    # -- queued prompts -------------------------------------------------------------------
+
+    def add(self, prompt: PromptInput, *, is_steering: bool) -> TranscriptItem:
+        """Show a prompt until it is recorded."""
+        head = STEERING_HEAD if is_steering else ""
+        item = TranscriptItem(
+            ItemKind.USER, head, prompt.text, state=CallState.WAITING, is_folded=True
+        )
+        self._queued.append(_QueuedPrompt(prompt, item))
+        self._sink.add_item(item)
+        return item
+
+    def accept(self, item: TranscriptItem) -> None:
+        """Mark the prompt of an item as accepted by the session."""
+        for queued in self._queued:
+            queued.is_accepted = queued.is_accepted or queued.item is item
+
+    def reject(self, item: TranscriptItem) -> None:
+        """Remove the item of a rejected prompt."""
+        self._remove([queued for queued in self._queued if queued.item is item])
+
+    def match_recorded(self, message: UserMessage) -> PromptInput | None:
+        """Remove a prompt that is recorded now: the retried one, or else the first; return it.
+
+        None if it was not sent from here.
+        """
+        unsent, first = self._unsent, next(iter(self._queued), None)
+        if unsent is not None and (first is None or message == unsent[1]):
+            self._take_back_unsent()
+            self._unsent = None
+            if first is None or first.prompt.text != unsent[0].text:  # else it was typed again
+                return unsent[0]
+        self.clear_unsent()
+        if first is None:
+            return None
+        self._remove([first])
+        return first.prompt
+
+    def clear_unsent(self) -> None:
+        """Record that a retry no longer sends the unsent prompt: it stays unsent."""
+        for item in self._unsent_items:
+            item.head = _NOT_SENT_HEAD
+            self._sink.update_item(item)
+        self._unsent_items.clear()
+        self._unsent = None
+
+    def return_prompts(self, prompts: Sequence[PromptInput]) -> None:
+        """Remove returned prompts, the last of those with equal text.
+
+        If the first one was recorded already, it is the unsent prompt.
+        """
+        was_waiting = True
+        for prompt in reversed(prompts):
+            matching = [
+                queued for queued in self._queued if queued.is_accepted and queued.prompt == prompt
+            ]
+            self._remove(matching[-1:])
+            was_waiting = bool(matching)
+        if not was_waiting and self._unsent_items:
+            self._take_back_unsent()
+            self._just_returned = list(prompts)
+
+    def abandon(self) -> list[PromptInput]:
+        """Remove all accepted prompts and return them: no run is left to read them."""
+        accepted = [queued for queued in self._queued if queued.is_accepted]
+        self._remove(accepted)
+        return [queued.prompt for queued in accepted]
+
+    def _remove(self, queued: list[_QueuedPrompt]) -> None:
+        for prompt in queued:
+            self._queued.remove(prompt)
+            self._sink.remove_item(prompt.item)
+
+    # -- unsent prompts -------------------------------------------------------------------
+
+    def show_returned(self, prompt: PromptInput) -> None:
+        """Show a prompt that was not sent, so that it can be edited.
+
+        An unsent prompt that has just returned can also be retried.
+        """
+        is_unsent = self._unsent is not None and prompt in self._just_returned
+        head = _RETRY_HEAD if is_unsent else _NOT_SENT_HEAD
+        item = TranscriptItem(
+            ItemKind.USER, head, prompt.text, state=CallState.STOPPED, is_folded=True
+        )
+        self._returned[item] = prompt
+        if is_unsent:
+            self._just_returned.remove(prompt)
+            self._unsent_items.append(item)
+        else:
+            self._just_returned.clear()
+        self._sink.add_item(item)
+
+    def show_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
+        """Show a recorded prompt that was not sent: it can be edited, and retried."""
+        self.clear_unsent()
+        self._unsent, self._just_returned = (prompt, message), [prompt]
+        self.show_returned(prompt)
+
+    def take_back(self, item: TranscriptItem) -> PromptInput | None:
+        """Remove an unsent prompt and return it; None if the item is no unsent prompt."""
+        prompt = self._returned.pop(item, None)
+        if prompt is not None:
+            if item in self._unsent_items:
+                self._unsent_items.remove(item)
+            self._sink.remove_item(item)
+        return prompt
+
+    def _take_back_unsent(self) -> None:
+        for item in list(self._unsent_items):
+            self.take_back(item)

@@ -1,0 +1,475 @@
+"""The state of a prompt: sanitized pastes, placeholders, the history, and completion.
+
+Both interfaces use it, and it is part of the first paint: it imports no widget and nothing heavy.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias, final
+from urllib.parse import unquote, urlsplit
+
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder, Encoder
+
+from steno.app.commands.table import (
+    COMMAND_NAMES,
+    SLASH_COMMANDS,
+    match_commands,
+    parse_slash_command,
+)
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
+
+# -- pasted text ------------------------------------------------------------------------------
+#
+# Only visible characters are kept: no text may reach a model that its sender cannot read.
+
+# CSI, OSC and similar sequences up to their end, and those of one character (ECMA-48).
+_SEQUENCE: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]"
+)
+# Every character that a line editor, and `str.splitlines`, takes for a line end.
+_BREAK: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
+_MAX_PATHS_LENGTH: Final = 16_000
+_MAX_PATHS: Final = 50
+
+
+class PastedText(NamedTuple):
+    """Pasted text that can be shown and sent."""
+
+    text: str
+    removed_characters: int
+    """The number of removed invisible characters."""
+
+
+def sanitize_pasted(text: str) -> PastedText:
+    """Return the visible text, with a line feed at the end of each line."""
+    # Half a character (a lone surrogate) can be neither shown nor sent.
+    clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
+    if terminal_text(clean) == clean:
+        return PastedText(clean, 0)
+    invisible = {
+        ord(character): None for character in set(clean) if terminal_text(character) != character
+    }
+    visible = clean.translate(invisible)
+    return PastedText(visible, len(clean) - len(visible))
+
+
+def strip_escape_sequences(text: str) -> str:
+    """Return a text without escape sequences."""
+    return _SEQUENCE.sub("", text)
+
+
+def image_files(text: str) -> Sequence[Path]:
+    """Return the image files that a text names, if it names nothing else and they exist.
+
+    Terminals write dropped files like this: absolute paths in quotes or with backslashes, one after
+    the other, or file addresses, one on each line.
+    """
+    if len(text) > _MAX_PATHS_LENGTH:
+        return ()
+    for names in _split_paths(text.strip()):
+        files = [_image_file(name) for name in names[: _MAX_PATHS + 1]]
+        found = [file for file in files if file is not None]
+        if found and len(found) == len(files) <= _MAX_PATHS:
+            return found
+    return ()
+
+
+def _split_paths(text: str) -> Iterator[list[str]]:
+    """Yield how a text may be split into names."""
+    yield [text]
+    yield [line.strip() for line in text.splitlines() if line.strip()]
+    with suppress(ValueError):  # a quote is not closed
+        yield shlex.split(text)
+
+
+def _image_file(name: str) -> Path | None:
+    if not _IMAGE.search(name):
+        return None
+    if name.startswith("file:"):
+        address = urlsplit(name)
+        if address.netloc not in ("", "localhost"):
+            return None
+        name = unquote(address.path)
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_absolute() and path.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # too long; no home; a NUL in it
+        return None
+
+
+# -- placeholders of pastes -------------------------------------------------------------------
+
+PromptImage: TypeAlias = str | bytes
+"""The name of a file, or pasted bytes."""
+_MAX_IMAGE_NAME: Final = 40
+# Searched for in a returned prompt, because the user may have edited the text around placeholders.
+_IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
+
+
+class ExpandedPrompt(NamedTuple):
+    """A prompt with its placeholders expanded."""
+
+    text: str
+    """With pasted texts in place of their placeholders. The placeholders of images stay, so that
+    the text can refer to them."""
+    images: tuple[PromptImage, ...]
+    """In the order of their placeholders."""
+    text_without_images: str
+    """The text without its images, for when they are long gone."""
+    typed: str
+    """The typed text with its placeholders."""
+
+
+@final
+class PastePlaceholders:
+    """The placeholders of one prompt, and the texts and images that they stand for."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._images: dict[str, PromptImage] = {}
+
+    def add_text(self, text: str) -> str:
+        """Add a long text; return its placeholder."""
+        lines = text.removesuffix("\n").count("\n") + 1
+        size = format_count(lines, "line", "lines")
+        if lines == 1:
+            size = format_count(len(text), "character", "characters")
+        placeholder = f"[pasted {len(self._texts) + 1}: {size}]"
+        self._texts[placeholder] = text
+        return placeholder
+
+    def add_image(self, image: PromptImage) -> str:
+        """Add an image; return its placeholder."""
+        number = len(self._images) + 1
+        while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
+            number += 1  # the loaded text may contain a placeholder with this number
+        self._images[placeholder] = image
+        return placeholder
+
+    def load(self, text: str, images: Iterable[PromptImage]) -> str:
+        """Load a text with its images; return it with a placeholder for each image."""
+        unassigned = {match[0]: match[1] for match in _IMAGE_PLACEHOLDER.finditer(text)}
+        added: list[str] = []
+        for image in images:
+            placeholder = next(
+                (
+                    placeholder
+                    for placeholder, name in unassigned.items()
+                    if name == _image_label(image)
+                ),
+                None,
+            )
+            if placeholder is None:
+                added.append(self.add_image(image))
+            else:
+                del unassigned[placeholder]
+                self._images[placeholder] = image
+        return " ".join([*([text] if text else []), *added])
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._texts.clear()
+        self._images.clear()
+
+    def spans(self, line: str) -> Iterator[tuple[int, int]]:
+        """Yield the spans of the placeholders in a line."""
+        if pattern := self._pattern():
+            yield from (match.span() for match in pattern.finditer(line))
+
+    def expand(self, text: str) -> ExpandedPrompt:
+        """Return a text with its placeholders expanded."""
+        pattern = self._pattern()
+        if pattern is None:
+            return ExpandedPrompt(text, (), text, text)
+        found = [match[0] for match in pattern.finditer(text)]
+        images = {name: self._images[name] for name in found if name in self._images}
+        return ExpandedPrompt(
+            pattern.sub(lambda match: self._texts.get(match[0], match[0]), text),
+            (*images.values(),),
+            pattern.sub(lambda match: self._texts.get(match[0], ""), text),
+            text,
+        )
+
+    def _pattern(self) -> re.Pattern[str] | None:
+        names = [*self._texts, *self._images]
+        return re.compile("|".join(map(re.escape, names))) if names else None
+
+
+def _image_label(image: PromptImage) -> str:
+    if isinstance(image, bytes):
+        return "clipboard"
+    name = terminal_line(Path(image).name) or "image"
+    return truncate_to_width(name.translate({ord("["): "(", ord("]"): ")"}), _MAX_IMAGE_NAME)
+
+
+# -- history ----------------------------------------------------------------------------------
+#
+# A file of JSON lines. Several terminals may write to it: a line is appended in one write, and
+# nothing is rewritten. A file that cannot be read or written does not stop the user from typing.
+
+_MAX_ENTRIES: Final = 1_000
+_MAX_ENTRY_LENGTH: Final = 20_000
+_TAIL_BYTES: Final = 2_000_000
+"""The number of bytes that are read from the end of the file."""
+
+
+class _HistoryLine(Struct):
+    text: str
+
+
+_ENCODER: Final = Encoder()
+_DECODER: Final = Decoder(_HistoryLine)
+
+
+@final
+class PromptHistory:
+    """The typed prompts, the latest last. The file is read on first use."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._entries: list[str] | None = None
+        self._is_failure_reported = False
+
+    def entries(self) -> Sequence[str]:
+        """Return the prompts, the latest last."""
+        if self._entries is None:
+            self._entries = [] if self._file is None else _read_history(self._file)
+        return self._entries
+
+    def add(self, text: str) -> str | None:
+        """Add a prompt; return the reason, once, if it cannot be written to the file.
+
+        Blank and very long prompts, and repetitions of the last one, are not added.
+        """
+        entries = self.entries()
+        if not text.strip() or len(text) > _MAX_ENTRY_LENGTH or (entries and entries[-1] == text):
+            return None
+        self._entries = [*entries[1 - _MAX_ENTRIES :], text]
+        if self._file is None:
+            return None
+        try:
+            _append_line(self._file, text)
+        except OSError as exc:
+            if self._is_failure_reported:
+                return None
+            self._is_failure_reported = True
+            return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
+        return None
+
+    def search(self, search: str) -> list[str]:
+        """Return the prompts that contain a text, ignoring case; the latest first, each once."""
+        folded = search.casefold()
+        found = [entry for entry in reversed(self.entries()) if folded in entry.casefold()]
+        return [*dict.fromkeys(found)]
+
+
+@final
+class HistoryCursor:
+    """A cursor on the history that starts at a draft. Changed texts stay changed."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self._entries = entries
+        self._index = len(entries)
+        self._changed: dict[int, str] = {}
+
+    def move(self, step: int, current: str) -> str | None:
+        """Return the prompt before (-1) or after (1), up to the draft; None if there is none.
+
+        `current` is the shown text.
+        """
+        index = self._index + step
+        if not 0 <= index <= len(self._entries):
+            return None
+        self._changed[self._index] = current
+        self._index = index
+        return self._changed[index] if index in self._changed else self._entries[index]
+
+
+def _read_history(file: Path) -> list[str]:
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return []  # a pipe would keep us waiting
+        with file.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - _TAIL_BYTES))
+            lines = stream.read(_TAIL_BYTES).split(b"\n")
+    except OSError:
+        return []
+    if size > _TAIL_BYTES:
+        del lines[0]  # it began further up
+    entries: list[str] = []
+    for line in lines:
+        try:
+            text = _DECODER.decode(line).text
+        except (MsgspecError, UnicodeDecodeError):
+            continue  # blank, or cut off when a machine went down
+        if text.strip() and (not entries or entries[-1] != text):
+            entries.append(text)
+    return entries[-_MAX_ENTRIES:]
+
+
+def _append_line(file: Path, text: str) -> None:
+    """Append a line in one write, so that lines of other processes stay whole."""
+    line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(file, flags, 0o600)
+    try:
+        # A line that another process is writing looks like one that was cut off.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line  # the cut-off text stays on a line of its own
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+# -- completion -------------------------------------------------------------------------------
+#
+# A command after `/`, a file or a resource after `@`. Commands are known here; the owner of the
+# prompt supplies all other suggestions.
+
+# After white space, or a sign that opens or separates text, so that no mail address matches; a quote
+# keeps blanks together, and so does a backslash.
+_MENTION: Final = re.compile(
+    r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
+    re.VERBOSE,
+)
+_REST: Final = re.compile(r"""[^\s`"'<>|]*""")
+_MAX_WORD_LENGTH: Final = 500
+"""The maximal distance of the sign from the cursor."""
+_QUOTES: Final = ('"', "'")
+
+
+SuggestionFields: TypeAlias = tuple[str, str, bool]
+"""A `Suggestion` of a session, whose module is imported after the first paint."""
+
+
+class CompletionChoice(NamedTuple):
+    """A suggestion that can be shown and inserted."""
+
+    text: str
+    description: str = ""
+    expects_more: bool = False
+    argument: str = ""
+    """The argument, which is shown and not inserted."""
+
+
+class TypedWord(NamedTuple):
+    """The typed word and its position in the line."""
+
+    typed: str
+    """From the sign to the cursor."""
+    start: int
+    end: int
+    """The end of the word, at the cursor or after it."""
+
+
+def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
+    """Return the word to complete at a position; commands only if the line is the whole text."""
+    before = line[:column]
+    rest = _REST.match(line, column)
+    end = rest.end() if rest else column
+    if mention := _MENTION.search(line, max(0, column - _MAX_WORD_LENGTH), column):
+        typed = mention[0]
+        is_closed = typed[1:2] in _QUOTES and line[end : end + 1] == typed[1]
+        return TypedWord(typed, mention.start(), end + is_closed)
+    if not is_whole_text or not before.startswith("/"):
+        return None
+    if " " not in before:
+        return TypedWord(before, 0, end)
+    command = parse_slash_command(before)
+    is_known = command is not None and command.name in COMMAND_NAMES
+    return TypedWord(before, 0, len(line)) if is_known else None
+
+
+def insertion_text(choice: CompletionChoice) -> str:
+    """Return the text that replaces a word; a complete one is followed by a blank."""
+    is_path = choice.expects_more and not choice.text.startswith("/")
+    return choice.text if is_path else f"{choice.text} "
+
+
+@final
+class CompletionState:
+    """Follows the typed text and keeps its suggestions."""
+
+    def __init__(self) -> None:
+        self.word: TypedWord | None = None
+        self._suggestions: list[CompletionChoice] = []
+        self._dismissed_at: int | None = None
+        """The start of the word whose suggestions the user has closed."""
+
+    @property
+    def choices(self) -> list[CompletionChoice]:
+        """The suggestions, commands first; empty if the user has closed them."""
+        if self.word is None or self._dismissed_at is not None:
+            return []
+        typed = self.word.typed
+        commands = _command_choices(typed) if typed.startswith("/") else []
+        known = {choice.text for choice in commands}
+        choices = commands + [choice for choice in self._suggestions if choice.text not in known]
+        return sorted(choices, key=lambda choice: choice.text != typed)
+
+    def set_word(self, word: TypedWord | None) -> bool:
+        """Set the word under the cursor; return whether suggestions should be requested."""
+        if word is None or word.start != self._dismissed_at:
+            self._dismissed_at = None
+        if word is None:
+            self._suggestions = []
+        elif self.word is None or word.typed != self.word.typed:
+            # Earlier suggestions that still match stay until new ones arrive.
+            typed = word.typed.lower()
+            self._suggestions = [
+                choice for choice in self._suggestions if choice.text.lower().startswith(typed)
+            ]
+        self.word = word
+        return word is not None and self._dismissed_at is None
+
+    def set_suggestions(self, typed: str, suggestions: Iterable[SuggestionFields]) -> bool:
+        """Set the suggestions of the owner; return whether they match the current word."""
+        if self.word is None or self.word.typed != typed:
+            return False
+        self._suggestions = [
+            CompletionChoice(text, terminal_line(description), expects_more)
+            for suggested, description, expects_more in suggestions
+            if (text := sanitize_pasted(suggested).text) and "\n" not in text
+        ]
+        return True
+
+    def dismiss(self) -> None:
+        """Close the suggestions for this word."""
+        self._dismissed_at = None if self.word is None else self.word.start
+
+    def reopen(self) -> None:
+        """Show suggestions again."""
+        self._dismissed_at = None
+
+
+def _command_choices(typed: str) -> list[CompletionChoice]:
+    name, blank, argument = typed[1:].partition(" ")
+    if not blank:
+        return [
+            CompletionChoice(
+                f"/{command.name}", command.description, bool(command.argument), command.argument
+            )
+            for command in match_commands(name)
+        ]
+    choices = next((command.choices for command in SLASH_COMMANDS if command.name == name), ())
+    beginning = argument.lower()
+    return [
+        CompletionChoice(f"/{name} {choice}") for choice in choices if choice.startswith(beginning)
+    ]
