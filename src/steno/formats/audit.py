@@ -90,8 +90,6 @@ _KNOWN_FIELDS: Final[dict[str, frozenset[str]]] = {
 
 
 class _Row(NamedTuple):
-    """One element of the log."""
-
     place: str
     id: str
     time: datetime | None
@@ -163,7 +161,6 @@ class _Context:
 
 
 def _default_decision(payload: Payload) -> str:
-    """Return the decision that an entry shows if it has none."""
     is_foreign = isinstance(payload, Opaque) and payload.origin == NAME
     if is_foreign or isinstance(payload, Message):
         return ""
@@ -260,7 +257,6 @@ def _repeats_decision(row: _Row, context: _Context) -> bool:
 
 
 def _build_entry(group: Sequence[_Row], context: _Context) -> Entry:
-    """Build one entry of the elements of a group."""
     row = group[0]
     if isinstance(row.stored, Entry):
         return row.stored

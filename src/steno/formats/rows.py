@@ -168,8 +168,6 @@ class _EntryDraft:
 
 @final
 class _RowReader:
-    """Joins rows to entries."""
-
     def __init__(self) -> None:
         self._prompt: _EntryDraft | None = None
         self._drafts: list[_EntryDraft] = []
@@ -248,8 +246,6 @@ class _RowReader:
 
 @final
 class _DatabaseRow:
-    """One row of a file."""
-
     def __init__(self, place: str, columns: JsonMembers, raw: bytes = b"", number: int = 0) -> None:
         self.place = place
         self.columns = columns
@@ -401,7 +397,6 @@ def _read_differences(entry: Entry, count: int) -> list[_RowDifference]:
 def _omitted_fields(
     entry: Entry, rows: list[JsonMembers], losses: ExportLossCollector
 ) -> list[str]:
-    """Return the fields of an entry that rows cannot express."""
     if not rows:
         return [str(entry.payload.__struct_config__.tag)]
     names = losses.omitted_of_entry(entry)
@@ -430,8 +425,6 @@ def _build_rows(entry: Entry) -> list[JsonMembers]:
 
 
 class _RowValues(NamedTuple):
-    """The values of a row."""
-
     kind: str
     content: str | None
     data: bytes | None = None

@@ -234,7 +234,6 @@ def _message_members(message: Message, time: datetime | None) -> JsonMembers:
 
 
 def _encode_usage(usage: Usage) -> bytes:
-    """Write the counts that were reported."""
     counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     known = {name: write_json(count) for name, count in counts.items() if count is not None}
     return write_object(known, usage.unknown)

@@ -17,7 +17,7 @@ one and holds only the differences:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -27,7 +27,7 @@ from msgspec.structs import asdict, replace
 from steno.errors import InvalidValue
 from steno.providers.endpoint import find_endpoint
 from steno.providers.row_errors import build_row_error
-from steno.providers.vendor import Auth, Capabilities, Vendor
+from steno.providers.vendor import Auth, Capabilities, Vendor, check_rule
 from steno.wire.openai_chat import DIALECTS, Dialect
 
 T = TypeVar("T")
@@ -231,8 +231,6 @@ CATALOG: Final = {
 
 
 class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A row of a configuration."""
-
     like: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
     wire: str | UnsetType = UNSET
@@ -251,8 +249,6 @@ class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class _CapabilitiesRow(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The capabilities in a row."""
-
     tools: bool | UnsetType = UNSET
     vision: bool | UnsetType = UNSET
     thinking: bool | UnsetType = UNSET
@@ -281,13 +277,11 @@ def _read_vendor(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
     like, dialect = fields.pop("like", None), fields.pop("dialect", None)
     base = _new_vendor(name, fields) if like is None else known.get(like)
     if base is None:
-        raise InvalidValue(
-            f"must be one of {', '.join(sorted(known))}",
-            place=f"{name}.like",
-            code="not_a_choice",
-        )
+        raise _not_a_choice(sorted(known), f"{name}.like")
     if "auth" in fields:
-        fields["auth"] = _read_auth(fields["auth"], name)
+        if fields["auth"] not in set(Auth):
+            raise _not_a_choice(Auth, f"{name}.auth")
+        fields["auth"] = Auth(fields["auth"])
     if "capabilities" in fields:
         given = _given_fields(fields["capabilities"])
         fields["capabilities"] = replace(base.capabilities, **given)
@@ -302,22 +296,15 @@ def _read_vendor(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
 
 def _new_vendor(name: str, fields: dict[str, Any]) -> Vendor:
     """Return the base of a row that is like no other."""
+    rule = "must be there, or a row to be like"
     for field in ("wire", "base_url"):
-        if field not in fields:
-            raise InvalidValue(
-                "must be there, or a row to be like", place=f"{name}.{field}", code="field_missing"
-            )
+        check_rule(field in fields, rule, f"{name}.{field}", code="field_missing")
     needs_key = bool(fields.get("key_variables"))
     return Vendor(name=name, wire=fields["wire"], base_url=fields["base_url"], needs_key=needs_key)
 
 
-def _read_auth(text: str, name: str) -> Auth:
-    try:
-        return Auth(text)
-    except ValueError:
-        raise InvalidValue(
-            f"must be one of {', '.join(Auth)}", place=f"{name}.auth", code="not_a_choice"
-        ) from None
+def _not_a_choice(choices: Iterable[str], place: str) -> InvalidValue:
+    return InvalidValue(f"must be one of {', '.join(choices)}", place=place, code="not_a_choice")
 
 
 def _read_dialect(dialect: str | dict[str, Any], vendor: Vendor) -> Dialect:
@@ -325,9 +312,7 @@ def _read_dialect(dialect: str | dict[str, Any], vendor: Vendor) -> Dialect:
     place = f"{vendor.name}.dialect"
     if isinstance(dialect, str):
         if dialect not in DIALECTS:
-            raise InvalidValue(
-                f"must be one of {', '.join(sorted(DIALECTS))}", place=place, code="not_a_choice"
-            )
+            raise _not_a_choice(sorted(DIALECTS), place)
         return DIALECTS[dialect]
     if unknown := dialect.keys() - set(Dialect.__struct_fields__) - {"provider"}:
         raise InvalidValue(f"has no field {min(unknown)}", place=place, code="field_unknown")
@@ -336,7 +321,6 @@ def _read_dialect(dialect: str | dict[str, Any], vendor: Vendor) -> Dialect:
 
 
 def _given_fields(row: Struct) -> dict[str, Any]:
-    """Return the fields that a row has."""
     return {name: value for name, value in asdict(row).items() if value is not UNSET}
 
 

@@ -60,19 +60,7 @@ _LOAD_ERROR: Final = re.compile(r"error loading model: (.+)")
 _GGUF_MAGIC: Final = b"GGUF"
 _GGUF_STRING: Final = 8
 _GGUF_ARRAY: Final = 9
-_GGUF_NUMBERS: Final = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+_GGUF_NUMBERS: Final = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
 """The `struct` format of each GGUF type of number."""
 _MAX_TEXT_LENGTH: Final = 1024 * 1024
 """Templates have some thousand characters; longer text is skipped."""
@@ -133,23 +121,22 @@ class EmbeddedProvider:
         self._context_tokens = context_tokens or min(
             DEFAULT_CONTEXT_TOKENS, self._file.context_tokens or DEFAULT_CONTEXT_TOKENS
         )
-        self._transport = _LlamaServerTransport(self._server_settings(threads))
+        self._transport = _LlamaServerTransport(
+            {
+                "path": str(self.path),
+                "name": self.model,
+                "threads": threads or min(_count_cores(), _MAX_THREADS),
+                "context_tokens": self._context_tokens,
+                # A small model may repeat itself until there is no room left.
+                "most_tokens": self._context_tokens // 4,
+            }
+        )
         self._http = HttpProvider(
             replace(CATALOG["llama.cpp"], name="embedded", base_url=f"{_PLACEHOLDER_URL}/v1"),
             model=self.model,
             key=self._transport.key,
             transport=self._transport,
         )
-
-    def _server_settings(self, threads: int | None) -> dict[str, Any]:
-        return {
-            "path": str(self.path),
-            "name": self.model,
-            "threads": threads or min(_count_cores(), _MAX_THREADS),
-            "context_tokens": self._context_tokens,
-            # A small model may repeat itself until there is no room left.
-            "most_tokens": self._context_tokens // 4,
-        }
 
     def __repr__(self) -> str:
         return f"EmbeddedProvider({self.model!r})"
@@ -214,7 +201,6 @@ class _LlamaServerTransport:
 
 
 def _count_cores() -> int:
-    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -300,7 +286,8 @@ class LlamaServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=_build_environment(),
+            # Paths, and no keys.
+            env={name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ},
             start_new_session=True,  # an interrupt from the terminal is not for the model
         )
         self._process = process
@@ -330,13 +317,6 @@ class LlamaServer:
         except (OSError, ValueError):
             return {}
         return reply
-
-
-def _build_environment() -> dict[str, str]:
-    """Return the environment of the program: paths, and no keys."""
-    return {
-        name: value for name in _INHERITED_VARIABLES if (value := os.environ.get(name)) is not None
-    }
 
 
 def _kill_process(process: subprocess.Popen[bytes]) -> None:
@@ -401,7 +381,7 @@ class _MetadataReader:
         if version not in (2, 3):
             raise _invalid_file("gguf_version", f"GGUF of version 2 or 3, not {version}")
         facts: dict[str, Any] = {}
-        for _ in range(self._check_count(count)):
+        for _ in range(self._check_count(count, self._size)):
             name = self._text()
             (kind,) = self._unpack("I")
             facts[name or ""] = self._value(kind)
@@ -410,18 +390,16 @@ class _MetadataReader:
     def _value(self, kind: int) -> Any:
         if kind == _GGUF_STRING:
             return self._text()
-        if kind == _GGUF_ARRAY:
-            return self._skip_array()
-        return self._unpack(_number_format(kind))[0]
-
-    def _skip_array(self) -> None:
-        """Skip an array; vocabularies are arrays of a hundred thousand texts."""
+        if kind != _GGUF_ARRAY:
+            return self._unpack(_number_format(kind))[0]
+        # Arrays are skipped; vocabularies are arrays of a hundred thousand texts.
         kind, count = self._unpack("IQ")
         if kind == _GGUF_STRING:
-            for _ in range(self._check_count(count)):
+            for _ in range(self._check_count(count, self._size)):
                 self._skip(self._unpack("Q")[0])
         else:
             self._skip(count * struct.calcsize(_number_format(kind)))
+        return None
 
     def _text(self) -> str | None:
         (length,) = self._unpack("Q")
@@ -436,17 +414,17 @@ class _MetadataReader:
 
     def _take(self, length: int) -> bytes:
         data = self._file.read(length)
-        if len(data) < length:
-            raise _truncated_file()
+        self._check_count(length, len(data))
         return data
 
     def _skip(self, length: int) -> None:
-        self._file.seek(self._check_count(length), os.SEEK_CUR)
+        self._file.seek(self._check_count(length, self._size), os.SEEK_CUR)
 
-    def _check_count(self, count: int) -> int:
-        """Return a count of values of at least one byte, if the file can hold them."""
-        if count > self._size:
-            raise _truncated_file()
+    def _check_count(self, count: int, available: int) -> int:
+        """Return a count of values of at least one byte, if there are so many bytes."""
+        if count > available:
+            rule = "ends too early; it is damaged or was not fully downloaded"
+            raise _invalid_file("gguf_truncated", rule)
         return count
 
 
@@ -454,12 +432,6 @@ def _number_format(kind: int) -> str:
     if kind not in _GGUF_NUMBERS:
         raise _invalid_file("gguf_type", "a type of value that GGUF does not have; it is damaged")
     return _GGUF_NUMBERS[kind]
-
-
-def _truncated_file() -> InvalidValue:
-    return _invalid_file(
-        "gguf_truncated", "ends too early; it is damaged or was not fully downloaded"
-    )
 
 
 def _invalid_file(code: str, message: str) -> InvalidValue:

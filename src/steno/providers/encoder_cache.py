@@ -32,8 +32,6 @@ class ConversationEncoder(Protocol):
 
 
 class _CachedEncoder(NamedTuple):
-    """An encoder, its model and the size of its body."""
-
     encoder: ConversationEncoder
     model: str
     size: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, cast, final
+from typing import Any, Final, NamedTuple, cast, final
 from urllib.parse import quote
 
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest
 from steno.messages.message import Message
 from steno.messages.request import Request
 from steno.providers.encoder_cache import ConversationEncoder
@@ -19,8 +19,8 @@ from steno.providers.models import (
     read_ollama_models,
     read_openai_models,
 )
-from steno.providers.vendor import Vendor
-from steno.wire import WIRES, EncodedRequest, Encoder, Wire
+from steno.providers.vendor import Vendor, check_rule
+from steno.wire import WIRES, EncodedRequest, Wire
 
 
 class Endpoint(NamedTuple):
@@ -31,8 +31,8 @@ class Endpoint(NamedTuple):
     models_path: str | None = None
     """The path of the list of models; None where that is not known."""
     read_models: Callable[[Any], ModelPage] = read_openai_models
-    encoder_settings: Callable[[Vendor], dict[str, Any]] | None = None
-    """Returns the settings of the wire's encoder; None if it may have none."""
+    encoder_settings: tuple[str, ...] | None = None
+    """The settings that the wire's encoder takes; None if the wire has no encoder."""
     show_path: str | None = None
     """The path for one model, where the list has too few facts."""
     headers: Mapping[str, str] = MappingProxyType({})
@@ -64,16 +64,12 @@ class Endpoint(NamedTuple):
         return self.path.replace("{model}", quote(name))
 
 
-def _provider_settings(vendor: Vendor) -> dict[str, Any]:
-    return {"provider": vendor.provider_name}
-
-
-ENDPOINTS: Final = {
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "openai_chat": Endpoint(
         "/chat/completions",
         "/models",
         read_openai_models,
-        lambda vendor: {"dialect": vendor.chat_dialect},
+        ("dialect",),
         has_whole_responses=True,
         stream_marker=re.compile(rb'"choices"'),
     ),
@@ -81,7 +77,7 @@ ENDPOINTS: Final = {
         "/responses",
         "/models",
         read_openai_models,
-        _provider_settings,
+        ("provider",),
         has_whole_responses=True,
         stream_marker=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
     ),
@@ -89,10 +85,7 @@ ENDPOINTS: Final = {
         "/v1/messages",
         "/v1/models?limit=1000",
         read_anthropic_models,
-        lambda vendor: {
-            "provider": vendor.provider_name,
-            "strict_tools": vendor.capabilities.strict is not False,
-        },
+        ("provider", "strict_tools"),
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         requires_max_tokens=True,
         has_whole_responses=True,
@@ -102,14 +95,14 @@ ENDPOINTS: Final = {
         "/{model}:streamGenerateContent?alt=sse",
         "/models?pageSize=1000",
         read_gemini_models,
-        _provider_settings,
+        ("provider",),
         stream_marker=re.compile(rb'"(?:candidates|promptFeedback|usageMetadata)"'),
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
         "/api/tags",
         read_ollama_models,
-        lambda _: {},
+        (),
         show_path="/api/show",
         stream_marker=re.compile(rb'"done"'),
     ),
@@ -125,37 +118,28 @@ def find_endpoint(vendor: Vendor) -> Endpoint:
     wire: object = vendor.wire
     name = wire if isinstance(wire, str) else getattr(wire, "__name__", "")
     usual = ENDPOINTS.get(name.removeprefix("steno.wire."))
-    if usual is None and isinstance(wire, str) and "." not in wire and wire not in WIRES:
-        known = ", ".join(sorted(ENDPOINTS))
-        raise InvalidValue(
-            f"must be one of {known}, or a module of yours as package.module",
-            place=f"{vendor.name}.wire",
-            code="wire_unknown",
-        )
-    if usual is None and not vendor.path:
-        raise InvalidValue(
-            "must tell where requests go, since this wire has no usual path",
-            place=f"{vendor.name}.path",
-            code="field_missing",
-        )
+    is_known = usual is not None or not isinstance(wire, str) or "." in wire or wire in WIRES
+    rule = f"must be one of {', '.join(sorted(ENDPOINTS))}, or a module of yours as package.module"
+    check_rule(is_known, rule, f"{vendor.name}.wire", code="wire_unknown")
+    rule = "must tell where requests go, since this wire has no usual path"
+    has_path = usual is not None or vendor.path != ""
+    check_rule(has_path, rule, f"{vendor.name}.path", code="field_missing")
     endpoint = usual or Endpoint(vendor.path)
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
 
 def build_encoder(vendor: Vendor, wire: Wire) -> ConversationEncoder:
     """Return an encoder for a vendor."""
-    settings_of = find_endpoint(vendor).encoder_settings
-    if settings_of is None:
+    names = find_endpoint(vendor).encoder_settings
+    if names is None:
         return _StatelessEncoder(wire)
-    return cast("_WireWithEncoder", wire).Encoder(**settings_of(vendor))
-
-
-class _WireWithEncoder(Wire, Protocol):
-    """A wire with an encoder for whole conversations."""
-
-    def Encoder(self, **settings: Any) -> Encoder:  # noqa: N802 - a class of a module
-        """Make an encoder."""
-        ...
+    settings = {
+        "dialect": vendor.chat_dialect,
+        "provider": vendor.provider_name,
+        "strict_tools": vendor.capabilities.strict is not False,
+    }
+    new_encoder: Callable[..., ConversationEncoder] = cast("Any", wire).Encoder
+    return new_encoder(**{name: settings[name] for name in names})
 
 
 @final

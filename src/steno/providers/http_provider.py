@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from steno.errors import (
     AuthenticationFailed,
     InvalidRequest,
-    InvalidValue,
     NotFound,
     StenoError,
     Unreachable,
@@ -47,6 +46,7 @@ from steno.providers.vendor import (
     ApiKey,
     Vendor,
     check_base_url,
+    check_rule,
     check_type,
     describe_unknown_vendor,
     find_key,
@@ -89,19 +89,15 @@ def connect(
     """
     check_type(vendor, (str, Vendor), 'takes a name such as "openai", or a Vendor', "connect")
     if isinstance(vendor, str):
-        if vendor not in vendors:
-            rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
-            raise InvalidValue(rule, place="vendor", code="provider_unknown")
+        rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
+        check_rule(vendor in vendors, rule, "vendor", code="provider_unknown")
         vendor = vendors[vendor]
     if base_url is not None:
         check_base_url(base_url, vendor.name)
         vendor = replace(vendor, base_url=base_url, needs_model=vendor.needs_model_at(base_url))
-    if not vendor.base_url:
-        raise InvalidValue(
-            "everybody has one of their own, pass it",
-            place=f"{vendor.name}.base_url",
-            code="base_url_missing",
-        )
+    rule = "everybody has one of their own, pass it"
+    place = f"{vendor.name}.base_url"
+    check_rule(vendor.base_url != "", rule, place, code="base_url_missing")
     environ = os.environ if environ is None else environ
     found = find_key(vendor.key_variables, environ) if key is None else ApiKey(key)
     if vendor.needs_key and not found:
@@ -346,17 +342,12 @@ def _check_model(model: object) -> None:
 
 def _check_policy(key: object, transport: object, retries: object, first_event_s: object) -> None:
     check_type(key, (ApiKey, NoneType), "must be a Key", "key")
-    if transport is not None and not hasattr(transport, "open"):
-        kind = type(transport).__name__
-        raise InvalidValue(
-            f"must be one, such as HttpTransport(), not {kind}",
-            place="transport",
-            code="wrong_type",
-        )
+    rule = f"must be one, such as HttpTransport(), not {type(transport).__name__}"
+    is_transport = transport is None or hasattr(transport, "open")
+    check_rule(is_transport, rule, "transport", code="wrong_type")
     check_type(retries, Retries, "must be Retries, such as Retries(max_retries=3)", "retries")
-    if first_event_s is not None and (
-        not isinstance(first_event_s, (int, float)) or first_event_s <= 0
-    ):
-        raise InvalidValue(
-            "must be above 0, in seconds, or None", place="first_event_s", code="limit_not_positive"
-        )
+    is_limit = first_event_s is None or (
+        isinstance(first_event_s, (int, float)) and first_event_s > 0
+    )
+    rule = "must be above 0, in seconds, or None"
+    check_rule(is_limit, rule, "first_event_s", code="limit_not_positive")

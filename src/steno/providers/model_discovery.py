@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple, Protocol, final
+from typing import ClassVar, Final, NamedTuple, Protocol, cast, final
 from urllib.parse import urlsplit
 
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound, StenoError
@@ -24,7 +24,7 @@ from steno.ports import Provider
 from steno.providers.catalog import CATALOG
 from steno.providers.embedded import EmbeddedProvider, find_bundled_model
 from steno.providers.endpoint import find_endpoint
-from steno.providers.http_provider import HttpProvider, connect
+from steno.providers.http_provider import connect
 from steno.providers.models import Model
 from steno.providers.offline_assistant import OfflineProvider
 from steno.providers.retry import Retries
@@ -40,17 +40,13 @@ _ADD_VENDOR_HINT: Final = "a row [providers.NAME] in the configuration adds one"
 _MAX_DESCRIBED: Final = 8
 """How many models are requested one by one, where a list has too few facts."""
 _PREFERRED_FAMILIES: Final = {
-    "anthropic": (re.compile(r"claude-sonnet-[\d-]+"),),
+    "anthropic": (r"claude-sonnet-[\d-]+",),
     # Its price list names one that is always the newest, which sees images and costs least.
-    "deepseek": (
-        re.compile(r"deepseek-flash"),
-        re.compile(r"deepseek-v[\d.]+-(?:flash|pro)"),
-        re.compile(r"deepseek-chat"),
-    ),
-    "google": (re.compile(r"gemini-[\d.]+-pro"),),
-    "mistral": (re.compile(r"mistral-large-latest"),),
-    "openai": (re.compile(r"gpt-[\d.]+"),),
-    "xai": (re.compile(r"grok-[\d.-]+"),),
+    "deepseek": ("deepseek-flash", r"deepseek-v[\d.]+-(?:flash|pro)", "deepseek-chat"),
+    "google": (r"gemini-[\d.]+-pro",),
+    "mistral": ("mistral-large-latest",),
+    "openai": (r"gpt-[\d.]+",),
+    "xai": (r"grok-[\d.-]+",),
 }
 """The families of general models of a vendor, the best first.
 
@@ -91,6 +87,11 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
         """Whether a request could be sent there."""
         return bool(self.choice)
 
+    @property
+    def chosen_model(self) -> Model | None:
+        """The facts about the default model."""
+        return next((model for model in self.models if model.id == self.choice), None)
+
 
 class DiscoveryTimeouts(NamedTuple):
     """How long to wait for a list of models, in seconds."""
@@ -113,24 +114,17 @@ async def discover_models(
 ) -> tuple[DiscoveryResult, ...]:
     """Return the models of every vendor, in the order of selection."""
     async with open_vendor_probe(environ, timeouts) as probe:
-        hosted = await asyncio.gather(*map(probe, order_vendors(vendors)))
+        hosted = await asyncio.gather(*[probe(vendor) for vendor in order_vendors(vendors)])
     return (*hosted, await probe_embedded(bundled_model), await probe_offline())
 
 
 def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
     """Return the vendors to ask: first the user's own, then those with a key, then this machine."""
     own = [vendor for name, vendor in vendors.items() if name not in CATALOG]
-    return dict.fromkeys([*own, *_first_protocol_of_each(vendors.values())])
-
-
-def _first_protocol_of_each(rows: Iterable[Vendor]) -> Iterator[Vendor]:
-    """Yield those that need a key, then those on this machine; a server only in one protocol."""
-    seen: set[tuple[str, str]] = set()
-    for vendor in sorted(rows, key=lambda row: not row.needs_key):
-        server = (vendor.provider_name, urlsplit(vendor.base_url).netloc)
-        if server not in seen:
-            seen.add(server)
-            yield vendor
+    servers: dict[tuple[str, str], Vendor] = {}  # each only in its first protocol
+    for vendor in sorted(vendors.values(), key=lambda row: not row.needs_key):
+        servers.setdefault((vendor.provider_name, urlsplit(vendor.base_url).netloc), vendor)
+    return dict.fromkeys([*own, *servers.values()])
 
 
 def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
@@ -141,36 +135,32 @@ def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
 # -- servers ---------------------------------------------------------------------------------------
 
 
-@final
-class VendorProbe:
+class VendorProbe(NamedTuple):
     """Asks vendors which models they have."""
 
-    def __init__(
-        self, environ: Mapping[str, str], timeouts: DiscoveryTimeouts, transport: HttpTransport
-    ) -> None:
-        self._environ = environ
-        self._timeouts = timeouts
-        self._transport = transport
+    environ: Mapping[str, str]
+    timeouts: DiscoveryTimeouts
+    transport: HttpTransport
 
     async def __call__(self, vendor: Vendor) -> DiscoveryResult:
         """Return the models of a vendor. Raises nothing."""
-        if vendor.needs_key and not find_key(vendor.key_variables, self._environ):
+        if vendor.needs_key and not find_key(vendor.key_variables, self.environ):
             outcome = f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
             return _build_unusable(vendor, "key_missing", outcome)
         if not vendor.base_url:
             outcome = "everybody has an address of their own: set base_url in the configuration"
             return _build_unusable(vendor, "base_url_missing", outcome)
         is_here = is_loopback(urlsplit(vendor.base_url).hostname or "")
-        limit_s = self._timeouts.local_s if is_here else self._timeouts.hosted_s
+        limit_s = self.timeouts.local_s if is_here else self.timeouts.hosted_s
         try:
-            self._transport.prepare()  # loading the client may take longer than the time limit
+            self.transport.prepare()  # loading the client may take longer than the time limit
             async with asyncio.timeout(limit_s):
                 models = await self._list_models(vendor)
         except TimeoutError:
             outcome = f"no answer within {limit_s:g} s from {vendor.base_url}"
             return _build_unusable(vendor, "timeout", outcome)
         except ImportError as exc:
-            variable = find_key_variable(vendor, self._environ)
+            variable = find_key_variable(vendor, self.environ)
             outcome = f"the key is in {variable}, but {exc}" if variable else str(exc)
             return _build_unusable(vendor, "missing_extra", outcome)
         except StenoError as exc:
@@ -189,14 +179,21 @@ class VendorProbe:
 
     async def _list_models(self, vendor: Vendor) -> tuple[Model, ...]:
         provider = connect(
-            vendor, transport=self._transport, environ=self._environ, retries=Retries(max_retries=0)
+            vendor, transport=self.transport, environ=self.environ, retries=Retries(max_retries=0)
         )
         models = await provider.models()
         if find_endpoint(vendor).show_path is None:
             return models
+
+        async def describe(model: Model) -> Model:
+            try:
+                return await provider.describe(model.id)
+            except StenoError:
+                return model
+
         # Its list does not name the abilities of a model.
-        first = [_describe_model(provider, model) for model in models[:_MAX_DESCRIBED]]
-        return (*(await asyncio.gather(*first)), *models[_MAX_DESCRIBED:])
+        first = await asyncio.gather(*map(describe, models[:_MAX_DESCRIBED]))
+        return (*first, *models[_MAX_DESCRIBED:])
 
 
 @asynccontextmanager
@@ -211,13 +208,6 @@ async def open_vendor_probe(
         await transport.close()
 
 
-async def _describe_model(provider: HttpProvider, model: Model) -> Model:
-    try:
-        return await provider.describe(model.id)
-    except StenoError:
-        return model
-
-
 def _build_unusable(
     vendor: Vendor, code: str, outcome: str, models: tuple[Model, ...] = ()
 ) -> DiscoveryResult:
@@ -230,7 +220,7 @@ def choose_default_model(maker: str, models: Sequence[Model]) -> str:
     """Return the default model among those of a maker's server: empty if none is for chat."""
     usable = [model for model in models if not _NOT_FOR_CHAT.search(model.id)]
     for family in _PREFERRED_FAMILIES.get(maker, ()):
-        known = [model.id for model in usable if family.fullmatch(model.id)]
+        known = [model.id for model in usable if re.fullmatch(family, model.id)]
         if known:
             return max(known, key=_version)
     # A model without tools can still chat; models declared to have none come last.
@@ -410,17 +400,16 @@ async def _select_named(
         advice = f"set {names}" if names else "name a variable for it in key_variables of its row"
         raise AuthenticationFailed(f"no key; {advice}", code="key_missing", place=vendor.name)
     if name.model:
-        connect(vendor, model=name.model, environ=environ)  # raises for what is missing
-        return ModelSelection(
-            vendor.name, name.model, reason, _provider_factory(vendor, name.model, environ)
-        )
+        open_named = partial(connect, vendor, model=name.model, environ=environ)
+        open_named()  # raises for what is missing
+        return ModelSelection(vendor.name, name.model, reason, open_named)
     found = await probe(vendor)
     if not found.is_usable:
         raise NotFound(found.outcome, code="model_missing", place=vendor.name)
-    open_there = _provider_factory(vendor, found.choice, environ)
+    open_there = partial(connect, vendor, model=found.choice, environ=environ)
     reason = f"{reason} as {vendor.name} alone; {found.outcome}"
     return ModelSelection(
-        vendor.name, found.choice, reason, open_there, _find_chosen_model(found), (found,)
+        vendor.name, found.choice, reason, open_there, found.chosen_model, (found,)
     )
 
 
@@ -446,45 +435,27 @@ def _select_last(
     environ: Mapping[str, str],
     bundled_model: Callable[[], Path],
 ) -> ModelSelection:
-    """Return the model of the last result."""
     last = searched[-1]
-    known, trail = _find_chosen_model(last), tuple(searched)
+    model, open_ = last.choice, cast("Callable[[], ModelProvider]", OfflineProvider)
     if last.where == OFFLINE:
-        unused = _explain_unused_key(searched, vendors, environ)
-        code = "key_unused" if unused else "nothing_else_found"
-        reason = unused or "nothing else found"
-        return ModelSelection(OFFLINE, last.choice, reason, OfflineProvider, known, trail, code)
-    if last.where == EMBEDDED:
-        unused = _explain_unused_key(searched, vendors, environ)
-        code = "key_unused" if unused else "embedded_found"
-        reason = unused or "no key and no server found"
-        return ModelSelection(
-            EMBEDDED, "", reason, lambda: EmbeddedProvider(bundled_model()), known, trail, code
-        )
-    vendor = vendors[last.where]
-    code, reason = "server_found", f"server at {vendor.base_url}"
-    if vendor.needs_key:
-        code, reason = "key_found", f"key in {find_key_variable(vendor, environ)}"
-    open_there = _provider_factory(vendor, last.choice, environ)
-    return ModelSelection(vendor.name, last.choice, reason, open_there, known, trail, code)
-
-
-def _explain_unused_key(
-    searched: Iterable[DiscoveryResult], vendors: Mapping[str, Vendor], environ: Mapping[str, str]
-) -> str:
-    """Return why a vendor whose key is set was not selected; empty if there is none."""
-    for result in searched:
-        vendor = vendors.get(result.where)
-        if vendor is not None and find_key_variable(vendor, environ):
-            return f"{result.where}: {result.outcome}"
-    return ""
-
-
-def _provider_factory(
-    vendor: Vendor, model: str, environ: Mapping[str, str]
-) -> Callable[[], ModelProvider]:
-    return partial(connect, vendor, model=model, environ=environ)
-
-
-def _find_chosen_model(result: DiscoveryResult) -> Model | None:
-    return next((model for model in result.models if model.id == result.choice), None)
+        code = "nothing_else_found"
+        reason = "nothing else found"
+    elif last.where == EMBEDDED:
+        code = "embedded_found"
+        reason = "no key and no server found"
+        model, open_ = "", lambda: EmbeddedProvider(bundled_model())
+    else:
+        vendor = vendors[last.where]
+        code, reason = "server_found", f"server at {vendor.base_url}"
+        if vendor.needs_key:
+            code, reason = "key_found", f"key in {find_key_variable(vendor, environ)}"
+        open_ = partial(connect, vendor, model=model, environ=environ)
+    if last.where in (OFFLINE, EMBEDDED):
+        for result in searched:  # a vendor whose key is set was not selected
+            skipped = vendors.get(result.where)
+            if skipped is not None and find_key_variable(skipped, environ):
+                code = "key_unused"
+                reason = f"{result.where}: {result.outcome}"
+                break
+    trail = tuple(searched)
+    return ModelSelection(last.where, model, reason, open_, last.chosen_model, trail, code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple, final
 
 from steno.errors import InvalidValue, ProtocolError
@@ -62,7 +62,7 @@ def read_gemini_models(body: Any) -> ModelPage:
 def read_ollama_models(body: Any) -> ModelPage:
     """Read Ollama's `/api/tags`, which has no capabilities."""
     entries = _named_objects(_read_list(body, "models"), "name")
-    return ModelPage(tuple([Model(id=entry["name"], raw=_copy_json(entry)) for entry in entries]))
+    return ModelPage(tuple([_build_model(entry["name"], entry) for entry in entries]))
 
 
 def read_ollama_model(model: str, body: Any) -> Model:
@@ -70,23 +70,13 @@ def read_ollama_model(model: str, body: Any) -> Model:
     if not isinstance(body, dict):
         raise ProtocolError("not an object", place="models", code="models_malformed")
     names = body.get("capabilities")
+    capabilities = UNKNOWN_CAPABILITIES
+    if isinstance(names, list):
+        tools, vision, thinking = (name in names for name in ("tools", "vision", "thinking"))
+        capabilities = Capabilities(tools=tools, vision=vision, thinking=thinking, strict=False)
     facts = _read_object(body, "model_info")
-    lengths = [
-        _read_count(value) for name, value in facts.items() if name.endswith(".context_length")
-    ]
-    return Model(
-        id=model,
-        context_tokens=next(filter(None, lengths), None),
-        capabilities=Capabilities(
-            tools="tools" in names,
-            vision="vision" in names,
-            thinking="thinking" in names,
-            strict=False,
-        )
-        if isinstance(names, list)
-        else UNKNOWN_CAPABILITIES,
-        raw=_copy_json(body),
-    )
+    lengths = [value for name, value in facts.items() if name.endswith(".context_length")]
+    return _build_model(model, body, context_tokens=lengths, capabilities=capabilities)
 
 
 # -- one model -------------------------------------------------------------------------------------
@@ -99,22 +89,41 @@ _CONTEXT_FIELDS: Final = (
 )
 
 
+def _build_model(
+    id: str,
+    entry: Json,
+    *,
+    title: object = None,
+    context_tokens: Iterable[object] = (),
+    output_tokens: Iterable[object] = (),
+    capabilities: Capabilities = UNKNOWN_CAPABILITIES,
+) -> Model:
+    """Build a model from values of any type; of several counts, the first that is one."""
+    return Model(
+        id=id,
+        title=title if isinstance(title, str) else None,
+        context_tokens=next(filter(None, map(_read_count, context_tokens)), None),
+        max_output_tokens=next(filter(None, map(_read_count, output_tokens)), None),
+        capabilities=capabilities,
+        raw=_copy_json(entry),
+    )
+
+
 def _openai_model(entry: Json) -> Model:
-    contexts = [entry.get(name) for name in _CONTEXT_FIELDS]
     # llama.cpp: the context that it was started with, and the one that it was trained for.
     meta = _read_object(entry, "meta")
-    contexts += [meta.get("n_ctx"), meta.get("n_ctx_train")]
     top = _read_object(entry, "top_provider")  # OpenRouter
-    title = entry.get("name") or entry.get("display_name")
-    return Model(
-        id=entry["id"],
-        title=title if isinstance(title, str) else None,
-        context_tokens=next((found for value in contexts if (found := _read_count(value))), None),
-        max_output_tokens=_read_count(
-            entry.get("max_completion_tokens") or top.get("max_completion_tokens")
+    name = "max_completion_tokens"
+    return _build_model(
+        entry["id"],
+        entry,
+        title=entry.get("name") or entry.get("display_name"),
+        context_tokens=(
+            *map(entry.get, _CONTEXT_FIELDS),
+            *map(meta.get, ("n_ctx", "n_ctx_train")),
         ),
+        output_tokens=[entry.get(name) or top.get(name)],
         capabilities=_openai_capabilities(entry),
-        raw=_copy_json(entry),
     )
 
 
@@ -138,30 +147,28 @@ def _openai_capabilities(entry: Json) -> Capabilities:
 
 def _anthropic_model(entry: Json) -> Model:
     listed = _read_object(entry, "capabilities")
-    title = entry.get("display_name")
-    return Model(
-        id=entry["id"],
-        title=title if isinstance(title, str) else None,
-        context_tokens=_read_count(entry.get("max_input_tokens")),
-        max_output_tokens=_read_count(entry.get("max_tokens")),
-        capabilities=Capabilities(
-            vision=_read_bool(_read_object(listed, "image_input").get("supported")),
-            thinking=_read_bool(_read_object(listed, "thinking").get("supported")),
-            strict=_read_bool(_read_object(listed, "structured_outputs").get("supported")),
-        ),
-        raw=_copy_json(entry),
+    vision, thinking, strict = (
+        _read_bool(_read_object(listed, name).get("supported"))
+        for name in ("image_input", "thinking", "structured_outputs")
+    )
+    return _build_model(
+        entry["id"],
+        entry,
+        title=entry.get("display_name"),
+        context_tokens=[entry.get("max_input_tokens")],
+        output_tokens=[entry.get("max_tokens")],
+        capabilities=Capabilities(vision=vision, thinking=thinking, strict=strict),
     )
 
 
 def _gemini_model(entry: Json) -> Model:
-    title = entry.get("displayName")
-    return Model(
-        id=entry["name"].removeprefix("models/"),
-        title=title if isinstance(title, str) else None,
-        context_tokens=_read_count(entry.get("inputTokenLimit")),
-        max_output_tokens=_read_count(entry.get("outputTokenLimit")),
+    return _build_model(
+        entry["name"].removeprefix("models/"),
+        entry,
+        title=entry.get("displayName"),
+        context_tokens=[entry.get("inputTokenLimit")],
+        output_tokens=[entry.get("outputTokenLimit")],
         capabilities=Capabilities(thinking=_read_bool(entry.get("thinking"))),
-        raw=_copy_json(entry),
     )
 
 
@@ -182,7 +189,6 @@ def _read_list(body: Any, name: str) -> list[Any]:
 
 
 def _named_objects(entries: list[Any], key: str) -> Iterator[Json]:
-    """Yield the entries that name a model."""
     for entry in entries:
         if isinstance(entry, dict) and isinstance(entry.get(key), str) and entry[key]:
             yield entry

@@ -40,7 +40,6 @@ from steno.messages.usage import StopReason, Usage
 from steno.providers.models import Model
 from steno.providers.offline_commands import (
     HELP,
-    ArgumentFormat,
     OfflineStep,
     ParsedRequest,
     parse_request,
@@ -121,8 +120,6 @@ class OfflineProvider:
 
 @final
 class _AnswerSource:
-    """Yields one response, an event at a time."""
-
     def __init__(self, request: Request) -> None:
         self._request = request
         self._events: Iterator[Event] | None = None
@@ -142,8 +139,6 @@ class _AnswerSource:
 
 
 class _OfflineAnswer(NamedTuple):
-    """The text and the calls of a response."""
-
     text: str
     calls: tuple[ToolCall, ...] = ()
 
@@ -167,8 +162,6 @@ def _build_events(answer: _OfflineAnswer, request: Request) -> Iterator[Event]:
 
 
 class _Progress(NamedTuple):
-    """The steps that are done, and the next ones."""
-
     done: tuple[tuple[int, ToolResultMessage], ...]
     """The number of each step, and its result."""
     upcoming: tuple[int, ...] = ()
@@ -290,17 +283,17 @@ def _build_arguments(
     if tool is None:
         return f"there is no tool `{step.tool}` here{_suggest_tools(step, tools)}"
     match step.argument_format:
-        case ArgumentFormat.ROLES:
+        case "roles":
             return _build_arguments_by_role(step, tool)
-        case ArgumentFormat.JSON:
+        case "json":
             return {**step.arguments}
-        case ArgumentFormat.WORDS:
+        case "words":
             return parse_text_arguments(step.arguments, tool.parameters)
 
 
 def _suggest_tools(step: OfflineStep, tools: Iterable[str]) -> str:
     """Return the names of tools, where the user has named an unknown one."""
-    if step.argument_format is ArgumentFormat.ROLES:
+    if step.argument_format == "roles":
         return ""
     names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
     return f"; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"
@@ -338,8 +331,6 @@ class _Attachment(NamedTuple):
 
 
 class _OfflinePrompt(NamedTuple):
-    """The text of a user message, and its attachments."""
-
     text: str = ""
     attachments: tuple[_Attachment, ...] = ()
 
@@ -414,8 +405,8 @@ def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
     """Return the report about steps, of which at least one was done."""
     done = progress.done
     lines = [f"- {steps[number].description}: {_summarize(result)}" for number, result in done]
-    parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
     number, last = done[-1]
+    parts = ["\n".join(lines) if len(lines) > 1 else lines[0].removeprefix("- ")]
     if output := last.text.splitlines():
         is_command = steps[number].tool == "bash"
         parts.append(

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum, auto
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -65,15 +64,9 @@ Arguments: TypeAlias = Mapping[str, Any]
 # -- steps -----------------------------------------------------------------------------------------
 
 
-class ArgumentFormat(Enum):
-    """The names and values of the arguments of a step."""
-
-    ROLES = auto()
-    """By role; the definition of the tool has the names."""
-    JSON = auto()
-    """As the tool has them."""
-    WORDS = auto()
-    """By the names of the tool, as text; its definition shows which are numbers."""
+ArgumentFormat: TypeAlias = Literal["roles", "json", "words"]
+"""By role, and the definition of the tool has the names; as the tool has them; or by the names of
+the tool as text, and its definition shows which are numbers."""
 
 
 class OfflineStep(NamedTuple):
@@ -85,7 +78,7 @@ class OfflineStep(NamedTuple):
     """A description for people: "read `a.py`"."""
     only_if_failed: int | None = None
     """The number of the step whose failure this one waits for."""
-    argument_format: ArgumentFormat = ArgumentFormat.ROLES
+    argument_format: ArgumentFormat = "roles"
 
     @property
     def is_reader(self) -> bool:
@@ -136,7 +129,7 @@ def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object
     """Return the files that were read for certain after these steps."""
     known: set[object] = set()
     for step in steps:
-        if step.tool == "bash" or step.argument_format is not ArgumentFormat.ROLES:
+        if step.tool == "bash" or step.argument_format != "roles":
             known.clear()  # a command, or an unknown tool, may change any of them
         elif step.tool == "read" and step.only_if_failed in (None, reason):
             known.add(step.arguments["path"])
@@ -155,6 +148,10 @@ def _parse_sentence(sentence: RequestSentence) -> Steps | None:
 
 
 # -- steps of each command -----------------------------------------------------------------------
+
+
+def _help(_: str) -> Steps:
+    return ()
 
 
 def _list(_: str, path: str = ".") -> Steps:
@@ -220,7 +217,7 @@ def _call(text: str) -> Steps | None:
     arguments = _parse_json_object(rest) if is_json else _parse_pairs(rest)
     if arguments is None:
         return None
-    spelling = ArgumentFormat.JSON if is_json else ArgumentFormat.WORDS
+    spelling: ArgumentFormat = "json" if is_json else "words"
     name = found["name"]
     return (OfflineStep(name, arguments, f"call {_format_code(name)}", argument_format=spelling),)
 
@@ -243,7 +240,6 @@ def _parse_pairs(text: str) -> Arguments | None:
 
 
 def _format_code(text: str) -> str:
-    """Return a text as code on one line."""
     line = " ".join(text.split())
     shown = line if len(line) <= 60 else f"{line[:59]}…"
     return f"`{shown}`"
@@ -290,7 +286,7 @@ _CREATE: Final = f"(?:create|write){_skip('file', 'new', keep=3)}"
 _COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Steps | None]], ...]] = tuple(
     (_compile(pattern), build)
     for pattern, build in (
-        (r"help\??|\?", lambda _: ()),
+        (r"help\??|\?", _help),
         (f"{_LIST}{_IN_FOLDER}", _list),
         (f"{_LIST}(?: {_PATH})?", _list),
         (f"{_READ_VERBS}{_skip('file')} {_PATH}(?:{_LINES})?", _read),

@@ -119,7 +119,6 @@ class SourceStream:
             self._end(StopReason.ABORTED)
 
     async def _read_more(self) -> None:
-        """Get more events from the source."""
         self._is_waiting = True
         try:
             if self._has_finished:

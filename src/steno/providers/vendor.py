@@ -26,14 +26,18 @@ _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
+def check_rule(is_kept: bool, rule: str, place: str, *, code: str) -> None:
+    """Raise InvalidValue, with the rule, unless it is kept."""
+    if not is_kept:
+        raise InvalidValue(rule, place=place, code=code)
+
+
 def check_type(
     value: object, kind: type | tuple[type, ...], rule: str, place: str, *, advice: str = ""
 ) -> None:
     """Refuse a value of another type, with the rule. Raises InvalidValue."""
-    if not isinstance(value, kind):
-        raise InvalidValue(
-            f"{rule}, not {type(value).__name__}{advice}", place=place, code="wrong_type"
-        )
+    rule = f"{rule}, not {type(value).__name__}{advice}"
+    check_rule(isinstance(value, kind), rule, place, code="wrong_type")
 
 
 class Auth(StrEnum):
@@ -118,40 +122,23 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse rows that cannot work. Raises InvalidValue."""
         name: object = self.name
-        if not (isinstance(name, str) and _VENDOR_NAME.fullmatch(name)):
-            raise InvalidValue(
-                "name must be small letters, digits and any of . _ -",
-                place="vendor",
-                code="vendor_name_malformed",
-            )
+        rule = "name must be small letters, digits and any of . _ -"
+        is_name = isinstance(name, str) and _VENDOR_NAME.fullmatch(name) is not None
+        check_rule(is_name, rule, "vendor", code="vendor_name_malformed")
         if self.base_url != "":
             check_base_url(self.base_url, self.name)
-        if self.path and not _PATH.fullmatch(self.path):
-            raise InvalidValue(
-                "must begin with / and be written as in a URL",
-                place=f"{self.name}.path",
-                code="path_malformed",
-            )
-        if not isinstance(self.key_variables, tuple):
-            kind = type(self.key_variables).__name__
-            raise InvalidValue(
-                f"must be a tuple of names, not {kind}",
-                place=f"{self.name}.key_variables",
-                code="wrong_type",
-            )
+        rule = "must begin with / and be written as in a URL"
+        is_path = not self.path or _PATH.fullmatch(self.path) is not None
+        check_rule(is_path, rule, f"{name}.path", code="path_malformed")
+        check_type(self.key_variables, tuple, "must be a tuple of names", f"{name}.key_variables")
+        rule = "not what a header can carry"
         for header, value in self.headers:
-            if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
-                raise InvalidValue(
-                    "not what a header can carry",
-                    place=f"{self.name}.headers",
-                    code="invalid_headers",
-                )
+            is_header = bool(_HEADER.fullmatch(header)) and value.isascii() and value.isprintable()
+            check_rule(is_header, rule, f"{name}.headers", code="invalid_headers")
         for limit in ("context_tokens", "max_output_tokens"):
             tokens: int | None = getattr(self, limit)
-            if tokens is not None and tokens < 1:
-                raise InvalidValue(
-                    "must be above 0", place=f"{self.name}.{limit}", code="out_of_range"
-                )
+            is_limit = tokens is None or tokens >= 1
+            check_rule(is_limit, "must be above 0", f"{name}.{limit}", code="out_of_range")
 
     def needs_model_at(self, base_url: str) -> bool:
         """Return whether a request has to name a model at another address of this protocol.
@@ -174,15 +161,10 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     @property
     def chat_dialect(self) -> Dialect:
         """The dialect of `openai_chat` for this vendor."""
-        dialect = (
-            self.dialect or DIALECTS.get(self.provider_name) or Dialect(provider=self.provider_name)
-        )
+        name = self.provider_name
+        dialect = self.dialect or DIALECTS.get(name) or Dialect(provider=name)
         # A seal belongs to its provider, whatever the dialect.
-        return (
-            dialect
-            if dialect.provider == self.provider_name
-            else replace(dialect, provider=self.provider_name)
-        )
+        return dialect if dialect.provider == name else replace(dialect, provider=name)
 
 
 def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str:
@@ -206,18 +188,11 @@ def check_base_url(url: str, place: str) -> None:
         is_bare = parts.username is None and not parts.query and not parts.fragment
     except ValueError:
         is_usable = is_bare = False
-    if not is_usable or not (url.isascii() and url.isprintable()) or " " in url:
-        raise InvalidValue(
-            "must be http:// or https:// with a host",
-            place=f"{place}.base_url",
-            code="invalid_url",
-        )
-    if not is_bare:
-        raise InvalidValue(
-            "must hold no user, password, query or fragment",
-            place=f"{place}.base_url",
-            code="url_has_secrets",
-        )
+    is_usable = is_usable and url.isascii() and url.isprintable() and " " not in url
+    place = f"{place}.base_url"
+    check_rule(is_usable, "must be http:// or https:// with a host", place, code="invalid_url")
+    rule = "must hold no user, password, query or fragment"
+    check_rule(is_bare, rule, place, code="url_has_secrets")
 
 
 # -- API keys --------------------------------------------------------------------------------------
@@ -233,10 +208,9 @@ class ApiKey:
         """Take the key. Raises InvalidValue for text that no header can carry."""
         check_type(text, str, "must be a string", "key")
         stripped = text.strip()
-        if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
-            raise InvalidValue(
-                "must be visible ASCII characters without blanks", place="key", code="invalid_key"
-            )
+        is_visible = stripped.isascii() and stripped.isprintable() and " " not in stripped
+        rule = "must be visible ASCII characters without blanks"
+        check_rule(is_visible, rule, "key", code="invalid_key")
         self._text = stripped
 
     def __bool__(self) -> bool:

@@ -478,7 +478,9 @@ _TYPE_FORMS: dict[Any, Callable[[Any, _BuildSchema, str], Schema]] = {
     ),
     Literal: lambda hint, _, at: _literal_schema(hint, at),
     Annotated: _build_annotated,
-    Decimal: lambda *_: {"anyOf": [{"type": "string", "format": "decimal"}, {"type": "number"}]},
+    Decimal: lambda _hint, _build, _at: {
+        "anyOf": [{"type": "string", "format": "decimal"}, {"type": "number"}]
+    },
     tuple: _build_tuple,
     **dict.fromkeys((list, set, frozenset, deque, abc.Sequence, abc.MutableSequence), _build_array),
     **dict.fromkeys((abc.Collection, abc.Iterable, abc.Set, abc.MutableSet), _build_array),

@@ -98,7 +98,6 @@ def _sphinx_entry(section: list[str]) -> Iterator[tuple[list[str], str]]:
 
 
 def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the entries of a section: a line with names, and the lines that are indented below."""
     margin = next((_indent(line) for line in lines if line), 0)
     names: list[str] = []
     texts: list[str] = []

@@ -127,7 +127,6 @@ class _ObjectCloser:
     def _names(
         self, schema: Any, *, without: Container[str] = (), seen: set[str] | None = None
     ) -> frozenset[str]:
-        """Return all names that a schema declares for its object."""
         if not is_mapping(schema):
             return _NO_NAMES
         seen = set() if seen is None else seen

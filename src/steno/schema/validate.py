@@ -77,8 +77,6 @@ def validate_schema(schema: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 
 class _Violation(Struct, frozen=True):
-    """A rule that a value breaks."""
-
     path: _Path
     expected: str
     """The expectation, without its lead."""
@@ -155,7 +153,6 @@ def _matches_type(value: object, kind: str, expected: Any) -> bool:
 
 
 def _steps(path: _Path) -> list[str | int]:
-    """Return the steps of a path, from the outside in."""
     steps: list[str | int] = []
     while path:
         path, step = path

@@ -124,8 +124,6 @@ class _ScriptedStream(SourceStream):
 
 
 class _ScriptedSource:
-    """Plays one turn, step by step."""
-
     def __init__(self, take: Callable[[], ScriptedTurn]) -> None:
         self._take = take
         self._steps: Iterable[ScriptedStep] | None = None
@@ -235,8 +233,6 @@ class ReplayingProvider:
 
 
 class _ReplaySource:
-    """Reads one recorded response."""
-
     def __init__(self, open_next: Callable[[], ReplayedResponse], wire: Wire, model: str) -> None:
         self._open_next = open_next
         self._wire = wire

@@ -29,38 +29,33 @@ from steno.wire import Wire
 
 
 @dataclass(frozen=True)
-class TextPiece:
+class _TextLine:
+    text: str
+
+
+@dataclass(frozen=True)
+class _TokenLine:
+    token: str
+
+
+class TextPiece(_TextLine):
     """A piece of text."""
 
-    text: str
 
-
-@dataclass(frozen=True)
-class ThinkingPiece:
+class ThinkingPiece(_TextLine):
     """A piece of thinking."""
 
-    text: str
 
-
-@dataclass(frozen=True)
-class ThinkingSeal:
+class ThinkingSeal(_TokenLine):
     """The seal of the thinking before it."""
 
-    token: str
 
-
-@dataclass(frozen=True)
-class RedactedThinking:
+class RedactedThinking(_TokenLine):
     """Thinking of which the server sends only the seal."""
 
-    token: str
 
-
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(_TextLine):
     """A refusal of the model, where the protocol has a member for it."""
-
-    text: str
 
 
 # -- tool calls --------------------------------------------------------------------------------
@@ -88,25 +83,16 @@ class WholeCall:
 # -- unknown to every wire ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class UnknownEvent:
+class UnknownEvent(_TokenLine):
     """An event, line or chunk of a new kind that holds `token`."""
 
-    token: str
 
-
-@dataclass(frozen=True)
-class UnknownMember:
+class UnknownMember(_TokenLine):
     """A usual event with a new member whose value is `token`."""
 
-    token: str
 
-
-@dataclass(frozen=True)
-class UnknownBlock:
+class UnknownBlock(_TokenLine):
     """A part of the response of a new kind, in the place of text or a call."""
-
-    token: str
 
 
 # -- ends, errors and the rest -----------------------------------------------------------------

@@ -138,7 +138,6 @@ def _stream(harness: ProviderHarness, *script: ScriptLine) -> Stream:
 
 
 async def _read_to_end(stream: Stream) -> tuple[list[Event], StenoError | None]:
-    """Read to the end, or to an error."""
     events: list[Event] = []
     try:
         async for event in stream:

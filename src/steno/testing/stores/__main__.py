@@ -13,11 +13,10 @@ from steno.errors import StenoError
 from steno.testing.case_results import CaseOutcome, format_matrix
 from steno.testing.stores.cases import STORE_CASES, run_store_case
 from steno.testing.stores.store_harness import (
-    DEFAULT_OPENER,
     AddressStoreHarness,
     MemoryStoreHarness,
     StoreHarness,
-    opener_argument,
+    add_opener_argument,
 )
 
 
@@ -31,13 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "address", nargs="+", help="an empty place, as `steno.store.open_store` takes it"
     )
-    parser.add_argument(
-        "--opener",
-        default=DEFAULT_OPENER,
-        type=opener_argument,
-        metavar="MODULE:FUNCTION",
-        help="opens a store of your own",
-    )
+    add_opener_argument(parser)
     parser.add_argument(
         "--root",
         type=Path,

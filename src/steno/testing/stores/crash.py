@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from steno.testing.case_results import CaseFailure
 from steno.testing.stores.process_cases import ROUNDS_VARIABLE, run_crash_rounds
-from steno.testing.stores.store_harness import DEFAULT_OPENER, AddressStoreHarness, opener_argument
+from steno.testing.stores.store_harness import AddressStoreHarness, add_opener_argument
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,13 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("address", nargs="+", help="as `steno.store.open_store` takes it")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS_VARIABLE) or 200))
     parser.add_argument("--seed", type=int, default=1, help="another seed, other instants")
-    parser.add_argument(
-        "--opener",
-        default=DEFAULT_OPENER,
-        type=opener_argument,
-        metavar="MODULE:FUNCTION",
-        help="opens a store of your own",
-    )
+    add_opener_argument(parser)
     options = parser.parse_args(arguments)
     failed = False
     for address in options.address:

@@ -316,7 +316,6 @@ def _restore_files(harness: StoreHarness, files: _FileContents) -> None:
 
 @contextmanager
 def _preserve_files(harness: StoreHarness) -> Generator[None]:
-    """Restore all files at the end of the block."""
     before = _read_files(harness)
     try:
         yield

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import partial
 from hashlib import sha256
 from typing import Final
 
@@ -50,7 +49,7 @@ from steno.records.entry import (
     ResolutionStatus,
 )
 from steno.records.stored_record import MAIN_BRANCH, Record
-from steno.store import MemoryStore, Store, convert_store
+from steno.store import MemoryStore, convert_store
 from steno.testing.case_results import CaseFailure, expect, require
 from steno.testing.stores.store_harness import (
     SAMPLE_MESSAGES,
@@ -170,11 +169,8 @@ def odd_text(harness: StoreHarness) -> None:
         for text in _ODD_TEXTS:
             conversation.append(ChatMessage.user(f"<{text}>"), decision=text, audit={text: text})
         before = read_session(store, conversation.id)
-        expect_raises(
-            InvalidValue,
-            "half a surrogate pair",
-            lambda: conversation.append(ChatMessage.user("fine"), decision="\ud800"),
-        )
+        with expect_raises(InvalidValue, "half a surrogate pair"):
+            conversation.append(ChatMessage.user("fine"), decision="\ud800")
         expect_stored(store, conversation.id, before, "after half a character was refused")
     with harness.open() as store:
         found = store.open(conversation.id).entries()[len(SAMPLE_MESSAGES) :]
@@ -339,16 +335,10 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
         before = list(store.records(session))
         store.redact(session, target.id, actor="a", reason="b")
         expect(list(store.records(session)), before, "records after redacting it again")
-        expect_raises(
-            InvalidValue,
-            "redacting the reason",
-            lambda: store.redact(session, redaction.id, actor="a", reason="b"),
-        )
-        expect_raises(
-            Missing,
-            "redacting what is not there",
-            lambda: store.redact(session, new_id(), actor="a", reason="b"),
-        )
+        with expect_raises(InvalidValue, "redacting the reason"):
+            store.redact(session, redaction.id, actor="a", reason="b")
+        with expect_raises(Missing, "redacting what is not there"):
+            store.redact(session, new_id(), actor="a", reason="b")
 
 
 # -- search ------------------------------------------------------------------------------------
@@ -396,7 +386,9 @@ def search_finds_words(harness: StoreHarness) -> None:
         Label(target="a", text=f"{tag} here"),
     ]
     records = list(chain_records(steps))
-    records[0] = _without_time(records[0])
+    first = records[0]
+    assert first.entry is not None
+    records[0] = replace(first, entry=replace(first.entry, time=None))
     headers = [new_header(), new_header()]
     with harness.open() as store, MemoryStore() as memory:
         store.add_session(headers[0], records)
@@ -418,11 +410,6 @@ def search_finds_words(harness: StoreHarness) -> None:
         expect(len(store.search(tag, limit=3)), 3, "hits, where three are asked for")
         for nothing in ("", " ", "%", "_", "*"):
             expect(store.search(nothing), [], f"hits for {nothing!r}, which has no word")
-
-
-def _without_time(record: Record) -> Record:
-    assert record.entry is not None
-    return replace(record, entry=replace(record.entry, time=None))
 
 
 def search_follows_what_is_written(harness: StoreHarness) -> None:
@@ -483,16 +470,19 @@ def blob_round_trip(harness: StoreHarness) -> None:
         require(store.blob(digest) == pieces[2], "a blob that was put since must stay")
         store.remove_blob(digest)
         store.remove_blob(digest)
-        expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
+        with expect_raises(Missing, "a blob that was removed"):
+            store.blob(digest)
 
 
 def missing_blob(harness: StoreHarness) -> None:
     """Reading a missing blob raises Missing; removing it does nothing."""
     with harness.open() as store:
         digest = sha256(new_id().encode()).hexdigest()
-        expect_raises(Missing, "a blob that was never put", lambda: store.blob(digest))
+        with expect_raises(Missing, "a blob that was never put"):
+            store.blob(digest)
         store.remove_blob(digest)
-        expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
+        with expect_raises(Missing, "a blob that was removed"):
+            store.blob(digest)
 
 
 def hostile_blob_names(harness: StoreHarness) -> None:
@@ -501,7 +491,8 @@ def hostile_blob_names(harness: StoreHarness) -> None:
         data = _new_bytes(40)
         digest = store.put_blob(data)
         for name in (*_HOSTILE_BLOB_NAMES, digest.upper(), digest + " ", digest[:-1]):
-            expect_raises(Missing, "a name that is no digest", partial(store.blob, name))
+            with expect_raises(Missing, "a name that is no digest"):
+                store.blob(name)
             try:
                 store.remove_blob(name)
             except LogError:
@@ -569,12 +560,15 @@ def garbage_collection(harness: StoreHarness) -> None:
         require(store.blob(lost) == nameless, "a blob of this hour must stay")
         size = store.collect_garbage(older_than=_ANY_AGE)
         require(size >= len(nameless), "it must return how many bytes were removed")
-        expect_raises(Missing, "a blob that no record names", lambda: store.blob(lost))
+        with expect_raises(Missing, "a blob that no record names"):
+            store.blob(lost)
         kept_digest = sha256(named).hexdigest()
         require(store.blob(kept_digest) == named, "a blob that a record names must stay")
-        _redact_last(store, conversation.id)
+        last = store.open(conversation.id).entries()[-1]
+        store.redact(conversation.id, last.id, actor="kit", reason="it is gone")
         store.collect_garbage(older_than=_ANY_AGE)
-        expect_raises(Missing, "a blob whose entry was redacted", lambda: store.blob(kept_digest))
+        with expect_raises(Missing, "a blob whose entry was redacted"):
+            store.blob(kept_digest)
 
 
 def _new_bytes(size: int) -> bytes:
@@ -584,8 +578,3 @@ def _new_bytes(size: int) -> bytes:
 
 def _image(data: bytes) -> Image:
     return Image(source=ImageData(data), mime_type="image/png")
-
-
-def _redact_last(store: Store, session: str) -> None:
-    last = store.open(session).entries()[-1]
-    store.redact(session, last.id, actor="kit", reason="it is gone")

@@ -9,8 +9,9 @@ import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from glob import escape
 from importlib import import_module
@@ -145,14 +146,21 @@ class MemoryStoreHarness(StoreHarness):
         return self._store
 
 
-def opener_argument(place: str) -> str:
-    """Check a `module:function` of a command line. Raises ArgumentTypeError if it is missing.
+def add_opener_argument(parser: ArgumentParser) -> None:
+    """Add `--opener` to the arguments of a command."""
 
-    It stays a name, since it is passed to other processes.
-    """
-    if not callable(import_named(place, "FUNCTION")):
-        raise ArgumentTypeError(f"{place} is no function")
-    return place
+    def check(place: str) -> str:
+        if not callable(import_named(place, "FUNCTION")):
+            raise ArgumentTypeError(f"{place} is no function")
+        return place  # it stays a name, since it is passed to other processes
+
+    parser.add_argument(
+        "--opener",
+        default=DEFAULT_OPENER,
+        type=check,
+        metavar="MODULE:FUNCTION",
+        help="opens a store of your own",
+    )
 
 
 # -- writers in other processes ----------------------------------------------------------------
@@ -260,13 +268,11 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
 )
 
 
-def expect_raises(kind: type[StenoError], subject: str, action: Callable[[], object]) -> None:
-    """Raise CaseFailure unless `action`, read to its end if an iterator, raises this kind."""
+@contextmanager
+def expect_raises(kind: type[StenoError], subject: str) -> Generator[None]:
+    """Raise CaseFailure unless the block raises this kind of error."""
     try:
-        found = action()
-        if isinstance(found, Iterator):
-            for _ in found:
-                pass
+        yield
     except kind:
         return
     except Exception as exc:

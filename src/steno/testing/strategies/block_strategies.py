@@ -187,15 +187,19 @@ def json_objects() -> SearchStrategy[JsonObject]:
 def json_object_texts() -> SearchStrategy[str]:
     """Texts of JSON objects as a model may write them: any spacing, any escapes."""
     written = st.builds(
-        lambda members, spacing, is_ascii, around: around.format(
-            json.dumps(members, separators=spacing, ensure_ascii=is_ascii)
-        ),
+        _write_json,
         json_members(),
         st.sampled_from(_SPACINGS),
         st.booleans(),
         st.sampled_from(_SURROUNDINGS),
     )
     return written | st.sampled_from(_ODD_OBJECTS)
+
+
+def _write_json(
+    members: dict[str, Any], spacing: tuple[str, str], is_ascii: bool, around: str
+) -> str:
+    return around.format(json.dumps(members, separators=spacing, ensure_ascii=is_ascii))
 
 
 S = TypeVar("S", bound=Sendable)
@@ -224,7 +228,11 @@ def extras() -> SearchStrategy[JsonObject]:
 
 def maybe_with_extras(values: SearchStrategy[S]) -> SearchStrategy[S]:
     """Return the same values, some of them with extras."""
-    return values | values | st.builds(replace, values, extras=extras())
+    return values | values | st.builds(_with_extras, values, extras())
+
+
+def _with_extras(value: S, extras: JsonObject) -> S:
+    return replace(value, extras=extras)
 
 
 @named_strategy
@@ -252,7 +260,7 @@ def image_sources() -> SearchStrategy[ImageSource]:
     return st.one_of(
         st.builds(ImageData, st.binary(min_size=1, max_size=20)),
         st.builds(ImageBlob, sha256=digests(), size=st.integers(1, 2**70)),
-        st.builds(lambda scheme, rest: ImageUrl(scheme + rest), schemes, texts()),
+        st.builds(ImageUrl, st.builds("{}{}".format, schemes, texts())),
         st.builds(ImageFile, file_paths()),
     )
 
@@ -293,12 +301,12 @@ def file_references() -> SearchStrategy[FileReference]:
     ranges = st.tuples(lines, lines).map(sorted)
     return st.one_of(
         st.builds(FileReference, path=file_paths(), start_line=st.none() | lines),
-        st.builds(
-            lambda path, lines: FileReference(path=path, start_line=lines[0], end_line=lines[1]),
-            file_paths(),
-            ranges,
-        ),
+        st.builds(_reference, file_paths(), ranges),
     )
+
+
+def _reference(path: str, lines: list[int]) -> FileReference:
+    return FileReference(path=path, start_line=lines[0], end_line=lines[1])
 
 
 @named_strategy

@@ -327,8 +327,6 @@ class OpenAIResponsesServer(ScriptedServer):
 
 
 class _ResponsesStream:
-    """The stream of one response."""
-
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self._output: list[dict[str, Any]] = []
