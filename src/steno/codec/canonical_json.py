@@ -16,6 +16,7 @@ from steno.codec.json_scanner import (
     check_syntax,
     clean_input,
     replace_line_breaks,
+    sort_members,
     split_array,
     split_object,
 )
@@ -204,8 +205,16 @@ def decode_document(data: bytes | str) -> Document:
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Encode the payload of an entry on one line: the bytes that its digest is made of."""
+    """Encode the payload of an entry on one line."""
     return replace_line_breaks(_encode_value(payload))
+
+
+def encode_sorted(value: Payload | JsonObject) -> bytes:
+    """Encode with the members sorted by name: the bytes that a digest is made of."""
+    try:
+        return _encode_sorted(value)
+    except _NeedsLosslessEncoder:
+        return sort_members(replace_line_breaks(encode_lossless(value)))
 
 
 def encode_header(header: Header) -> bytes:
@@ -268,6 +277,7 @@ def _encode_json_object(value: object) -> Any:
 
 
 _encode_fast = msgspec.json.Encoder(enc_hook=_encode_json_object).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=_encode_json_object, order="sorted").encode
 
 
 def _check_encodable(value: object, kind: type | tuple[type, ...]) -> None:

@@ -30,8 +30,6 @@ from steno.records.entry import (
     Entry,
     Feedback,
     Label,
-    Mode,
-    ModeChange,
     ModelChange,
     Redacted,
     Resolution,
@@ -44,12 +42,6 @@ SHELL_STATUS_AUDIT_KEY: Final = "status"
 
 
 # -- current state ---------------------------------------------------------------------------
-
-
-def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
-    """Return the mode in force at the end."""
-    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModeChange)]
-    return changes[-1].new if changes else default
 
 
 def current_model(entries: Iterable[Entry]) -> str | None:

@@ -302,25 +302,22 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        id, parent, time, decision = self.id, self.parent, self.time, self.decision
         # Most entries are made by a conversation, and hold nothing that has to be checked again.
-        if not self._has_only_the_usual_fields():
-            check_fields(self)
-        if not self.id or self.parent == "":
-            field = "parent" if self.id else "id"
-            refuse(self, "id and parent must not be empty", code="empty", field=field)
-
-    def _has_only_the_usual_fields(self) -> bool:
-        time = self.time
-        return (
-            type(self.id) is str
-            and self.id.isascii()
-            and (self.parent is None or (type(self.parent) is str and self.parent.isascii()))
+        if not (
+            type(id) is str
+            and id.isascii()
+            and (parent is None or (type(parent) is str and parent.isascii()))
             and (time is None or (type(time) is datetime and time.tzinfo is UTC))
             and type(self.payload) in _PAYLOAD_TYPES
-            and (self.decision is None or (type(self.decision) is str and self.decision.isascii()))
+            and (decision is None or (type(decision) is str and decision.isascii()))
             and self.audit is None
             and self.unknown is NOTHING
-        )
+        ):
+            check_fields(self)
+        if not id or parent == "":
+            field = "parent" if id else "id"
+            refuse(self, "id and parent must not be empty", code="empty", field=field)
 
     def has_valid_unknown(self) -> bool:
         """Return whether the unknown members are valid; all of a newer record are unknown."""

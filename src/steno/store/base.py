@@ -13,6 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, Self, final
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from steno.log.chain import BadRecord, Verification, entry_digest, redact_entry,
 from steno.log.conversation import Conversation
 from steno.log.queries import searchable_text, shell_command_of
 from steno.messages.message import ChatMessage, UserMessage
-from steno.records.entry import Entry, Payload, PayloadT, Redacted, Redaction, Rewind
+from steno.records.entry import Entry, PayloadT, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 
 TITLE_SEARCH_ENTRIES: Final = 8
@@ -304,7 +305,7 @@ class Store(ABC):
 
     # -- blobs -------------------------------------------------------------------------------
 
-    def extract_blobs(self, payload: Payload) -> Payload:
+    def extract_blobs(self, payload: PayloadT) -> PayloadT:
         """Store images and long results as blobs; return the payload that refers to them."""
         return extract_blobs(payload, self.put_blob)
 
@@ -349,30 +350,17 @@ class Store(ABC):
         self.close()
 
 
+@final
 class _SessionJournal:
     """One session of a store, as a conversation writes to it (`steno.ports.Journal`)."""
 
     def __init__(self, store: Store, session: str) -> None:
-        self._store = store
-        self._session = session
-
-    def extract_blobs(self, payload: Payload) -> Payload:
-        return self._store.extract_blobs(payload)
-
-    def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        return restore_blobs(payload, self._store.blob)
-
-    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
-        self._store.append(self._session, entry, branch=branch, digest=digest, expected=expected)
-
-    def begin_branch(self, name: str, at: str | None) -> None:
-        self._store.begin_branch(self._session, name, at)
-
-    def heads(self) -> Mapping[str, str | None]:
-        return self._store.heads(self._session)
-
-    def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        return self._store.read_back(self._session, entry_id)
+        self.extract_blobs = store.extract_blobs
+        self.restore_blobs = store.restore_blobs
+        self.append = partial(store.append, session)
+        self.begin_branch = partial(store.begin_branch, session)
+        self.heads = partial(store.heads, session)
+        self.read_back = partial(store.read_back, session)
 
 
 def convert_store(
