@@ -48,7 +48,7 @@ def _fill_pool() -> None:
 
 def _empty_pool() -> None:
     """Forget the random digits: a forked process must not use those of its parent."""
-    global _left  # noqa: PLW0603
+    global _left  # noqa: PLW0603 - it belongs to the process
     _left = 0
 
 

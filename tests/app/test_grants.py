@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EntryRecorded, PromptInput
-from steno.agent.permissions.grants import GRANT_REVOKED
 from steno.app.permissions import GrantsFile
 from steno.errors import Conflict, Missing
 from steno.log.queries import searchable_text
 from steno.messages.event import TextDelta
 from steno.ports import GrantScope
-from steno.records.entry import Mode, Repair
+from steno.records.entry import GrantRevoked, Mode
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
@@ -41,9 +40,9 @@ async def permissions(user: SessionUser, argument: str = "") -> str:
     return (await user.session.run_command("permissions", argument)).text
 
 
-def revocations(user: SessionUser) -> list[Repair]:
+def revocations(user: SessionUser) -> list[GrantRevoked]:
     payloads = [one.entry.payload for one in user.events_of(EntryRecorded)]
-    return [one for one in payloads if isinstance(one, Repair) and one.code == GRANT_REVOKED]
+    return [one for one in payloads if isinstance(one, GrantRevoked)]
 
 
 async def grant(user: SessionUser, id: str) -> None:

@@ -277,7 +277,7 @@ def test_an_opaque_block_of_a_provider_is_stored_with_its_origin() -> None:
 
 @pytest.mark.requirement("S2-09")
 def test_a_record_of_a_newer_version_keeps_its_place_in_the_tree() -> None:
-    raw = b'{"v":3,"id":"e2","parent":"e1","novelty":{"a": [1,2]}}'
+    raw = b'{"v":4,"id":"e2","parent":"e1","novelty":{"a": [1,2]}}'
     entry = decode_entry(raw)
     assert (entry.id, entry.parent, entry.message) == ("e2", "e1", None)
     assert encode_entry(entry) == raw

@@ -27,7 +27,7 @@ from steno.json_object import JsonObject, raw_members
 from steno.messages.content import Opaque
 from steno.messages.message import ChatMessage, Message, as_messages
 from steno.messages.tool import ToolDefinition
-from steno.records.entry import FORMAT_VERSION, Entry, Payload
+from steno.records.entry import BASE_VERSION, Entry, Payload
 from steno.records.stored_record import Header, Record
 from steno.values import PRECHECKED, Value
 
@@ -138,7 +138,7 @@ def decode_entry(data: bytes | str) -> Entry:
 
 
 @final
-class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_only=True):
+class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_only=True):
     """A header and the entries of a conversation."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
@@ -238,9 +238,9 @@ def decode_header(data: bytes | str) -> Header:
             str(exc), code="header_unreadable", place="header of a session"
         ) from None
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
-    if version != str(FORMAT_VERSION).encode():
+    if version != str(BASE_VERSION).encode():
         raise UnsupportedVersion(
-            f"this steno reads format {FORMAT_VERSION}; upgrade it", place="header of a session"
+            f"this steno reads format {BASE_VERSION}; upgrade it", place="header of a session"
         )
     return header
 

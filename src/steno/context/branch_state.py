@@ -36,6 +36,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -46,10 +47,11 @@ from steno.records.entry import (
     Repair,
     Resolution,
     Rewind,
+    ShellCommand,
 )
 
 _MODEL_VISIBLE_KINDS: Final = frozenset(
-    {"system", "user", "assistant", "tool_result", "feedback", "compaction"}
+    {"system", "user", "shell_command", "assistant", "tool_result", "feedback", "compaction"}
 )
 """The kinds of entries that a model would see, had they not been redacted."""
 
@@ -174,6 +176,8 @@ class BranchState:
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
                 self._read_message(number, entry.id, payload)
+            case ShellCommand():
+                self._read_message(number, entry.id, payload.message)
             case ModeChange():
                 self.mode, self.mode_id = payload.new, entry.id
             case Compaction():
@@ -189,7 +193,7 @@ class BranchState:
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
             case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
                 pass  # these and the next two concern only the log
-            case Repair() | Redaction():
+            case Repair() | GrantRevoked() | Redaction():
                 pass
             case _:
                 assert_never(payload)

@@ -48,6 +48,7 @@ from steno.records.entry import (
     PayloadT,
     Redacted,
     Rewind,
+    ShellCommand,
 )
 from steno.records.stored_record import MAIN_BRANCH
 from steno.values import class_label, is_utf8_text
@@ -117,6 +118,8 @@ class Conversation:
             order = target.order or self._order(target)
             if isinstance(payload, ChatMessage):
                 order = order.after(payload)
+            elif isinstance(payload, ShellCommand):
+                order = order.after(payload.message)
             else:
                 _check_payload(payload)
             return self._put(name, target, payload, order, decision, audit=audit)

@@ -26,7 +26,7 @@ from steno.log.chain import BadRecord, Verification, entry_digest, redact_entry,
 from steno.log.conversation import Conversation
 from steno.log.queries import searchable_text, shell_command_of
 from steno.messages.message import ChatMessage, UserMessage
-from steno.records.entry import Entry, PayloadT, Redacted, Redaction, Rewind
+from steno.records.entry import Entry, Payload, PayloadT, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 
 TITLE_SEARCH_ENTRIES: Final = 8
@@ -305,7 +305,7 @@ class Store(ABC):
 
     # -- blobs -------------------------------------------------------------------------------
 
-    def extract_blobs(self, payload: PayloadT) -> PayloadT:
+    def extract_blobs(self, payload: Payload) -> Payload:
         """Store images and long results as blobs; return the payload that refers to them."""
         return extract_blobs(payload, self.put_blob)
 
@@ -551,8 +551,9 @@ def derive_title(entries: Iterable[Entry]) -> str:
     current: list[tuple[int, str]] = []
     for number, entry in enumerate(entries):
         positions[entry.id] = number
-        if isinstance(entry.payload, UserMessage) and shell_command_of(entry) is None:
-            line = " ".join(entry.payload.text.split())
+        message = entry.message
+        if isinstance(message, UserMessage) and shell_command_of(entry) is None:
+            line = " ".join(message.text.split())
             questions.append(line)
             current.append((number, line))
         elif isinstance(entry.payload, Rewind):

@@ -21,8 +21,6 @@ from steno.agent.permissions.grants import (
     SessionGrants,
     SignText,
     build_grant_audit,
-    build_revocation,
-    build_revocation_audit,
     find_granted_rule,
 )
 from steno.agent.permissions.rules import (
@@ -60,7 +58,7 @@ from steno.ports import (
     GrantStore,
     Tool,
 )
-from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked, Mode
 
 NO_APPROVER_RULE: Final = "nobody can be asked"
 """The recorded rule of a call that was denied because the gate has no approver. It is stored."""
@@ -256,9 +254,9 @@ class Gate:
         )
         return [
             conversation.append(
-                build_revocation(rule, granted_in),
+                GrantRevoked(grant=str(rule), target=granted_in),
                 decision=REVOKED,
-                audit=build_revocation_audit(rule, actor),
+                audit={"actor": actor, "scope": str(GrantScope.SESSION)},
             )
             for granted_in in all_grants.granting_entries(rule)
         ]
