@@ -55,7 +55,7 @@ def _struct_as_stored(struct: type[msgspec.Struct]) -> type:
     hints = get_type_hints(struct, include_extras=True)
     fields: list[Any] = [
         (field.name, _as_stored(hints[field.name]))
-        if field.required
+        if field.default is msgspec.NODEFAULT  # also of the version, which is always written
         else (field.name, _as_stored(hints[field.name]), field.default)
         for field in msgspec.structs.fields(struct)
         if field.name != "unknown"

@@ -34,6 +34,7 @@ from steno.records.entry import (
     BranchSwitch,
     Compaction,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -45,12 +46,13 @@ from steno.records.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
+    ShellCommand,
 )
 
 NOON = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 SEAL = Seal(data="c2VhbA==", provider="anthropic", api="anthropic_messages", model="m-1")
 
-PAYLOADS: tuple[Payload, ...] = (
+PAYLOADS_OF_VERSION_2: tuple[Payload, ...] = (
     ChatMessage.system("You keep records."),
     ChatMessage.user(
         [
@@ -131,19 +133,32 @@ PAYLOADS: tuple[Payload, ...] = (
     Opaque(kind="annotation", raw='{"type":"annotation", "by": "v9"}', origin="steno"),
 )
 
-DOCUMENT = Document(
-    id="everything",
-    created_at=NOON,
-    updated_at=NOON,
-    entries=tuple(
-        Entry(
-            id=f"e{number}",
-            parent=f"e{number - 1}" if number > 1 else None,
-            time=NOON,
-            payload=payload,
-            decision="tool_call_approved" if number == 3 else None,
-            audit={"permission": "read", "granted": True} if number == 3 else None,
-        )
-        for number, payload in enumerate(PAYLOADS, start=1)
-    ),
+PAYLOADS_OF_VERSION_3: tuple[Payload, ...] = (
+    ShellCommand(command="git status", output="clean\n", status=0),
+    ShellCommand(command="sleep 9 # \u2028 🧾", output=""),
+    GrantRevoked(grant="bash(git push *)", target="e3"),
 )
+PAYLOADS = PAYLOADS_OF_VERSION_2 + PAYLOADS_OF_VERSION_3
+
+
+def _document(payloads: tuple[Payload, ...]) -> Document:
+    return Document(
+        id="everything",
+        created_at=NOON,
+        updated_at=NOON,
+        entries=tuple(
+            Entry(
+                id=f"e{number}",
+                parent=f"e{number - 1}" if number > 1 else None,
+                time=NOON,
+                payload=payload,
+                decision="tool_call_approved" if number == 3 else None,
+                audit={"permission": "read", "granted": True} if number == 3 else None,
+            )
+            for number, payload in enumerate(payloads, start=1)
+        ),
+    )
+
+
+DOCUMENT = _document(PAYLOADS_OF_VERSION_2)
+DOCUMENT_OF_VERSION_3 = _document(PAYLOADS_OF_VERSION_3)

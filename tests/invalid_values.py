@@ -246,6 +246,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "resolution_content": lambda: _resolution(content=(Text(SECRET),)),
     "resolution_error": lambda: _resolution(error=SECRET),
     "resolution_details": lambda: _resolution(details={SECRET: object()}),
+    "entry_version": lambda: Entry(id="e1", payload=USER, v=4),
     "entry_id": lambda: Entry(id="", payload=USER),
     "entry_parent": lambda: Entry(id="e1", parent="", payload=USER),
     "entry_payload": lambda: Entry(id="e1", payload=cast("Any", Text(SECRET))),

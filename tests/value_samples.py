@@ -57,6 +57,7 @@ from steno.records.entry import (
     BranchSwitch,
     Compaction,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -67,6 +68,7 @@ from steno.records.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
+    ShellCommand,
 )
 from steno.records.stored_record import Header, Record
 from steno.values import RawJson
@@ -519,6 +521,16 @@ PAYLOADS: tuple[Sample, ...] = (
             "target": "e1",
             "unknown": unknown(),
         },
+    ),
+    Sample(
+        "shell_command",
+        ShellCommand,
+        lambda: {"command": SECRET, "output": SECRET, "status": 1, "unknown": unknown()},
+    ),
+    Sample(
+        "grant_revoked",
+        GrantRevoked,
+        lambda: {"grant": "bash(ls)", "target": "e1", "unknown": unknown()},
     ),
     Sample(
         "redacted",

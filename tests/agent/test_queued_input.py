@@ -10,11 +10,10 @@ import pytest
 
 from steno.agent import EndReason, PromptInput, SteeringPolicy
 from steno.errors import ProviderError, Unresolved
-from steno.log.queries import SHELL_AUDIT_KEY
 from steno.messages.message import UserMessage
 from steno.messages.request import Request
 from steno.ports import ResolvedReference
-from steno.records.entry import Mode
+from steno.records.entry import Mode, ShellCommand
 from tests.agent.agent_setup import AgentHarness, run
 from tests.agent.reference_doubles import (
     FakeOcr,
@@ -51,8 +50,9 @@ async def steered(
     task = asyncio.ensure_future(harness.run(PROMPT))
     await resolver.begun.wait()
     harness.agent.steer("And be brief.", policy)
-    shell_command = PromptInput("$ ls\n", audit={SHELL_AUDIT_KEY: "ls"}, wants_answer=False)
-    harness.agent.steer(shell_command)
+    shell = ShellCommand(command="ls", output="")
+    prompt = PromptInput("", message=shell.message, shell=shell, wants_answer=False)
+    harness.agent.steer(prompt)
     return task
 
 

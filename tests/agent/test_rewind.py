@@ -14,12 +14,11 @@ from steno.agent.permissions.rules import PermissionRule
 from steno.agent.recorder import rewind_branch
 from steno.agent.steering import find_unsent_prompt
 from steno.errors import Overloaded, Unavailable, Unresolved
-from steno.log.queries import SHELL_AUDIT_KEY
 from steno.messages.event import TextDelta
 from steno.messages.message import UserMessage
 from steno.messages.request import Request
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope, ResolvedReference
-from steno.records.entry import Entry, Label, Mode, ModeChange, Rewind
+from steno.records.entry import Entry, Label, Mode, ModeChange, Rewind, ShellCommand
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
 from tests.agent.reference_doubles import (
     agent_in,
@@ -57,7 +56,7 @@ def change_model(conversation: Conversation) -> None:
 
 
 def run_command(conversation: Conversation) -> None:
-    conversation.append(ChatMessage.user("$ ls\nnote.txt\n"), audit={SHELL_AUDIT_KEY: "ls"})
+    conversation.append(ShellCommand(command="ls", output="note.txt\n"))
 
 
 @pytest.mark.requirement("S2-11", "S2-28")
@@ -152,9 +151,9 @@ def test_a_rewind_distinguishes_shell_commands_from_prompts() -> None:
     conversation.append(ChatMessage.user("Well?"))
     change_mode(conversation)
     written = rewind_branch(conversation, start)
-    assert entry_kinds(written) == ["Rewind", "ModeChange", "UserMessage"]
+    assert entry_kinds(written) == ["Rewind", "ModeChange", "ShellCommand"]
     user_messages = [
-        one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)
+        one.message for one in conversation.entries() if isinstance(one.message, UserMessage)
     ]
     assert [message.text for message in user_messages] == ["Hello?", "$ ls\nnote.txt\n"]
     assert written[1].payload == ModeChange(old=Mode.ACT, new=Mode.PLAN)
@@ -163,15 +162,15 @@ def test_a_rewind_distinguishes_shell_commands_from_prompts() -> None:
 def test_only_what_the_person_ran_is_recorded_again() -> None:
     conversation = Conversation([ChatMessage.user("Hello?")])
     start = conversation.entries()[0].id
-    conversation.append(ChatMessage.assistant("Hel"), audit={SHELL_AUDIT_KEY: "ls"})
-    conversation.append(Label(target=start, text="start"), audit={SHELL_AUDIT_KEY: "ls"})
+    conversation.append(ChatMessage.assistant("Hel"), audit={"shell": "ls"})
+    conversation.append(Label(target=start, text="start"), audit={"shell": "ls"})
     assert entry_kinds(rewind_branch(conversation, start)) == ["Rewind"]
 
 
 def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -> None:
     harness = unsent_in(tmp_path)
     harness.conversation.append(ChatMessage.user("Never mind."))
-    harness.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL_AUDIT_KEY: "ls"})
+    harness.conversation.append(ChatMessage.assistant("Fine."), audit={"shell": "ls"})
     assert unsent_prompt(harness.conversation) is None
 
 

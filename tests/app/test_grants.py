@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EntryRecorded, PromptInput
-from steno.agent.permissions.grants import GRANT_REVOKED
 from steno.app.permissions import GrantsFile
 from steno.errors import Conflict, Missing
 from steno.log.queries import searchable_text
 from steno.messages.event import TextDelta
 from steno.ports import GrantScope
-from steno.records.entry import Mode, Repair
+from steno.records.entry import GrantRevoked, Mode
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
@@ -38,12 +37,13 @@ def write(id: str) -> list[Call]:
 
 
 async def permissions(user: SessionUser, argument: str = "") -> str:
-    return (await user.session.run_command("permissions", argument)).text
+    """Return the text of the report without Markdown's escapes."""
+    return (await user.session.run_command("permissions", argument)).body.replace("\\", "")
 
 
-def revocations(user: SessionUser) -> list[Repair]:
+def revocations(user: SessionUser) -> list[GrantRevoked]:
     payloads = [one.entry.payload for one in user.events_of(EntryRecorded)]
-    return [one for one in payloads if isinstance(one, Repair) and one.code == GRANT_REVOKED]
+    return [one for one in payloads if isinstance(one, GrantRevoked)]
 
 
 async def grant(user: SessionUser, id: str) -> None:
@@ -69,7 +69,7 @@ def test_a_grant_is_listed_with_a_number_and_taken_back_by_it_and_the_next_call_
                 await permissions(user, "revoke 2")
             assert caught.value.code == "no_such_number"
             text = await permissions(user, "revoke 1")
-            assert text.endswith(f" this session: `{RULE}`")
+            assert text.endswith(f"this session: {RULE}")
             assert len(revocations(user)) == 1
             assert RULE not in await permissions(user)
             await grant(user, "c2")
@@ -100,16 +100,17 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
             assert caught.value.code == "rule_in_session"
             assert caught.value.message.endswith("/permissions revoke 1")
             text = await permissions(user, f"revoke {RULE} session")
-            assert text.endswith(f" this session: `{RULE}`")
+            assert text.endswith(f"this session: {RULE}")
             assert GrantsFile(project).rules() == (RULE,)
             user.session.branches.switch("main")
             text = await permissions(user, f"revoke {RULE}")
-            assert text.endswith(f" this project: `{RULE}`")
+            assert text.endswith(f"this project: {RULE}")
             assert GrantsFile(project).rules() == ()
             await grant(user, "c2")
             GrantsFile(project).add(RULE, GrantScope.PROJECT)
             text = await permissions(user, f"revoke {RULE}")
-            assert text.endswith(f" this session and this project: `{RULE}`")
+            assert f"this session: {RULE}" in text
+            assert text.endswith(f"this project: {RULE}")
             assert GrantsFile(project).rules() == ()
 
     with scripted_model(home, write("c1"), "Done.", write("c2"), "Done."):
@@ -145,7 +146,7 @@ def test_a_grant_that_was_taken_back_is_so_on_branches_that_begin_before(
             user.session.branches.switch("main")
             assert RULE not in await permissions(user)
             text = await permissions(user, f"revoke {RULE}")
-            assert text.endswith(f" this session: `{RULE}`")
+            assert text.endswith(f"this session: {RULE}")
             user.session.branches.switch("fork-1")
             assert RULE not in await permissions(user)
             with pytest.raises(Missing) as caught:

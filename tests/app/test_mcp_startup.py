@@ -113,7 +113,7 @@ def test_everything_but_the_model_answers_while_a_server_has_not(
         async with open_user_session(project, outside=OPEN) as user:
             pids = await started(others)
             assert user.session.status.model == "lab/tester"
-            assert (await user.session.run_command("usage")).text
+            assert (await user.session.run_command("usage")).body
             assert [one.text for one in await user.session.complete("@no")] == ["@note.txt"]
             await user.session.run_shell("echo here")
             await user.until(lambda: user.events_of(ShellEnded))
@@ -422,8 +422,8 @@ def test_a_failed_server_is_reported_and_used_once_it_answers(project: Path, hom
             await wait_for_notice(user, "mcp slow: cannot be started: ")
             await user.send("Hello?")
             repaired.touch()
-            listed = (await user.session.run_command("mcp")).text
-            assert "`slow` answers" in listed
+            listed = (await user.session.run_command("mcp")).body
+            assert "`slow` | stdio | answers" in listed
             assert "mcp slow\\: " in listed
             await user.send("And now?")
 

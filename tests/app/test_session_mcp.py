@@ -46,9 +46,9 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
     async def main() -> None:
         async with open_user_session(project, outside=OPEN) as user:
             assert "T21:00" in await convert(user, "c1")
-            assert "time" in (await user.session.run_command("mcp")).text
+            assert "time" in (await user.session.run_command("mcp")).body
             await user.session.change_model("offline")
-            assert "`time` answers" in (await user.session.run_command("mcp")).text
+            assert "`time` | stdio | answers" in (await user.session.run_command("mcp")).body
             await user.session.change_model("lab/tester")
             assert "T21:00" in await convert(user, "c2")
 

@@ -10,7 +10,7 @@ import pytest
 from steno import ChatMessage, ToolCall
 from steno.agent import Notice, PromptInput, TurnStarted
 from steno.errors import InvalidValue, StenoError
-from steno.records.entry import Entry
+from steno.records.entry import Entry, ShellCommand
 from steno.render.session_events import ShellEnded, ShellOutput, ShellStarted
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
@@ -28,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def printed(user: SessionUser) -> Entry:
     """Return the entry that holds what a command has printed."""
-    [entry] = [one for one in user.session.entries() if "shell" in (one.audit or {})]
+    [entry] = [one for one in user.session.entries() if isinstance(one.payload, ShellCommand)]
     return entry
 
 
@@ -45,8 +45,10 @@ def test_a_command_runs_here_and_begins_a_session_with_what_it_prints(project: P
             entry = printed(user)
             assert entry.message is not None
             assert entry.message.text == "$ cat note.txt; exit 3\nforty-two\n"
-            about = {"actor": user.session.actor, "shell": "cat note.txt; exit 3", "status": 3}
-            assert dict(entry.audit or {}) == about
+            assert entry.payload == ShellCommand(
+                command="cat note.txt; exit 3", output="forty-two\n", status=3
+            )
+            assert dict(entry.audit or {}) == {"actor": user.session.actor}
             assert not user.session.is_unfinished
 
     run(main())
@@ -100,7 +102,9 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
             gate.set()
             await user.end()
             assert user.texts[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
-            assert (printed(user).audit or {})["status"] == 0
+            payload = printed(user).payload
+            assert isinstance(payload, ShellCommand)
+            assert payload.status == 0
 
     with scripted_model(home, [gate, Call("read", {"path": "note.txt"})], "42."):
         run(main())

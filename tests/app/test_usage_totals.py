@@ -17,10 +17,9 @@ from steno.app.models import choose_model
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings_loader import load_settings
 from steno.app.usage_totals import UsageTotals
-from steno.log.queries import SHELL_AUDIT_KEY, Price, cost_by_model
-from steno.messages.message import Message
+from steno.log.queries import Price, cost_by_model
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
-from steno.records.entry import Compaction, Entry
+from steno.records.entry import Compaction, Entry, Payload, ShellCommand
 from steno.store import MemoryStore
 from tests.app.session_setup import run
 
@@ -76,7 +75,7 @@ def test_an_entry_recorded_again_after_a_rewind_counts_once(tmp_path: Path, home
             await state.use_model(await choose_model(loaded))
             conversation = state.ensure_recorded()
             start = record(state, ChatMessage.user("Well?"))
-            record(state, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL_AUDIT_KEY: "ls"})
+            record(state, ShellCommand(command="ls", output="word " * 700))
             for entry in rewind_branch(conversation, start.id):
                 state.emit(EntryRecorded(entry))
             record(state, ChatMessage.assistant("Yes."))
@@ -89,8 +88,8 @@ def test_an_entry_recorded_again_after_a_rewind_counts_once(tmp_path: Path, home
     run(main())
 
 
-def record(state: SessionState, message: Message, audit: dict[str, str] | None = None) -> Entry:
-    entry = state.conversation.append(message, audit=audit)
+def record(state: SessionState, payload: Payload) -> Entry:
+    entry = state.conversation.append(payload)
     state.emit(EntryRecorded(entry))
     return entry
 

@@ -100,7 +100,7 @@ def test_in_a_store_without_sessions_all_is_well(home: Path) -> None:
 
 
 def test_entries_of_a_newer_version_are_reported_as_unchecked(address: str) -> None:
-    newer = decode_entry('{"v":3,"id":"n1","what":"is this"}')
+    newer = decode_entry('{"v":4,"id":"n1","what":"is this"}')
     record = Record(seq=1, branch="main", entry=newer, digest="ab" * 32)
     with open_store(address) as store:
         store.add_session(Header(id="newer"), [record])

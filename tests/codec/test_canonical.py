@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from steno import (
@@ -48,10 +49,13 @@ from steno.codec import (
     encode_entry,
     encode_message,
     encode_messages,
+    encode_payload,
     encode_tool,
 )
-from steno.records.entry import Mode, ModeChange
+from steno.codec.canonical_json import encode_sorted
+from steno.records.entry import Mode, ModeChange, Payload
 from steno.values import RawJson
+from tests.every_payload import PAYLOADS
 
 SEAL = Seal(data="c2lnbmVk", provider="anthropic", api="anthropic_messages", model="m-1")
 
@@ -273,7 +277,7 @@ def test_an_opaque_block_of_a_provider_is_stored_with_its_origin() -> None:
 
 @pytest.mark.requirement("S2-09")
 def test_a_record_of_a_newer_version_keeps_its_place_in_the_tree() -> None:
-    raw = b'{"v":3,"id":"e2","parent":"e1","novelty":{"a": [1,2]}}'
+    raw = b'{"v":4,"id":"e2","parent":"e1","novelty":{"a": [1,2]}}'
     entry = decode_entry(raw)
     assert (entry.id, entry.parent, entry.message) == ("e2", "e1", None)
     assert encode_entry(entry) == raw
@@ -562,3 +566,9 @@ def test_times_are_written_in_utc() -> None:
     encoded = encode_message(ChatMessage.user([resource, image]))
     assert b'"retrieved_at":"2026-05-01T12:00:00Z"' in encoded
     assert decode_message(encoded) == ChatMessage.user([resource, image])
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: type(payload).__name__)
+def test_sorted_bytes_are_the_stored_json_with_its_members_sorted(payload: Payload) -> None:
+    stored = msgspec.json.decode(encode_payload(payload))
+    assert encode_sorted(payload) == msgspec.json.encode(stored, order="sorted")

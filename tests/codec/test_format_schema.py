@@ -11,8 +11,8 @@ import pytest
 from steno.codec import decode_document, encode_document
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "steno-2.schema.json").read_bytes())
-GOLDEN = sorted((ROOT / "tests" / "data" / "golden").glob("v2_*.json"))
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "steno-3.schema.json").read_bytes())
+GOLDEN = sorted((ROOT / "tests" / "data" / "golden").glob("v[23]_*.json"))
 
 
 def test_the_schema_is_one() -> None:

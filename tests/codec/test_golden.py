@@ -25,11 +25,17 @@ from steno import (
 from steno.codec import decode_document, encode_document
 from steno.messages.content import ImageData
 from steno.records.entry import Payload
-from tests.every_payload import DOCUMENT, PAYLOADS
+from tests.every_payload import DOCUMENT, DOCUMENT_OF_VERSION_3, PAYLOADS
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 OLD = ["v0_flat_chat", "v0_openai_calls", "v1_session"]
-CURRENT = ["v2_from_v0_flat_chat", "v2_from_v0_openai_calls", "v2_from_v1_session", "v2_everything"]
+CURRENT = [
+    "v2_from_v0_flat_chat",
+    "v2_from_v0_openai_calls",
+    "v2_from_v1_session",
+    "v2_everything",
+    "v3_everything",
+]
 
 
 def read(name: str) -> bytes:
@@ -50,11 +56,15 @@ def test_older_versions_load_as_what_they_meant(name: str) -> None:
 @pytest.mark.requirement("S2-08", "S2-01", "S2-02", "S2-03", "S2-04", "S2-05", "S2-06", "S2-07")
 def test_every_payload_and_block_is_written_as_it_always_was() -> None:
     assert {type(payload) for payload in PAYLOADS} == set(get_args(Payload))
-    written = msgspec.json.format(encode_document(DOCUMENT), indent=2) + b"\n"
-    if os.environ.get("STENO_WRITE_GOLDEN"):
-        (GOLDEN / "v2_everything.json").write_bytes(written)
-    assert written == read("v2_everything")
-    assert decode_document(written).messages == DOCUMENT.messages
+    for name, document in {
+        "v2_everything": DOCUMENT,
+        "v3_everything": DOCUMENT_OF_VERSION_3,
+    }.items():
+        written = msgspec.json.format(encode_document(document), indent=2) + b"\n"
+        if os.environ.get("STENO_WRITE_GOLDEN"):
+            (GOLDEN / f"{name}.json").write_bytes(written)
+        assert written == read(name)
+        assert decode_document(written).messages == document.messages
 
 
 @pytest.mark.parametrize("name", CURRENT)

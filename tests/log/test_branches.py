@@ -7,8 +7,8 @@ import pytest
 from steno import ChatMessage, OutOfOrder, ToolResult
 from steno.errors import Missing
 from steno.log.conversation import Conversation
-from steno.log.queries import EntryKind, content_types, current_mode, entry_kinds
-from steno.records.entry import BranchSwitch, Mode, Rewind
+from steno.log.queries import EntryKind, content_types, entry_kinds
+from steno.records.entry import BranchSwitch, Mode, ModeChange, Rewind
 from steno.records.stored_record import MAIN_BRANCH
 from tests.log.journals import Journal
 from tests.log.sample_talk import TALK
@@ -152,7 +152,7 @@ def test_after_a_clone_neither_sees_what_the_other_does(is_stored: bool) -> None
     assert [m.text for m in conversation.messages()[6:]] == ["original"]
     assert set(conversation.branches) == {MAIN_BRANCH, "idea"}
     assert conversation.branch == MAIN_BRANCH
-    assert current_mode(conversation.entries("idea")) is Mode.ACT
+    assert not any(isinstance(e.payload, ModeChange) for e in conversation.entries("idea"))
     assert twin.messages(MAIN_BRANCH) == TALK[:1]
     assert twin.messages("idea") == TALK
 

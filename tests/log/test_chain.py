@@ -149,7 +149,7 @@ def test_why_something_was_taken_out_stays() -> None:
     "entry",
     [
         redact_entry(ENTRY),
-        decode_entry('{"v":3,"id":"e1","what":"is this"}'),
+        decode_entry('{"v":4,"id":"e1","what":"is this"}'),
         decode_entry('{"v":2,"id":"e1"}'),
     ],
 )
@@ -308,7 +308,7 @@ def test_what_was_redacted_is_counted_and_has_to_be_explained() -> None:
 
 def test_entries_of_a_newer_version_are_counted_and_not_looked_into() -> None:
     records = recorded()
-    newer = decode_entry(f'{{"v":3,"id":"n1","parent":"{entry_of(records[5]).id}","what":1}}')
+    newer = decode_entry(f'{{"v":4,"id":"n1","parent":"{entry_of(records[5]).id}","what":1}}')
     records.append(Record(seq=9, branch=MAIN_BRANCH, entry=newer, digest="1" * 64))
     late = Entry(id="n2", parent="n1", payload=TALK[0])
     records.append(

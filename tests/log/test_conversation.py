@@ -13,7 +13,7 @@ import pytest
 from steno import ChatMessage, InvalidMessage, OutOfOrder, StenoError, ToolCall, ToolResult
 from steno.errors import Conflict, InvalidValue, Missing, Unavailable
 from steno.log.conversation import Conversation
-from steno.log.queries import approvals_of, current_mode, current_model, pending_approvals
+from steno.log.queries import approvals_of, current_model, pending_approvals
 from steno.messages.content import Opaque
 from steno.messages.order import OrderCode
 from steno.messages.usage import StopReason
@@ -202,14 +202,11 @@ def test_what_cannot_be_recorded_beside_it_is_refused(wrong: Any) -> None:
 @pytest.mark.requirement("S2-22")
 def test_a_change_of_mode_is_recorded_with_both_modes_and_never_sent() -> None:
     conversation = Conversation(TALK)
-    assert current_mode(conversation.entries()) is Mode.ACT
-    assert current_mode(conversation.entries(), Mode.PLAN) is Mode.PLAN
     conversation.change_mode(Mode.PLAN)
     entry = conversation.change_mode(Mode.ACT)
     assert entry.payload == ModeChange(old=Mode.PLAN, new=Mode.ACT)
     assert entry.message is None
-    assert current_mode(conversation.entries()) is Mode.ACT
-    assert current_mode(conversation.entries()[:-1]) is Mode.PLAN
+    assert conversation.mode is Mode.ACT
     assert conversation.messages() == TALK
 
 
@@ -218,8 +215,9 @@ def test_the_mode_is_that_of_the_branch() -> None:
     conversation = Conversation(TALK)
     conversation.fork("idea")
     conversation.change_mode(Mode.PLAN)
-    assert current_mode(conversation.entries(MAIN_BRANCH)) is Mode.PLAN
-    assert current_mode(conversation.entries("idea")) is Mode.ACT
+    assert conversation.mode == "plan"
+    conversation.switch("idea")
+    assert conversation.mode == "act"
 
 
 def test_a_change_of_model_is_recorded_with_both_models_and_never_sent() -> None:
@@ -255,10 +253,7 @@ def test_it_tells_the_mode_and_the_model_of_the_active_branch(stored: bool) -> N
         assert (same.mode, same.model) == (Mode.PLAN, "small")
     conversation.rewind(first)
     assert (conversation.mode, conversation.model) == (Mode.ACT, None)
-    assert (current_mode(conversation.entries()), current_model(conversation.entries())) == (
-        Mode.ACT,
-        None,
-    )
+    assert current_model(conversation.entries()) is None
 
 
 def test_a_label_names_an_entry_that_is_there() -> None:
@@ -562,7 +557,7 @@ def test_words_of_an_enumeration_are_taken_and_others_refused() -> None:
     conversation = Conversation([ChatMessage.assistant(None, [call])])
     conversation.decide("c1", "approved", actor="ann")
     conversation.change_mode("plan")
-    assert current_mode(conversation.entries()) == "plan"
+    assert conversation.mode == "plan"
     with pytest.raises(InvalidValue) as caught:
         conversation.decide("c1", "maybe", actor="ann")
     assert (caught.value.place, caught.value.code) == ("approval status", "unknown_value")

@@ -25,13 +25,13 @@ from steno.codec import decode_entry
 from steno.errors import InvalidValue
 from steno.log.conversation import Conversation
 from steno.log.queries import (
-    SHELL_AUDIT_KEY,
     ContentType,
     EntryKind,
     EntryQuery,
     ModelCost,
     Price,
     approvals_of,
+    as_version_2,
     content_types,
     cost_by_model,
     entry_kinds,
@@ -39,6 +39,7 @@ from steno.log.queries import (
     labels_of,
     pending_approvals,
     resolutions_of,
+    revoked_grant_of,
     searchable_text,
     select_entries,
     shell_command_of,
@@ -54,6 +55,7 @@ from steno.records.entry import (
     Control,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -64,6 +66,7 @@ from steno.records.entry import (
     Repair,
     Resolution,
     ResolutionStatus,
+    ShellCommand,
 )
 from tests import every_payload
 
@@ -152,7 +155,7 @@ def test_what_steers_is_system_control(kind: type) -> None:
 
 
 def test_an_entry_of_a_newer_version_is_unknown_context() -> None:
-    newer = decode_entry('{"v":3,"id":"e1"}')
+    newer = decode_entry('{"v":4,"id":"e1"}')
     assert entry_kinds(newer) == (EntryKind.SYSTEM_CONTEXT,)
     assert content_types(newer) == (ContentType.UNKNOWN,)
     assert searchable_text(newer) == ""
@@ -379,12 +382,12 @@ def test_a_query_for_a_time_without_a_zone_is_refused() -> None:
 @pytest.mark.parametrize(
     ("message", "audit", "command"),
     [
-        (ChatMessage.user("$ ls\n"), {SHELL_AUDIT_KEY: "ls"}, "ls"),
-        (ChatMessage.user("$ \n"), {SHELL_AUDIT_KEY: ""}, ""),
-        (ChatMessage.user("Hello?"), {SHELL_AUDIT_KEY: 7}, None),
+        (ChatMessage.user("$ ls\n"), {"shell": "ls"}, "ls"),
+        (ChatMessage.user("$ \n"), {"shell": ""}, ""),
+        (ChatMessage.user("Hello?"), {"shell": 7}, None),
         (ChatMessage.user("Hello?"), {"actor": "a"}, None),
         (ChatMessage.user("Hello?"), None, None),
-        (ChatMessage.assistant("Fine."), {SHELL_AUDIT_KEY: "ls"}, None),
+        (ChatMessage.assistant("Fine."), {"shell": "ls"}, None),
     ],
 )
 def test_a_shell_command_is_a_text_beside_a_user_message(
@@ -394,4 +397,30 @@ def test_a_shell_command_is_a_text_beside_a_user_message(
     if isinstance(message, AssistantMessage):
         conversation.append(ChatMessage.user("Well?"))
     conversation.append(message, audit=audit)
-    assert shell_command_of(conversation.entries()[-1]) == command
+    found = shell_command_of(conversation.entries()[-1])
+    assert (None if found is None else found.command) == command
+
+
+def test_entries_of_version_2_are_presented_as_the_types_of_version_3() -> None:
+    shell = ShellCommand(command="ls", output="a.py\n", status=1)
+    revoked = GrantRevoked(grant="bash(ls)", target="e3")
+    old = entry(shell)
+    for payload, present in ((shell, shell_command_of), (revoked, revoked_grant_of)):
+        new = Entry(id="e1", payload=payload, audit={"actor": "ada"})
+        old = as_version_2(new)
+        assert (old.v, new.v) == (2, 3)
+        assert old.message == new.message
+        assert present(old) == present(new) == payload
+        assert as_version_2(old) is old
+        assert entry_kinds(old) == entry_kinds(new)
+        assert content_types(old) == content_types(new)
+    assert old.payload == Repair(
+        code="grant_revoked",
+        explanation="bash(ls) is no longer allowed for this session",
+        target="e3",
+    )
+    assert dict(old.audit or {}) == {"actor": "ada", "revoked": "bash(ls)"}
+    assert revoked_grant_of(entry(Repair(code="mended", explanation="?", target="e3"))) is None
+    stopped = as_version_2(entry(ShellCommand(command="sleep 9", output="")))
+    assert stopped.payload == ChatMessage.user("$ sleep 9\n")
+    assert dict(stopped.audit or {}) == {"shell": "sleep 9"}

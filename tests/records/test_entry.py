@@ -31,6 +31,7 @@ from steno.records.entry import (
     Compaction,
     Control,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -39,6 +40,7 @@ from steno.records.entry import (
     Repair,
     Resolution,
     ResolutionStatus,
+    ShellCommand,
 )
 from tests.code_probes import expect_error
 from tests.value_samples import MESSAGES, PAYLOADS, SECRET, Sample, details, name_of
@@ -80,9 +82,10 @@ def test_no_other_payload_is_ever_sent(sample: Sample) -> None:
     payload = sample.build()
     entry = record(payload)
     assert entry.payload is payload
-    assert entry.message is None
+    assert entry.message == (payload.message if isinstance(payload, ShellCommand) else None)
     assert decode_entry(encode_entry(entry)) == entry
-    assert Document(entries=(entry,)).messages == ()
+    if not isinstance(payload, ShellCommand):
+        assert Document(entries=(entry,)).messages == ()
     with pytest.raises(InvalidRequest):
         Request(messages=cast("Any", (USER, payload)))
 
@@ -92,6 +95,29 @@ def test_what_is_not_understood_is_never_sent() -> None:
     entry = decode_entry(b'{"v":2,"id":"e1","payload":{"type":"hologram","x":1}}')
     assert isinstance(entry.payload, Opaque)
     assert entry.message is None
+
+
+def test_the_model_reads_a_shell_command_with_its_output() -> None:
+    entry = record(ShellCommand(command="ls -a", output="a\nb\n", status=1))
+    assert entry.message == ChatMessage.user("$ ls -a\na\nb\n")
+
+
+def test_an_entry_names_the_first_version_that_knows_its_payload() -> None:
+    assert record(USER).v == 2
+    for payload in (
+        ShellCommand(command="ls", output=""),
+        GrantRevoked(grant="bash(ls)", target="e1"),
+    ):
+        entry = record(payload)
+        assert (entry.v, decode_entry(encode_entry(entry))) == (3, entry)
+        assert encode_entry(entry).startswith(b'{"v":3,')
+        assert "v=" not in repr(entry)
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_an_entry_of_another_version_is_refused(version: int) -> None:
+    error = expect_error(lambda: record(USER, v=version))
+    assert (error.code, error.field) == ("out_of_range", "v")
 
 
 @pytest.mark.requirement("S2-06")

@@ -173,7 +173,7 @@ def test_what_is_no_record_is_refused(text: str) -> None:
 
 def test_a_record_keeps_what_it_does_not_understand() -> None:
     line = (
-        b'{"seq":1,"branch":"main","entry":{"v":3,"id":"n1","x":1.50},'
+        b'{"seq":1,"branch":"main","entry":{"v":4,"id":"n1","x":1.50},'
         b'"digest":"' + DIGEST.encode() + b'","y":[ 1e400 ]}'
     )
     record = decode_record(line)

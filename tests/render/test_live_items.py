@@ -28,7 +28,7 @@ from steno.messages.content import FileReference, Image, ImageData, ImageFile, T
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.usage import StopReason, Usage
-from steno.records.entry import Mode, Repair, Resolution, ResolutionStatus
+from steno.records.entry import GrantRevoked, Mode, Repair, Resolution, ResolutionStatus
 from steno.render.items import CallState, ImageLocation, ItemKind, TextForm
 from steno.render.session_events import (
     ErrorRaised,
@@ -263,10 +263,10 @@ def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record()
 
 def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
-    revoked = Repair(code="grant_revoked", explanation="write is no longer allowed")
-    conversation.append(revoked, decision="revoked", audit={"revoked": "write"})
+    revoked = GrantRevoked(grant="write", target="e1")
+    conversation.append(revoked, decision="revoked", audit={"actor": "ada"})
     (item,) = read_back(conversation).of(ItemKind.MARKER)
-    assert item.head == "write is no longer allowed"
+    assert item.head == "write is no longer allowed for this session"
 
 
 def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:

@@ -16,7 +16,7 @@ from steno.agent.resolve_references import ensure_rewind_target, prompt_has_refe
 from steno.log.conversation import Conversation
 from steno.log.queries import last_message, shell_command_of
 from steno.messages.message import AssistantMessage, UserMessage
-from steno.records.entry import Entry, Resolution, Rewind
+from steno.records.entry import Entry, Resolution, Rewind, ShellCommand
 
 
 class SteeringPolicy(StrEnum):
@@ -48,6 +48,8 @@ class PromptInput(NamedTuple):
     """Input of a pipe: references in it are not resolved."""
     message: UserMessage | None = None
     """The message for the model; None for the text alone, until it is prepared."""
+    shell: ShellCommand | None = None
+    """The shell command of the user that the message is about."""
     audit: Mapping[str, Any] = MappingProxyType({})
     """Recorded with the message, such as the `origin` of its text."""
     wants_answer: bool = True
@@ -171,8 +173,9 @@ class InputRecorder:
     def _record(self, prompt: PromptInput) -> Entry:
         members = {"actor": self._actor, **prompt.audit}
         known = {name: value for name, value in members.items() if value is not None}
-        assert prompt.message is not None
-        return self._recorder.record(prompt.message, audit=known or None)
+        payload = prompt.shell or prompt.message
+        assert payload is not None
+        return self._recorder.record(payload, audit=known or None)
 
 
 # -- prompts in the log ----------------------------------------------------------------------------
@@ -208,4 +211,4 @@ def _last_main_entry(conversation: Conversation) -> Entry | None:
 def is_unanswered(conversation: Conversation) -> bool:
     """Return whether the last message of the branch is the user's, so that a run can continue."""
     last = last_message(conversation.entries_view(), with_shell=True)
-    return last is not None and isinstance(last.payload, UserMessage)
+    return last is not None and isinstance(last.message, UserMessage)

@@ -55,18 +55,19 @@ class BranchTree:
         name = self._new_branch_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
-        if not isinstance(found.payload, UserMessage):
+        said = found.message
+        if not isinstance(said, UserMessage):
             raise InvalidValue(
                 "only what you have said can be said otherwise",
                 code="not_user_message",
                 place="fork",
             )
-        message = _require_images(conversation.restore_blobs(found.payload))
-        command = shell_command_of(found)
+        message = _require_images(conversation.restore_blobs(said))
+        shell = shell_command_of(found)
         prompt = (
             prompt_from_message(message, found.audit or {})
-            if command is None
-            else PromptInput(f"!{command}")
+            if shell is None
+            else PromptInput(f"!{shell.command}")
         )
         with explain_conflicts(self._state):
             if found.parent is not None:
@@ -142,7 +143,7 @@ def _build_row(layout: TreeLayout, graph_prefix: str, entry: Entry) -> BranchTre
         labels=tuple(layout.labels.get(entry.id, ())),
         branches=tuple(layout.heads.get(entry.id, ())),
         is_active=entry.id in layout.active_path,
-        is_notable=isinstance(entry.payload, UserMessage) or layout.is_remarkable(entry),
+        is_notable=isinstance(entry.message, UserMessage) or layout.is_remarkable(entry),
     )
 
 

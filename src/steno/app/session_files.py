@@ -19,6 +19,7 @@ from steno.formats import FORMATS, ExportedFile, ImportedSession, build_records
 from steno.ids import new_id, utc_now
 from steno.log.blobs import blob_digests
 from steno.log.chain import verify_records
+from steno.log.queries import as_version_2
 from steno.messages.change import Change, ChangeCode
 from steno.records.entry import Entry, Payload, Redacted, Redaction
 from steno.records.stored_record import Header, Record
@@ -78,6 +79,7 @@ def encode_branch(
         return _encode_as_document(log.header, entries)
     if format in FORMATS:
         return FORMATS[format].encode(log.header, entries)
+    entries = [as_version_2(entry) for entry in entries]
     header, location = (
         log.header,
         BranchLocation(log.active if branch is None else branch, log.numbers),

@@ -9,7 +9,6 @@ from typing import final
 from steno.errors import LogError
 from steno.log.conversation import Conversation
 from steno.messages.content import Block, Image, ImageBlob, ImageData
-from steno.messages.message import Message
 from steno.records.entry import Entry, Resolution
 from steno.render.session_events import ImageReader
 from steno.store import Store
@@ -30,10 +29,10 @@ class SessionImages:
     def find(self, conversation: Conversation, entry: str, block: int) -> ImageReader | None:
         """Return a reader for an image of an entry; None if it is not available."""
         with suppress(LogError):  # drawing an image cannot handle a store that fails
-            payload = conversation.entry(entry).payload
-            if isinstance(payload, Message) and block < len(payload.content):
+            message = conversation.entry(entry).message
+            if message is not None and block < len(message.content):
                 resolved = self._resolved_in(conversation).get((entry, block))
-                source = _stored_source(payload.content[block]) or _stored_source(resolved)
+                source = _stored_source(message.content[block]) or _stored_source(resolved)
                 return None if source is None else partial(self._read_source, source)
         return None
 

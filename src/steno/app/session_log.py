@@ -12,7 +12,6 @@ from typing import Final, final
 from steno.app.session_lookup import count_entries, explain_damage, pick_one
 from steno.errors import Damaged, Missing
 from steno.log.queries import labels_of, tools_by_call
-from steno.messages.message import Message
 from steno.records.entry import Entry, Resolution
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.render.describe import EntryDescription, describe_entry, summarize_call
@@ -133,8 +132,9 @@ def missing_parent() -> Damaged:
 
 def summarize_entry(entry: Entry, log: SessionLog) -> str:
     """Return the content of an entry on one line."""
-    if isinstance(entry.payload, Message):
-        paragraphs = map(block_paragraph, entry.payload.content)
+    message = entry.message
+    if message is not None:
+        paragraphs = map(block_paragraph, message.content)
         texts = [
             terminal_line(paragraph.text) for paragraph in paragraphs if not paragraph.is_secondary
         ]

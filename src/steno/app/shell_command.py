@@ -21,8 +21,7 @@ from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
-from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
-from steno.messages.message import ChatMessage
+from steno.records.entry import ShellCommand
 from steno.render.quantities import format_count
 from steno.render.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.tools.shell.process import (
@@ -151,17 +150,16 @@ class ShellCommandRunner:
 
     def _record(self, command: str, result: ShellResult) -> None:
         state = self._state
-        message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{result.output}"))
-        shell_audit = {SHELL_AUDIT_KEY: command} | (
-            {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
+        recorded = ShellCommand(
+            command=command, output=replace_lone_surrogates(result.output), status=result.status
         )
         if state.is_agent_running and state.agent.is_running and not state.agent.is_waiting:
-            prompt = PromptInput("", message=message, audit=shell_audit, wants_answer=False)
-            state.agent.steer(prompt)
+            message = recorded.message
+            state.agent.steer(PromptInput("", message=message, shell=recorded, wants_answer=False))
             return
         state.ensure_recorded()
-        audit = {"actor": state.actor, **shell_audit}
-        state.emit(EntryRecorded(state.conversation.append(message, audit=audit)))
+        audit = {"actor": state.actor}
+        state.emit(EntryRecorded(state.conversation.append(recorded, audit=audit)))
 
     def interrupt(self) -> None:
         """Interrupt the command; nothing happens if none runs."""

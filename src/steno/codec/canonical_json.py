@@ -16,6 +16,7 @@ from steno.codec.json_scanner import (
     check_syntax,
     clean_input,
     replace_line_breaks,
+    sort_members,
     split_array,
     split_object,
 )
@@ -26,7 +27,7 @@ from steno.json_object import JsonObject, raw_members
 from steno.messages.content import Opaque
 from steno.messages.message import ChatMessage, Message, as_messages
 from steno.messages.tool import ToolDefinition
-from steno.records.entry import FORMAT_VERSION, Entry, Payload
+from steno.records.entry import BASE_VERSION, Entry, Payload
 from steno.records.stored_record import Header, Record
 from steno.values import PRECHECKED, Value
 
@@ -137,7 +138,7 @@ def decode_entry(data: bytes | str) -> Entry:
 
 
 @final
-class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_only=True):
+class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_only=True):
     """A header and the entries of a conversation."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
@@ -204,8 +205,16 @@ def decode_document(data: bytes | str) -> Document:
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Encode the payload of an entry on one line: the bytes that its digest is made of."""
+    """Encode the payload of an entry on one line."""
     return replace_line_breaks(_encode_value(payload))
+
+
+def encode_sorted(value: Payload | JsonObject) -> bytes:
+    """Encode with the members sorted by name: the bytes that a digest is made of."""
+    try:
+        return _encode_sorted(value)
+    except _NeedsLosslessEncoder:
+        return sort_members(replace_line_breaks(encode_lossless(value)))
 
 
 def encode_header(header: Header) -> bytes:
@@ -229,9 +238,9 @@ def decode_header(data: bytes | str) -> Header:
             str(exc), code="header_unreadable", place="header of a session"
         ) from None
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
-    if version != str(FORMAT_VERSION).encode():
+    if version != str(BASE_VERSION).encode():
         raise UnsupportedVersion(
-            f"this steno reads format {FORMAT_VERSION}; upgrade it", place="header of a session"
+            f"this steno reads format {BASE_VERSION}; upgrade it", place="header of a session"
         )
     return header
 
@@ -268,6 +277,7 @@ def _encode_json_object(value: object) -> Any:
 
 
 _encode_fast = msgspec.json.Encoder(enc_hook=_encode_json_object).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=_encode_json_object, order="sorted").encode
 
 
 def _check_encodable(value: object, kind: type | tuple[type, ...]) -> None:

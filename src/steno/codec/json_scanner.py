@@ -7,6 +7,7 @@ call `check_syntax` first.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -71,6 +72,14 @@ def check_syntax(raw: bytes) -> None:
 def replace_line_breaks(raw: bytes) -> bytes:
     """Return the same JSON without line breaks: they stand between its parts, never in them."""
     return raw.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in raw or b"\r" in raw else raw
+
+
+def sort_members(raw: bytes) -> bytes:
+    """Return the same JSON with the members of every object sorted by name."""
+    # Numbers and nesting beyond Python's limits stay as they are.
+    with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
+        return msgspec.json.encode(msgspec.json.decode(raw), order="sorted")
+    return raw
 
 
 def split_array(raw: bytes) -> list[bytes] | None:

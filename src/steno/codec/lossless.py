@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -19,10 +19,11 @@ from steno.errors import InvalidValue
 from steno.json_object import JsonObject, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import OWN_FORMAT, Opaque
-from steno.records.entry import Entry
+from steno.records.entry import BASE_VERSION, FORMAT_VERSION, Entry
 from steno.values import PRECHECKED, RawJson, Value, union_members
 
 ValueT = TypeVar("ValueT", bound=Value)
+_ENTRY_VERSIONS: Final = [b"%d" % version for version in range(BASE_VERSION, FORMAT_VERSION + 1)]
 WarningCallback = Callable[[str, str, str], None]
 """Called with a place (`$.content[1]`), a code and a text about the data that was kept there."""
 
@@ -144,7 +145,7 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
     """Read an entry of the log; an unknown one keeps its id and parent where they can be read."""
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
-        if members.get("v") != str(Entry.__struct_config__.tag).encode():
+        if members.get("v") not in _ENTRY_VERSIONS:
             raise UnreadablePart("another version")
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:

@@ -17,7 +17,7 @@ from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument, UnsupportedVersion
 from steno.messages.call import build_call
 from steno.messages.usage import StopReason
-from steno.records.entry import FORMAT_VERSION
+from steno.records.entry import BASE_VERSION
 
 _ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
 """A time that was never set, in version 1."""
@@ -55,9 +55,9 @@ def _read_version(raw: bytes) -> int:
     except msgspec.DecodeError:
         rule = "not a conversation: version is not a whole number"
         raise InvalidDocument(rule, code="invalid_version") from None
-    if version > FORMAT_VERSION:
+    if version > BASE_VERSION:
         raise UnsupportedVersion(
-            f"written in format {version}; this steno reads up to {FORMAT_VERSION}: upgrade it"
+            f"written in format {version}; this steno reads up to {BASE_VERSION}: upgrade it"
         )
     if version < 0:
         rule = "not a conversation: version is negative"

@@ -56,6 +56,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -67,10 +68,11 @@ from steno.records.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
+    ShellCommand,
 )
 
 _MODEL_VISIBLE_KINDS: Final = frozenset(
-    {"system", "user", "assistant", "tool_result", "feedback", "compaction"}
+    {"system", "user", "shell_command", "assistant", "tool_result", "feedback", "compaction"}
 )
 """The kinds of entries that a model would see, had they not been redacted."""
 
@@ -194,6 +196,8 @@ class BranchState:
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
                 self._read_message(number, entry.id, payload)
+            case ShellCommand():
+                self._read_message(number, entry.id, payload.message)
             case ModeChange():
                 self.mode, self.mode_id = payload.new, entry.id
             case Compaction():
@@ -207,16 +211,10 @@ class BranchState:
                     self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
-            case (
-                BranchSwitch()
-                | Rewind()
-                | ModelChange()
-                | Label()
-                | Approval()
-                | Repair()
-                | Redaction()
-            ):
-                pass  # these concern only the log
+            case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
+                pass  # these and the next two concern only the log
+            case Repair() | GrantRevoked() | Redaction():
+                pass
             case _:
                 assert_never(payload)
         self._message_counts.append(len(self.messages))

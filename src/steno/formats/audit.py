@@ -52,7 +52,7 @@ from steno.formats.json_text import (
 )
 from steno.ids import new_id
 from steno.json_object import JsonObject, is_json_text, raw_members
-from steno.log.queries import EntryKind, searchable_text
+from steno.log.queries import EntryKind, as_version_2, searchable_text
 from steno.messages.call import AnyToolCall, build_call, original_tool_name
 from steno.messages.content import Opaque, Text
 from steno.messages.message import (
@@ -386,6 +386,7 @@ def _parse_details(raw: bytes) -> dict[str, Any] | None:
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write the entries of a branch; data that the plain form lacks is added to it."""
+    entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, {})
     losses.add_header(header)
     context = _Context(entry.payload for entry in entries)

@@ -42,6 +42,7 @@ from steno.formats.json_text import (
     write_object,
 )
 from steno.ids import new_id
+from steno.log.queries import as_version_2
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import OWN_FORMAT, Opaque, Text
 from steno.messages.message import (
@@ -105,6 +106,7 @@ def decode(data: bytes) -> ImportedSession:
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write a flat chat list; in an object, if it was read from one with more members."""
+    entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     if entries:

@@ -53,7 +53,7 @@ from steno.formats.json_text import (
 )
 from steno.ids import new_id
 from steno.json_object import is_json_text, raw_members
-from steno.log.queries import searchable_text
+from steno.log.queries import as_version_2, searchable_text
 from steno.messages.call import (
     AnyToolCall,
     InvalidToolCall,
@@ -358,6 +358,7 @@ def _json_as_text(raw: bytes) -> str:
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write an array of rows; those that were read are written back as they were."""
+    entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     rows: list[bytes] = []

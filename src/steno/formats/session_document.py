@@ -41,6 +41,7 @@ from steno.formats.json_text import (
     write_time,
 )
 from steno.ids import new_id
+from steno.log.queries import as_version_2
 from steno.messages.call import InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
     OWN_FORMAT,
@@ -121,6 +122,7 @@ def _with_original_members(entry: Entry, raw: bytes) -> Entry:
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write a session file of version 1."""
+    entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at"}))
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):

@@ -12,17 +12,16 @@ in which a newer version writes its members does not matter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from hashlib import sha256
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from steno.codec import encode_payload
-from steno.codec.json_scanner import replace_line_breaks
+from steno.codec.canonical_json import encode_sorted
+from steno.codec.json_scanner import replace_line_breaks, sort_members
 from steno.errors import InvalidValue
-from steno.json_object import to_plain
+from steno.json_object import as_json_object
 from steno.records.entry import FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.values import NOTHING
@@ -31,9 +30,12 @@ CHAIN_VERSION: Final = 2
 """Changes only with the way digests are made; the format may grow without that."""
 
 
+_encode_link: Final = msgspec.json.Encoder().encode
+
+
 def entry_digest(entry: Entry, parent_digest: str | None) -> str:
     """Return the digest of an entry, given that of its parent; None for the first entry."""
-    content = _content_digests(entry)
+    payload, audit, unknown = _content_digests(entry)
     link = (
         CHAIN_VERSION,
         parent_digest,
@@ -41,11 +43,11 @@ def entry_digest(entry: Entry, parent_digest: str | None) -> str:
         entry.parent,
         entry.time,
         entry.decision,
-        content.unknown,
-        content.payload,
-        content.audit,
+        unknown,
+        payload,
+        audit,
     )
-    return sha256(msgspec.json.encode(link)).hexdigest()
+    return sha256(_encode_link(link)).hexdigest()
 
 
 def redact_entry(entry: Entry) -> Entry:
@@ -83,23 +85,14 @@ def _content_digests(entry: Entry) -> _ContentDigests:
     payload = entry.payload
     if isinstance(payload, Redacted):
         return _ContentDigests(payload.sha256, payload.audit_sha256, payload.unknown_sha256)
-    audit = (
-        None if entry.audit is None else msgspec.json.encode(dict(entry.audit), enc_hook=to_plain)
-    )
-    unknown = b"{" + entry.unknown.text.encode() + b"}" if entry.unknown else None
+    audit, unknown = entry.audit, entry.unknown
     return _ContentDigests(
-        _json_digest(encode_payload(payload)),
-        None if audit is None else _json_digest(audit),
-        None if unknown is None else _json_digest(replace_line_breaks(unknown)),
+        sha256(encode_sorted(payload)).hexdigest(),
+        None if audit is None else sha256(encode_sorted(as_json_object(audit))).hexdigest(),
+        sha256(sort_members(replace_line_breaks(b"{" + unknown.text.encode() + b"}"))).hexdigest()
+        if unknown
+        else None,
     )
-
-
-def _json_digest(data: bytes) -> str:
-    """Return the digest of JSON, whatever the order of its members."""
-    # Numbers and nesting beyond Python's limits are hashed as the bytes they are.
-    with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
-        data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
-    return sha256(data).hexdigest()
 
 
 # -- verification ----------------------------------------------------------------------------

@@ -13,9 +13,7 @@ from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from threading import Lock
-from typing import Any, Final, TypeVar, cast, final
-
-from msgspec import Struct
+from typing import Any, Final, TypeVar, final
 
 from steno.errors import Conflict, Damaged, InvalidMessage, InvalidValue, LogError, Missing
 from steno.ids import new_id, utc_now
@@ -25,6 +23,7 @@ from steno.log.tree import (
     Branch,
     EntryNode,
     PrefixView,
+    add_node,
     branch_at,
     find_call_in_last_turn,
     order_after,
@@ -49,6 +48,7 @@ from steno.records.entry import (
     PayloadT,
     Redacted,
     Rewind,
+    ShellCommand,
 )
 from steno.records.stored_record import MAIN_BRANCH
 from steno.values import class_label, is_utf8_text
@@ -112,15 +112,17 @@ class Conversation:
         """
         with self._write_lock:
             name = self._active if branch is None else branch
-            target = self._writable(name)
-            order = self._order(target)
+            target = self._branches.get(name)
+            if target is None or target.head is None or self._unconfirmed:
+                target = self._writable(name)
+            order = target.order or self._order(target)
             if isinstance(payload, ChatMessage):
                 order = order.after(payload)
+            elif isinstance(payload, ShellCommand):
+                order = order.after(payload.message)
             else:
                 _check_payload(payload)
-            # Every message is one of the four; the entry refuses any other payload.
-            pending = _PendingEntry(cast("Payload", payload), order, decision, audit)
-            return self._put(name, target, target.head, pending)
+            return self._put(name, target, payload, order, decision, audit=audit)
 
     async def append_async(
         self,
@@ -161,8 +163,8 @@ class Conversation:
         """Make another branch the active one, which is recorded there. Raises Missing."""
         with self._write_lock:
             target = self._writable(name)
-            pending = _PendingEntry(BranchSwitch(old=self._active, new=name), self._order(target))
-            entry = self._put(name, target, target.head, pending)
+            switch = BranchSwitch(old=self._active, new=name)
+            entry = self._put(name, target, switch, self._order(target))
             self._active = name
             return entry
 
@@ -177,8 +179,8 @@ class Conversation:
             if target.head is None:
                 raise Missing("the branch is empty", code="branch_empty", place="rewind")
             parent = self._node(to)
-            pending = _PendingEntry(Rewind(left=target.head.entry.id), order_after(parent))
-            return self._put(name, target, parent, pending)
+            rewind = Rewind(left=target.head.entry.id)
+            return self._put(name, target, rewind, order_after(parent), parent=parent)
 
     def decide(
         self,
@@ -305,16 +307,7 @@ class Conversation:
 
     def digest(self, id: str | Entry) -> str:
         """Return the digest of an entry, which changes with any change to it or its past."""
-        node: EntryNode | None = self._node(id)
-        without_digest: list[EntryNode] = []
-        while node is not None and node.digest is None:
-            without_digest.append(node)
-            node = node.parent
-        digest = None if node is None else node.digest
-        for later in reversed(without_digest):
-            later.digest = digest = entry_digest(later.entry, digest)
-        assert digest is not None
-        return digest
+        return _digest_of(self._node(id))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -376,25 +369,40 @@ class Conversation:
         with self._write_lock:
             name = self._active
             target = self._writable(name)
-            pending = _PendingEntry(build_payload(), self._order(target), decision, audit)
-            return self._put(name, target, target.head, pending)
+            payload, order = build_payload(), self._order(target)
+            return self._put(name, target, payload, order, decision, audit=audit)
 
     def _put(
-        self, name: str, target: Branch, parent: EntryNode | None, pending: _PendingEntry
+        self,
+        name: str,
+        target: Branch,
+        payload: Payload | ChatMessage,
+        order: OrderState,
+        decision: str | None = None,
+        *,
+        audit: Mapping[str, Any] | None = None,
+        parent: EntryNode | None = None,
     ) -> Entry:
-        """Store an entry, then make it visible."""
-        journal, payload = self._journal, pending.payload
+        """Store an entry, then make it visible.
+
+        `order` is the order state after it. It comes after the last entry, unless after `parent`.
+        """
+        journal, parent = self._journal, parent or target.head
+        # Every message is one of the four; the entry refuses any other payload.
+        recorded: Any = payload
+        if journal is not None:
+            recorded = journal.extract_blobs(recorded)
         entry = Entry(
             id=self._new_id(),
             parent=None if parent is None else parent.entry.id,
             time=self._now(),
-            payload=payload if journal is None else journal.extract_blobs(payload),
-            decision=pending.decision,
-            audit=pending.audit,
+            payload=recorded,
+            decision=decision,
+            audit=audit,
         )
         digest: str | None = None
         if journal is not None:
-            digest = entry_digest(entry, None if parent is None else self.digest(parent.entry.id))
+            digest = entry_digest(entry, None if parent is None else _digest_of(parent))
             try:
                 journal.append(entry, branch=name, digest=digest, expected=target.head_id)
             except LogError:
@@ -402,10 +410,10 @@ class Conversation:
             except BaseException:
                 self._unconfirmed.add(name)  # it may have been written before we were interrupted
                 raise
-        node = EntryNode(entry, parent, digest)
+        node = add_node(entry, parent, digest)
         with self._state_lock:
             self._nodes[entry.id] = node
-            target.set_head(node, pending.order)
+            target.set_head(node, order)
         return entry
 
     def _writable(self, name: str) -> Branch:
@@ -453,7 +461,7 @@ class Conversation:
             read_entries.append(found)
         with self._state_lock:
             for earlier, digest in reversed(read_entries):
-                parent = nodes.setdefault(earlier.id, EntryNode(earlier, parent, digest))
+                parent = nodes.setdefault(earlier.id, add_node(earlier, parent, digest))
         assert parent is not None
         return parent
 
@@ -480,18 +488,23 @@ class Conversation:
                     self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
 
 
+def _digest_of(node: EntryNode) -> str:
+    """Return the digest of an entry; it and those before it are computed once."""
+    without_digest: list[EntryNode] = []
+    before: EntryNode | None = node
+    while before is not None and before.digest is None:
+        without_digest.append(before)
+        before = before.parent
+    digest = None if before is None else before.digest
+    for later in reversed(without_digest):
+        later.digest = digest = entry_digest(later.entry, digest)
+    assert digest is not None
+    return digest
+
+
 def arguments_digest(call: AnyToolCall) -> str:
     """Return the SHA-256 of the arguments of a call, to which a decision is bound."""
     return sha256(call.arguments.encode()).hexdigest()
-
-
-class _PendingEntry(Struct, gc=False):
-    """An entry to write, and the order state after it."""
-
-    payload: Payload
-    order: OrderState
-    decision: str | None = None
-    audit: Mapping[str, Any] | None = None
 
 
 def _check_payload(payload: object) -> None:

@@ -11,45 +11,36 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple, assert_never
 
+from msgspec.structs import replace
+
 from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
-    Message,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
 )
 from steno.messages.usage import Usage
 from steno.records.entry import (
+    BASE_VERSION,
     Approval,
     ApprovalStatus,
     Compaction,
     Control,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
-    Mode,
-    ModeChange,
     ModelChange,
     Redacted,
+    Repair,
     Resolution,
+    ShellCommand,
 )
 
-SHELL_AUDIT_KEY: Final = "shell"
-"""The key of the user's shell command in the audit of the message that holds its output."""
-SHELL_STATUS_AUDIT_KEY: Final = "status"
-"""The key of the command's exit status; a stopped command has none."""
-
-
 # -- current state ---------------------------------------------------------------------------
-
-
-def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
-    """Return the mode in force at the end."""
-    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModeChange)]
-    return changes[-1].new if changes else default
 
 
 def current_model(entries: Iterable[Entry]) -> str | None:
@@ -73,14 +64,6 @@ def check_label_text(text: str) -> None:
     if name.startswith("#") or name.isdigit():
         rule = "it reads like the number of an entry; call it otherwise"
         raise InvalidValue(rule, code="label_is_number", place="label")
-
-
-def shell_command_of(entry: Entry) -> str | None:
-    """Return the shell command of the user whose output an entry is; None for any other entry."""
-    if not isinstance(entry.payload, UserMessage) or entry.audit is None:
-        return None
-    command = entry.audit.get(SHELL_AUDIT_KEY)
-    return command if isinstance(command, str) else None
 
 
 def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
@@ -265,9 +248,8 @@ def content_types(entry: Entry) -> tuple[ContentType, ...]:
         return (ContentType.UNKNOWN,)
     if isinstance(payload, ToolResultMessage):
         return (ContentType.TOOL_RESULT,)
-    if isinstance(payload, Message):
-        return tuple(dict.fromkeys([_content_type(block) for block in payload.content]))
-    return ()
+    message = entry.message
+    return () if message is None else tuple(dict.fromkeys(map(_content_type, message.content)))
 
 
 def _content_type(block: Block) -> ContentType:
@@ -362,12 +344,15 @@ def _entry_actor(entry: Entry) -> object:
     return (entry.audit or {}).get("actor") if actor is None else actor
 
 
+_TEXT_FIELDS: Final = ("text", "summary", "reason", "explanation", "grant")
+
+
 def searchable_text(entry: Entry) -> str:
     """Return all text of an entry that a person could have read, for a search."""
-    payload = entry.payload
-    if isinstance(payload, Message):
-        return "\n".join(filter(None, map(_block_text, payload.content)))
-    texts = (getattr(payload, name, None) for name in ("text", "summary", "reason", "explanation"))
+    payload, message = entry.payload, entry.message
+    if message is not None:
+        return "\n".join(filter(None, map(_block_text, message.content)))
+    texts = (getattr(payload, name, None) for name in _TEXT_FIELDS)
     return "\n".join([text for text in texts if isinstance(text, str)])
 
 
@@ -383,6 +368,63 @@ def _block_text(block: Block) -> str:
             return f"{block.uri} {block.text or ''}"
         case Image() | Opaque():
             return ""
+
+
+# -- payloads that version 2 had no type for ---------------------------------------------------
+
+# Version 2 of the format kept a shell command of the user as a message with these keys in the
+# audit, and a revoked grant as a repair with this code, and these keys. Never change them.
+_SHELL_KEY: Final = "shell"
+_STATUS_KEY: Final = "status"
+_REVOKED_CODE: Final = "grant_revoked"
+_REVOKED_KEY: Final = "revoked"
+_REVOKED_SUFFIX: Final = " is no longer allowed for this session"
+
+
+def shell_command_of(entry: Entry) -> ShellCommand | None:
+    """Return the shell command of the user that an entry records, also one of version 2."""
+    payload, audit = entry.payload, entry.audit or {}
+    if isinstance(payload, ShellCommand):
+        return payload
+    command, status = audit.get(_SHELL_KEY), audit.get(_STATUS_KEY)
+    if not isinstance(payload, UserMessage) or not isinstance(command, str):
+        return None
+    return ShellCommand(
+        command=command,
+        output=payload.text.removeprefix(f"$ {command}\n"),
+        status=status if isinstance(status, int) else None,
+    )
+
+
+def revoked_grant_of(entry: Entry) -> GrantRevoked | None:
+    """Return the grant that an entry revokes, also one of version 2."""
+    payload = entry.payload
+    if isinstance(payload, GrantRevoked):
+        return payload
+    if not isinstance(payload, Repair) or payload.code != _REVOKED_CODE or not payload.target:
+        return None
+    grant = payload.explanation.removesuffix(_REVOKED_SUFFIX) or _REVOKED_CODE
+    return GrantRevoked(grant=grant, target=payload.target)
+
+
+def as_version_2(entry: Entry) -> Entry:
+    """Return an entry as version 2 recorded it, for formats without the types of version 3."""
+    payload, audit = entry.payload, dict(entry.audit or {})
+    match payload:
+        case ShellCommand(unknown=unknown) | GrantRevoked(unknown=unknown) if unknown:
+            return entry  # the old form has no place for members of a newer version
+        case ShellCommand():
+            audit[_SHELL_KEY] = payload.command
+            if payload.status is not None:
+                audit[_STATUS_KEY] = payload.status
+            return replace(entry, v=BASE_VERSION, payload=payload.message, audit=audit)
+        case GrantRevoked(grant=grant):
+            explanation = f"{grant}{_REVOKED_SUFFIX}"
+            repair = Repair(code=_REVOKED_CODE, explanation=explanation, target=payload.target)
+            audit[_REVOKED_KEY] = grant
+            return replace(entry, v=BASE_VERSION, payload=repair, audit=audit)
+        case _:
+            return entry
 
 
 # -- results of the agent ---------------------------------------------------------------------

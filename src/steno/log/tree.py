@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from steno.errors import OutOfOrder
 from steno.log.blobs import blob_digests
-from steno.log.queries import current_mode, current_model
 from steno.messages.call import AnyToolCall
 from steno.messages.message import Message, ToolResultMessage
 from steno.messages.order import OrderState
-from steno.records.entry import Entry, Mode, ModeChange, ModelChange
+from steno.records.entry import Entry, Mode, ModeChange, ModelChange, Payload
 
 T = TypeVar("T")
 
@@ -33,31 +32,40 @@ _DEFAULT_SETTINGS: Final = EffectiveSettings()
 _SETTING_PAYLOADS: Final[frozenset[type]] = frozenset({ModeChange, ModelChange})
 
 
+# In cycles for the garbage collector: without it, msgspec frees a long chain recursively.
 @final
-class EntryNode:
+class EntryNode(Struct, eq=False):
     """An entry in its place. Its ancestors never change, so they are shared."""
 
-    __slots__ = ("digest", "entry", "parent", "settings")
+    entry: Entry
+    parent: EntryNode | None
+    settings: EffectiveSettings
+    """The settings in force after the entry; reading them never takes a walk."""
+    digest: str | None = None
+    """None until it is needed, for an entry that no store has."""
 
-    def __init__(self, entry: Entry, parent: EntryNode | None, digest: str | None) -> None:
-        self.entry: Entry = entry
-        self.parent: EntryNode | None = parent
-        self.digest: str | None = digest
-        # Shared with the parent, so that reading it never takes a walk.
-        self.settings: EffectiveSettings = _DEFAULT_SETTINGS if parent is None else parent.settings
-        if type(entry.payload) in _SETTING_PAYLOADS:
-            self.settings = _settings_after(self.settings, entry)
+
+def add_node(entry: Entry, parent: EntryNode | None, digest: str | None = None) -> EntryNode:
+    """Return the node of an entry after its parent."""
+    settings = _DEFAULT_SETTINGS if parent is None else parent.settings
+    if type(entry.payload) in _SETTING_PAYLOADS:
+        settings = _settings_after(settings, entry.payload)
+    return EntryNode(entry, parent, settings, digest)
+
+
+def _settings_after(settings: EffectiveSettings, payload: Payload) -> EffectiveSettings:
+    match payload:
+        case ModeChange(new=mode):
+            return settings._replace(mode=mode)
+        case ModelChange(new=model):
+            return settings._replace(model=model)
+        case _:
+            return settings
 
 
 def settings_at(node: EntryNode | None) -> EffectiveSettings:
     """Return the settings in force after an entry."""
     return _DEFAULT_SETTINGS if node is None else node.settings
-
-
-def _settings_after(before: EffectiveSettings, entry: Entry) -> EffectiveSettings:
-    return EffectiveSettings(
-        current_mode((entry,), before.mode), current_model((entry,)) or before.model
-    )
 
 
 @final

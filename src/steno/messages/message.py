@@ -249,7 +249,10 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
     @property
     def tool_calls(self) -> tuple[AnyToolCall, ...]:
         """The calls of this turn in order, those that cannot be run included."""
-        return tuple([block for block in self.content if isinstance(block, AnyToolCall)])
+        content = self.content
+        if _CALL_TYPES.isdisjoint(map(type, content)):  # most turns are text
+            return ()
+        return tuple([block for block in content if isinstance(block, AnyToolCall)])
 
 
 ResultBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
@@ -367,6 +370,7 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     return cast("tuple[Message, ...]", found)
 
 
+_CALL_TYPES: Final[frozenset[type]] = frozenset(get_args(AnyToolCall))
 _ASSISTANT_BLOCKS: Final[frozenset[type]] = frozenset(get_args(AssistantBlock))
 _RESULT_BLOCKS: Final[frozenset[type]] = frozenset(get_args(ResultBlock))
 

@@ -20,7 +20,9 @@ from steno.messages.message import (
     AssistantMessage,
     ChatMessage,
     Message,
+    SystemMessage,
     ToolResultMessage,
+    UserMessage,
     as_messages,
 )
 from steno.messages.role import MessageRole
@@ -109,11 +111,17 @@ class OrderState(Struct, frozen=True, kw_only=True):
                 OrderCode.CALL_UNANSWERED,
                 f"calls of the last turn await their result first ({len(self.outstanding)})",
             )
-        self._check_role(message.role)
-        calls = tuple([call.id for call in message.tool_calls])
-        if len(set(calls)) < len(calls):
+        calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+        if self.alternating:
+            self._check_alternation(message.role)
+        elif not calls:
+            return _STATE_AFTER[type(message)]
+        call_ids = tuple([call.id for call in calls])
+        if len(set(call_ids)) < len(call_ids):
             raise OutOfOrder(OrderCode.CALL_ID_REPEATED, "two calls of one turn share an id")
-        return OrderState(alternating=self.alternating, last_role=message.role, outstanding=calls)
+        return OrderState(
+            alternating=self.alternating, last_role=message.role, outstanding=call_ids
+        )
 
     def _after_result(self, call_id: str) -> OrderState:
         if call_id not in self.outstanding:
@@ -127,17 +135,23 @@ class OrderState(Struct, frozen=True, kw_only=True):
             answered=(*self.answered, call_id),
         )
 
-    def _check_role(self, role: MessageRole) -> None:
+    def _check_alternation(self, role: MessageRole) -> None:
         is_first = self.last_role is None
         if role is MessageRole.SYSTEM:
-            if not is_first and self.alternating:
+            if not is_first:
                 raise OutOfOrder(OrderCode.SYSTEM_NOT_FIRST, "only the first message may be one")
-        elif is_first and self.alternating:
+        elif is_first:
             raise OutOfOrder(OrderCode.SYSTEM_MISSING, "the first message must be a system message")
-        elif role is self.last_role and self.alternating:
+        elif role is self.last_role:
             raise OutOfOrder(
                 OrderCode.NOT_ALTERNATING, f"two {role} messages may not follow each other"
             )
+
+
+_STATE_AFTER: Final[dict[type[ChatMessage], OrderState]] = {
+    kind: OrderState(last_role=kind.role) for kind in (SystemMessage, UserMessage, AssistantMessage)
+}
+"""The states after a message without calls, to which nearly every append leads."""
 
 
 # -- a whole sequence ------------------------------------------------------------------------

@@ -14,6 +14,7 @@ if _typing.TYPE_CHECKING:
         Control,
         Entry,
         Feedback,
+        GrantRevoked,
         Label,
         Mode,
         ModeChange,
@@ -25,6 +26,7 @@ if _typing.TYPE_CHECKING:
         Resolution,
         ResolutionStatus,
         Rewind,
+        ShellCommand,
     )
     from steno.records.stored_record import Header, Record
 
@@ -36,6 +38,7 @@ __all__ = [
     "Control",
     "Entry",
     "Feedback",
+    "GrantRevoked",
     "Header",
     "Label",
     "Mode",
@@ -49,6 +52,7 @@ __all__ = [
     "Resolution",
     "ResolutionStatus",
     "Rewind",
+    "ShellCommand",
 ]
 
 __getattr__: _Callable[[str], object] = _lazy_exports(
@@ -62,6 +66,7 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
             "Control",
             "Entry",
             "Feedback",
+            "GrantRevoked",
             "Label",
             "Mode",
             "ModeChange",
@@ -73,6 +78,7 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
             "Resolution",
             "ResolutionStatus",
             "Rewind",
+            "ShellCommand",
         ),
         "steno.records.stored_record": ("Header", "Record"),
     },

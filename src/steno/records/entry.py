@@ -7,10 +7,14 @@ clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, final, get_args
+from itertools import repeat
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, final, get_args
+
+from msgspec import Meta, field
+from msgspec.structs import force_setattr
 
 from steno.messages.content import Image, Opaque, Resource, Text
 from steno.messages.message import (
@@ -23,8 +27,10 @@ from steno.messages.message import (
 from steno.messages.usage import Usage
 from steno.values import NOTHING, Value, check_fields, check_sha256, refuse
 
-FORMAT_VERSION: Final = 2
-"""The version of the stored format; on every record and in every header."""
+FORMAT_VERSION: Final = 3
+"""The newest version of the stored format that this steno reads and writes."""
+BASE_VERSION: Final = 2
+"""The version of headers and documents, and of entries with payloads that version 2 knows."""
 
 
 class _Payload(Value, frozen=True, tag_field="type"):
@@ -33,9 +39,9 @@ class _Payload(Value, frozen=True, tag_field="type"):
     def _check_required(self, *required: str) -> None:
         """Check all fields, and that the required ones are not empty."""
         check_fields(self)
-        for field in required:
-            if not getattr(self, field):
-                refuse(self, f"{field} must not be empty", code="empty", field=field)
+        for name in required:
+            if not getattr(self, name):
+                refuse(self, f"{name} must not be empty", code="empty", field=name)
 
 
 # -- control ---------------------------------------------------------------------------------
@@ -216,6 +222,39 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
         self._check_required("code", "explanation")
 
 
+# -- actions of the user ----------------------------------------------------------------------
+
+
+@final
+class ShellCommand(_Payload, frozen=True, tag="shell_command", kw_only=True):
+    """A shell command that the user ran, and its output, which the model reads."""
+
+    command: str
+    output: str
+    status: int | None = None
+    """As in shells: 128 plus the number of a signal. None if the command was stopped."""
+
+    @property
+    def message(self) -> UserMessage:
+        """The message that the model receives."""
+        return UserMessage((Text(f"$ {self.command}\n{self.output}"),))
+
+
+@final
+class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
+    """A permission rule that was granted for the session is not allowed any more."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"grant", "target"})
+
+    grant: str
+    """The text of the rule."""
+    target: str
+    """The id of the entry that granted it."""
+
+    def __post_init__(self) -> None:
+        self._check_required("grant", "target")
+
+
 # -- redaction -------------------------------------------------------------------------------
 
 
@@ -275,6 +314,8 @@ Payload: TypeAlias = (
     | Resolution
     | Feedback
     | Repair
+    | ShellCommand
+    | GrantRevoked
     | Redacted
     | Redaction
     | Opaque
@@ -285,14 +326,20 @@ PayloadT = TypeVar("PayloadT", bound=Payload)
 """A payload of one kind, for functions that return the kind they take."""
 
 _PAYLOAD_TYPES: Final[frozenset[type]] = frozenset(get_args(Payload))
+_PAYLOADS_OF_VERSION_3: Final[frozenset[type]] = frozenset({ShellCommand, GrantRevoked})
 
 
 @final
-class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
+class Entry(Value, frozen=True, kw_only=True):
     """One line of the log: a payload with its identity, time, place and decision."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "parent", "decision"})
 
+    # Of a factory, since a plain default would not be stored.
+    v: Annotated[int, Meta(ge=BASE_VERSION, le=FORMAT_VERSION)] = field(
+        default_factory=repeat(BASE_VERSION).__next__
+    )
+    """The first version of the format that knows the payload."""
     id: str
     parent: str | None = None
     time: datetime | None = None
@@ -302,25 +349,31 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        id, parent, time, decision = self.id, self.parent, self.time, self.decision
+        if type(self.payload) in _PAYLOADS_OF_VERSION_3:
+            force_setattr(self, "v", FORMAT_VERSION)
         # Most entries are made by a conversation, and hold nothing that has to be checked again.
-        if not self._has_only_the_usual_fields():
-            check_fields(self)
-        if not self.id or self.parent == "":
-            field = "parent" if self.id else "id"
-            refuse(self, "id and parent must not be empty", code="empty", field=field)
-
-    def _has_only_the_usual_fields(self) -> bool:
-        time = self.time
-        return (
-            type(self.id) is str
-            and self.id.isascii()
-            and (self.parent is None or (type(self.parent) is str and self.parent.isascii()))
+        if not (
+            type(self.v) is int
+            and type(id) is str
+            and id.isascii()
+            and (parent is None or (type(parent) is str and parent.isascii()))
             and (time is None or (type(time) is datetime and time.tzinfo is UTC))
             and type(self.payload) in _PAYLOAD_TYPES
-            and (self.decision is None or (type(self.decision) is str and self.decision.isascii()))
+            and (decision is None or (type(decision) is str and decision.isascii()))
             and self.audit is None
             and self.unknown is NOTHING
-        )
+        ):
+            check_fields(self)
+        # A digest does not cover the version, so that no other one may stand there.
+        if self.v != BASE_VERSION and type(self.payload) not in _PAYLOADS_OF_VERSION_3:
+            refuse(self, f"v is {BASE_VERSION} for this payload", code="out_of_range", field="v")
+        if not id or parent == "":
+            name = "parent" if id else "id"
+            refuse(self, "id and parent must not be empty", code="empty", field=name)
+
+    def _repr_parts(self) -> Iterator[tuple[str, str]]:
+        return (part for part in super()._repr_parts() if part[0] != "v")
 
     def has_valid_unknown(self) -> bool:
         """Return whether the unknown members are valid; all of a newer record are unknown."""
@@ -336,4 +389,6 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
     def message(self) -> Message | None:
         """The payload if it may be sent to a model; None for everything else."""
         payload = self.payload
+        if isinstance(payload, ShellCommand):
+            return payload.message
         return payload if isinstance(payload, Message) else None

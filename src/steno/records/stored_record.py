@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, ClassVar, Final, final
 
 from steno.errors import InvalidDocument, InvalidValue
-from steno.records.entry import FORMAT_VERSION, Entry
+from steno.records.entry import BASE_VERSION, Entry
 from steno.values import NOTHING, Value, check_fields, check_sha256, is_prechecked, refuse
 
 MAIN_BRANCH: Final = "main"
@@ -25,7 +25,7 @@ def unused_branch_name(stem: str, taken: Container[str], *, first: int = 1) -> s
 
 
 @final
-class Header(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
+class Header(Value, frozen=True, tag_field="v", tag=BASE_VERSION, kw_only=True):
     """The head of a session, written before its first entry."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "cloned_from"})

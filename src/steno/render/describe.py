@@ -33,6 +33,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     ModeChange,
     ModelChange,
@@ -42,6 +43,7 @@ from steno.records.entry import (
     Repair,
     Resolution,
     Rewind,
+    ShellCommand,
 )
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
@@ -194,7 +196,11 @@ def entry_type(entry: Entry) -> str:
     payload = entry.payload
     if isinstance(payload, Opaque):
         return terminal_line(payload.kind) or "unknown"
-    return payload_type(payload)
+    return _PRINTED_TYPES.get(type(payload)) or payload_type(payload)
+
+
+_PRINTED_TYPES: Final[Mapping[type, str]] = {ShellCommand: "user", GrantRevoked: "repair"}
+"""The types that are printed as those of older sessions, where other types stood for them."""
 
 
 def payload_type(payload: Payload | type[Payload]) -> str:
@@ -215,6 +221,11 @@ def describe_origin(entry: Entry) -> list[str]:
     audit = entry.audit or {}
     values = [(label, audit.get(key)) for label, key in AUDIT_ORIGIN_KEYS]
     return [f"{label} {terminal_line(value)}" for label, value in values if isinstance(value, str)]
+
+
+def describe_revocation(revoked: GrantRevoked) -> str:
+    """Return that a rule is not allowed any more."""
+    return f"{revoked.grant} is no longer allowed for this session"
 
 
 class EntryDescription(NamedTuple):
@@ -265,6 +276,10 @@ def describe_entry(
             return EntryDescription(f"on {target}", terminal_text(payload.text))
         case Repair():
             return EntryDescription(terminal_line(payload.code), terminal_text(payload.explanation))
+        case ShellCommand():
+            return EntryDescription("", terminal_text(payload.message.text))
+        case GrantRevoked():
+            return EntryDescription("grant_revoked", terminal_text(describe_revocation(payload)))
         case Redacted():
             return EntryDescription(f"taken out: {terminal_line(payload.kind)}")
         case Redaction():

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
-from steno.agent.permissions.grants import GRANT_REVOKED
-from steno.log.queries import SHELL_STATUS_AUDIT_KEY, shell_command_of
+from steno.log.queries import revoked_grant_of, shell_command_of
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import (
@@ -28,6 +27,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     ModeChange,
     ModelChange,
@@ -40,6 +40,7 @@ from steno.records.entry import (
 from steno.render.describe import (
     describe_opaque,
     describe_reference,
+    describe_revocation,
     summarize_call,
     thinking_text,
 )
@@ -132,12 +133,11 @@ def apply_decision(item: TranscriptItem, approval: Approval) -> None:
 
 def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
     """Return the item of a prompt, or of a shell command."""
-    if (command := shell_command_of(entry)) is not None:
-        status = (entry.audit or {}).get(SHELL_STATUS_AUDIT_KEY)
-        item = item_from_shell_command(command)
+    if (shell := shell_command_of(entry)) is not None:
+        item = item_from_shell_command(shell.command)
         item.entry = entry.id
-        apply_exit_status(item, status)
-        item.body = (message.text or "").removeprefix(f"$ {command}\n")
+        apply_exit_status(item, shell.status)
+        item.body = shell.output
         return item
     references = [
         f"[{_reference_text(block)}]" for block in message.content if not isinstance(block, Text)
@@ -239,7 +239,7 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
     Rewound entries are not on the branch any more, and have no item: the tree shows them.
     `prompts` holds the messages of the user by entry, for the names of resolved references.
     """
-    payload = entry.payload
+    payload = revoked_grant_of(entry) or entry.payload
     match payload:
         case SystemMessage():
             text = payload.text or ""
@@ -261,9 +261,8 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
             return item
         case Feedback():
             return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
-        # Nothing was repaired: the user requested it.
-        case Repair(code=code) if code == GRANT_REVOKED:
-            return _marker_item(entry, payload.explanation)
+        case GrantRevoked():
+            return _marker_item(entry, describe_revocation(payload))
         case Repair():
             return TranscriptItem(
                 ItemKind.NOTICE, body=f"mended: {payload.explanation}", entry=entry.id

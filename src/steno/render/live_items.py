@@ -104,14 +104,15 @@ class LiveItems:
         self._sink.show_items([*items, *self.pending_input.items])
 
     def _on_recorded(self, entry: Entry) -> None:
-        match entry.payload:
+        payload = entry.message or entry.payload
+        match payload:
             case AssistantMessage():
-                self._replace_drafts(entry, entry.payload)
+                self._replace_drafts(entry, payload)
                 self._last_prompt = None  # it was sent, and has its answer
                 self._items_since_prompt.clear()
                 return
             case UserMessage():
-                self._match_recorded_input(entry, entry.payload)
+                self._match_recorded_input(entry, payload)
             case Rewind():
                 self._on_rewind()
             case _:
@@ -123,14 +124,14 @@ class LiveItems:
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
         """Remove the items that stood for a message until it was recorded."""
-        command = shell_command_of(entry)
-        if command is None:
+        shell = shell_command_of(entry)
+        if shell is None:
             prompt = self.pending_input.match_recorded(message) or PromptInput(message.text or "")
             self._last_prompt = (prompt, message)
             self._items_since_prompt.clear()
             return
         for unrecorded in self._unrecorded_commands:
-            if unrecorded[0] == command:
+            if unrecorded[0] == shell.command:
                 self._unrecorded_commands.remove(unrecorded)
                 self._sink.remove_item(unrecorded[1])
                 return
@@ -156,7 +157,7 @@ class LiveItems:
 
     def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
         """Return the new items of an entry; results and decisions update the item of their call."""
-        payload = entry.payload
+        payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
                 items = items_from_answer(entry, payload)

@@ -13,6 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, Self, final
 
 from msgspec.structs import replace
@@ -349,30 +350,17 @@ class Store(ABC):
         self.close()
 
 
+@final
 class _SessionJournal:
     """One session of a store, as a conversation writes to it (`steno.ports.Journal`)."""
 
     def __init__(self, store: Store, session: str) -> None:
-        self._store = store
-        self._session = session
-
-    def extract_blobs(self, payload: Payload) -> Payload:
-        return self._store.extract_blobs(payload)
-
-    def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        return restore_blobs(payload, self._store.blob)
-
-    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
-        self._store.append(self._session, entry, branch=branch, digest=digest, expected=expected)
-
-    def begin_branch(self, name: str, at: str | None) -> None:
-        self._store.begin_branch(self._session, name, at)
-
-    def heads(self) -> Mapping[str, str | None]:
-        return self._store.heads(self._session)
-
-    def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        return self._store.read_back(self._session, entry_id)
+        self.extract_blobs = store.extract_blobs
+        self.restore_blobs = store.restore_blobs
+        self.append = partial(store.append, session)
+        self.begin_branch = partial(store.begin_branch, session)
+        self.heads = partial(store.heads, session)
+        self.read_back = partial(store.read_back, session)
 
 
 def convert_store(
@@ -563,8 +551,9 @@ def derive_title(entries: Iterable[Entry]) -> str:
     current: list[tuple[int, str]] = []
     for number, entry in enumerate(entries):
         positions[entry.id] = number
-        if isinstance(entry.payload, UserMessage) and shell_command_of(entry) is None:
-            line = " ".join(entry.payload.text.split())
+        message = entry.message
+        if isinstance(message, UserMessage) and shell_command_of(entry) is None:
+            line = " ".join(message.text.split())
             questions.append(line)
             current.append((number, line))
         elif isinstance(entry.payload, Rewind):

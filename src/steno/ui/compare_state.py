@@ -75,7 +75,7 @@ def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
     """
     turns: list[list[Entry]] = [[]]
     for entry in entries:
-        if isinstance(entry.payload, UserMessage):
+        if isinstance(entry.message, UserMessage):
             turns.append([])
         turns[-1].append(entry)
     return turns
@@ -113,7 +113,7 @@ def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[Entr
 def _entry_kind(entry: Entry) -> Hashable:
     """Return the key that two paired entries have in common."""
     message = entry.message
-    return type(entry.payload), message is not None and bool(message.tool_calls)
+    return type(message or entry.payload), message is not None and bool(message.tool_calls)
 
 
 def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:

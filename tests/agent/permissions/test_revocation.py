@@ -15,8 +15,9 @@ from steno.agent.recorder import RunRecorder, ignore_event, rewind_branch
 from steno.agent.replay.verify import replay
 from steno.agent.resolve_references import build_input_authorizer
 from steno.errors import Unavailable
+from steno.log.queries import as_version_2
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
-from steno.records.entry import Entry, Redacted, Repair, Rewind
+from steno.records.entry import Entry, GrantRevoked, Redacted, Repair, Rewind
 from steno.store import MemoryStore
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
 from tests.log.journals import Journal, do_nothing
@@ -67,9 +68,8 @@ def test_a_revocation_is_recorded_with_its_actor_and_holds_after_reopening() -> 
     run(harness.run())
     [granted] = [e for e in harness.conversation.entries() if "grant" in (e.audit or {})]
     [entry] = gate.revoke(RULE, harness.conversation, actor="eva")
-    assert isinstance(entry.payload, Repair)
-    assert (entry.payload.target, entry.decision) == (granted.id, "revoked")
-    assert entry.audit == {"actor": "eva", "scope": "session", "revoked": "write(a)"}
+    assert entry.payload == GrantRevoked(grant="write(a)", target=granted.id)
+    assert (entry.decision, entry.audit) == ("revoked", {"actor": "eva", "scope": "session"})
     again = harness.store.open(harness.conversation.id)
     assert Person().gate.session_rules(again) == ()
     harness.check()
@@ -96,6 +96,14 @@ def test_what_was_allowed_for_what_people_point_at_is_forgotten_and_nothing_is_r
     assert (gate.session_rules(conversation), len(conversation)) == ((), before)
     run(permits("fetch", Capability.NETWORK, url))
     assert len(person.asked) == 2
+
+
+def test_a_revocation_of_version_2_holds() -> None:
+    harness = granted(Person().gate)
+    [grant] = grants_in(harness.conversation)
+    revoked = Entry(id="r", payload=GrantRevoked(grant=str(RULE), target=grant))
+    harness.conversation.append(as_version_2(revoked).payload, decision="revoked")
+    assert SessionGrants(harness.conversation.entries()).rules == ()
 
 
 @pytest.mark.parametrize(
@@ -185,7 +193,7 @@ def test_it_is_taken_back_on_all_branches_that_it_was_granted_on() -> None:
         harness.conversation.switch(name)
         assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
         grants |= set(grants_in(harness.conversation))
-    targets = {one.payload.target for one in revoked if isinstance(one.payload, Repair)}
+    targets = {one.payload.target for one in revoked if isinstance(one.payload, GrantRevoked)}
     assert targets == grants
     assert gate.revoke(RULE, harness.conversation, actor="eva") == []
 

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.agent.events import ApprovalRequested, Notice, NoticeKind
 from steno.agent.permissions.grants import (
-    GRANT_REVOKED,
     REVOKED,
     GrantSigner,
     Revocations,
@@ -59,7 +58,7 @@ from steno.ports import (
     GrantStore,
     Tool,
 )
-from steno.records.entry import Approval, ApprovalStatus, Entry, Mode, Repair
+from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked, Mode
 
 NO_APPROVER_RULE: Final = "nobody can be asked"
 """The recorded rule of a call that was denied because the gate has no approver. It is stored."""
@@ -243,13 +242,11 @@ class Gate:
         all_grants = SessionGrants(
             revocations.read(conversation), signer=signer, revocations=revocations
         )
-        explanation = f"{rule} is no longer allowed for this session"
-        audit = {"actor": actor, "scope": str(GrantScope.SESSION), REVOKED: str(rule)}
         return [
             conversation.append(
-                Repair(code=GRANT_REVOKED, explanation=explanation, target=granted_in),
+                GrantRevoked(grant=str(rule), target=granted_in),
                 decision=REVOKED,
-                audit=audit,
+                audit={"actor": actor, "scope": str(GrantScope.SESSION)},
             )
             for granted_in in all_grants.granting_entries(rule)
         ]

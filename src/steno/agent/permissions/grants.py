@@ -17,15 +17,22 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 from steno.agent.permissions.rules import PermissionRule
 from steno.errors import InvalidValue, Missing
 from steno.log.conversation import Conversation, arguments_digest
+from steno.log.queries import revoked_grant_of
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import AssistantMessage
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
-from steno.records.entry import Approval, ApprovalStatus, Entry, Redacted, Redaction, Repair, Rewind
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    Entry,
+    GrantRevoked,
+    Redacted,
+    Redaction,
+    Rewind,
+)
 
-GRANT_REVOKED: Final = "grant_revoked"
-"""The code of the entry that revokes a grant."""
 REVOKED: Final = "revoked"
-"""The decision of that entry, and the key of the rule in its audit."""
+"""The decision of an entry that revokes a grant."""
 _SIGNATURE_KEY: Final = "seal"
 _SIGNED_KEYS: Final = ("scope", "grant", "deferred")
 """The members of an audit that make a decision count for more than its call."""
@@ -150,8 +157,8 @@ class Revocations:
 
     def add(self, entry: Entry) -> None:
         """Read an entry; most revoke nothing."""
-        match entry.payload:
-            case Repair(code=code, target=str(target)) if code == GRANT_REVOKED:
+        match revoked_grant_of(entry) or entry.payload:
+            case GrantRevoked(target=target):
                 self._targets.add(target)
             case Redaction(target=target):  # an entry without its content grants nothing
                 self._targets.add(target)

@@ -222,7 +222,7 @@ def _find_first_response(entries: Sequence[Entry]) -> int:
     for number, entry in enumerate(entries):
         if has_input and isinstance(entry.payload, AssistantMessage):
             return number
-        has_input = has_input or isinstance(entry.payload, UserMessage)
+        has_input = has_input or isinstance(entry.message, UserMessage)
     if not has_input:
         raise InvalidValue(
             "nobody says anything on this branch", place="replay", code="no_user_message"
@@ -238,8 +238,8 @@ async def _repeat_input(
     ids = {entry.id: entry.id for entry in conversation.entries_view()}
     is_unanswered = True
     for payload, entry in [*((entry.payload, entry) for entry in recorded), (None, None)]:
-        if isinstance(payload, UserMessage) and entry is not None:
-            ids[entry.id] = conversation.append(payload, audit=entry.audit).id
+        if entry is not None and isinstance(entry.message, UserMessage):
+            ids[entry.id] = conversation.append(entry.payload, audit=entry.audit).id
             is_unanswered = True
         elif isinstance(payload, Resolution) and payload.target in ids:
             conversation.append(replace(payload, target=ids[payload.target]))
@@ -275,7 +275,7 @@ def _summarize_run(entries: Sequence[Entry], price_of: Callable[[str], Price | N
 def _stop_reasons(entries: Iterable[Entry]) -> tuple[str, ...]:
     endings: list[str] = []
     last: AssistantMessage | None = None
-    for payload in [entry.payload for entry in entries] + [None]:
+    for payload in [entry.message or entry.payload for entry in entries] + [None]:
         if isinstance(payload, AssistantMessage):
             last = payload
         elif last is not None and (payload is None or isinstance(payload, UserMessage)):

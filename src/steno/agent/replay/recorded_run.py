@@ -260,7 +260,7 @@ class RecordedRun:
     def remaining_in_turn(self) -> Iterator[Entry]:
         """Return the entries up to the next turn, or to a rewind."""
         for entry in self.remaining():
-            if isinstance(entry.payload, (AssistantMessage, UserMessage, Rewind)):
+            if isinstance(entry.message or entry.payload, (AssistantMessage, UserMessage, Rewind)):
                 return
             yield entry
 

@@ -23,7 +23,7 @@ from steno.app.session_lookup import (
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
 from steno.log.queries import Price, cost_of
-from steno.log.tree import EntryNode
+from steno.log.tree import EntryNode, add_node
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import Usage
 from steno.providers.prices import find_price, has_prices
@@ -250,7 +250,7 @@ def _find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, T
     """Yield all turns of a session, each with the model in force on its branch."""
     nodes: dict[str | None, EntryNode] = {}
     for entry in entries:
-        nodes[entry.id] = node = EntryNode(entry, nodes.get(entry.parent), None)
+        nodes[entry.id] = node = add_node(entry, nodes.get(entry.parent))
         payload = entry.payload
         if isinstance(payload, AssistantMessage | Compaction) and payload.usage is not None:
             model = node.settings.model or ""

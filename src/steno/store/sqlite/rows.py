@@ -244,20 +244,21 @@ def _missing_session(db: sqlite3.Connection, session: str) -> Missing | Damaged:
 
 
 def _columns_from_record(record: Record, parent: int | None) -> RecordColumns:
-    """Return the columns of a record, without its key."""
-    entry = record.entry
-    id, time = (None, None) if entry is None else (_pack_id(entry.id), entry.time)
-    stamp = None if time is None else time_to_microseconds(time)
-    return parent, stamp, record.branch, id, *_content_from_record(record)
-
-
-def _content_from_record(record: Record) -> tuple[int, bytes, bytes | None]:
-    """Return the checksum and the data of a record, and its digest if the data lacks it."""
-    if record.entry is None or record.digest is None or record.unknown:
-        data, digest = encode_record(record), None
+    """Return the columns of a record, without its key; the digest only if the data lacks it."""
+    entry, digest = record.entry, None
+    if entry is None or record.digest is None or record.unknown:
+        data = encode_record(record)
     else:
-        data, digest = replace_line_breaks(encode_entry(record.entry)), bytes.fromhex(record.digest)
-    return _checksum(record.seq, record.branch, data, digest), data, digest
+        data, digest = replace_line_breaks(encode_entry(entry)), bytes.fromhex(record.digest)
+    return (
+        parent,
+        None if entry is None or entry.time is None else time_to_microseconds(entry.time),
+        record.branch,
+        None if entry is None else _pack_id(entry.id),
+        _checksum(record.seq, record.branch, data, digest),
+        data,
+        digest,
+    )
 
 
 def record_from_content(row: StoredContent) -> Record:
@@ -379,7 +380,8 @@ def delete_session(db: sqlite3.Connection, extent: RecordRange) -> None:
 def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record) -> int:
     """Replace the content of a record; return its key. Raises Missing."""
     key, id = extent.base + record.seq, "" if record.entry is None else _pack_id(record.entry.id)
-    changed = db.execute(_UPDATE_RECORD, (*_content_from_record(record), key, record.branch, id))
+    content = _columns_from_record(record, None)[4:]
+    changed = db.execute(_UPDATE_RECORD, (*content, key, record.branch, id))
     if changed.rowcount != 1:
         raise missing_record()
     return key

@@ -37,6 +37,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -73,6 +74,7 @@ _SAMPLE_PAYLOADS: Final[tuple[Payload, ...]] = (
     Resolution(target="a", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)),
     Feedback(target="a", text="better"),
     Repair(code="call_unanswered", explanation="answered"),
+    GrantRevoked(grant="bash(ls)", target="a"),
     Opaque(kind="hologram", raw='{"type":"hologram","n":1.50}', origin="steno"),
     UserMessage((FileReference(path="a.py", start_line=1), Resource(server="s", uri="u:1"))),
     AssistantMessage(
@@ -145,7 +147,7 @@ def _newer_version_lines() -> Iterator[bytes]:
         f'"content":[{block},{{"type":"hologram","size":1e400}}],"tone":{{"b":[ ]}}}},'
         '"audit":{"by":"kit"},"seen":"\\ud83d\\ude00"}'
     )
-    newer = f'{{"v":3,"parent":"{first}","id":"{second}","what":{{"is":"this"}} , "n":-0.0}}'
+    newer = f'{{"v":4,"parent":"{first}","id":"{second}","what":{{"is":"this"}} , "n":-0.0}}'
     call = (
         f'{{"v":2,"id":"{third}","parent":"{second}","payload":{{"type":"telepathy","x":[1,2]}}}}'
     )

@@ -40,6 +40,7 @@ from steno.records.entry import (
     Control,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -51,6 +52,7 @@ from steno.records.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
+    ShellCommand,
 )
 from steno.testing.strategies.block_strategies import (
     digests,
@@ -482,6 +484,13 @@ def payloads() -> SearchStrategy[Payload]:
         st.builds(
             Repair, code=identifiers(), explanation=identifiers(), target=st.none() | texts()
         ),
+        st.builds(
+            ShellCommand,
+            command=texts(),
+            output=texts(),
+            status=st.none() | st.integers(0, 255),
+        ),
+        st.builds(GrantRevoked, grant=identifiers(), target=identifiers()),
         st.builds(
             Redacted,
             kind=identifiers(),

@@ -147,7 +147,7 @@ def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
 def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
     """Write the last exchanges, and the number of entries before them."""
     prompt_indexes = [
-        index for index, entry in enumerate(entries) if isinstance(entry.payload, UserMessage)
+        index for index, entry in enumerate(entries) if isinstance(entry.message, UserMessage)
     ]
     start = prompt_indexes[-_RECAP_EXCHANGES] if len(prompt_indexes) >= _RECAP_EXCHANGES else 0
     if start:
@@ -159,7 +159,7 @@ def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
 
 
 def _write_entry(writer: LineWriter, entry: Entry) -> None:
-    payload = entry.payload
+    payload = entry.message or entry.payload
     match payload:
         case UserMessage():
             item = item_from_prompt(entry, payload)
@@ -286,7 +286,7 @@ class EventWriter:
             self._writer.write("Thinking", format_count(word_count, "word", "words"))
 
     def _on_recorded(self, entry: Entry) -> None:
-        payload = entry.payload
+        payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
                 self._end_text()

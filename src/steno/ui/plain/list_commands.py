@@ -129,7 +129,7 @@ class ListCommands:
                 self._writer.write("Notice", "it has this name now")
             case "edit":
                 row = await self._find_row(name)
-                if not isinstance(row.entry.payload, UserMessage):
+                if not isinstance(row.entry.message, UserMessage):
                     raise InvalidValue(
                         "only what you said can be said otherwise",
                         code="not_user_message",

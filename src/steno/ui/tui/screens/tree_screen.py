@@ -399,7 +399,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     def action_edit(self) -> None:
         """Edit a user message in a new branch before it."""
         row = self._row_at_cursor()
-        if row is not None and not isinstance(row.entry.payload, UserMessage):
+        if row is not None and not isinstance(row.entry.message, UserMessage):
             self.show_message("only what you said can be said otherwise; f forks here")
         elif row is not None:
             entry_id, names = row.entry.id, self._session.branches.names()
