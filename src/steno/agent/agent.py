@@ -42,7 +42,8 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "run": "tool_without_run",
 }
 """The attributes of a tool, and the code of the error if one is missing; codes are stable."""
-_INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
+INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
+"""The message of an operation that was interrupted before anything happened."""
 
 
 @final
@@ -197,7 +198,7 @@ class Agent:
             is_interrupted, self._is_wait_interrupted = self._is_wait_interrupted, False
             self._waiting = None
         if is_interrupted:
-            raise StenoError(_INTERRUPTED_EARLY, code="interrupted")
+            raise StenoError(INTERRUPTED_EARLY, code="interrupted")
 
     @contextmanager
     def _open_run(self, on_event: OnEvent) -> Generator[AgentRun]:

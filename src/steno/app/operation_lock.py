@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, Final, TypeVar, final
+from typing import Any, TypeVar, final
 
+from steno.agent.agent import INTERRUPTED_EARLY
 from steno.errors import StenoError
 
 T = TypeVar("T")
-_INTERRUPTED: Final = "interrupted before it began; nothing was said or done"
 
 
-def interrupted_before_start(text: str = _INTERRUPTED) -> StenoError:
+def interrupted_before_start(text: str = INTERRUPTED_EARLY) -> StenoError:
     """Return the error for an operation that was interrupted before anything happened."""
     return StenoError(text, code="interrupted")
 
@@ -47,7 +47,7 @@ class OperationLock:
         self._lock.release()
 
     async def run_cancellable(
-        self, coroutine: Coroutine[Any, Any, T], refusal: str = _INTERRUPTED
+        self, coroutine: Coroutine[Any, Any, T], refusal: str = INTERRUPTED_EARLY
     ) -> T:
         """Run a coroutine that `cancel_all` can cancel; return its result.
 
