@@ -101,6 +101,20 @@ _SEARCH_QUERIES: Final = (
     "|y z|σίσυφος|fine|istanbul|c++|alpha:|^alpha|\U00020000|50|12.5|gamma|run_tests|path|here"
     "|longer|nothing_like_it"
 )
+_HOSTILE_BLOB_NAMES: Final = (
+    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
+    *(
+        "0" * 63,
+        "0" * 65,
+        "G" * 64,
+        "A" * 64,
+        "0" * 63 + "/",
+        "0" * 64 + "\n",
+        "' or 1=1 --",
+        "日" * 64,
+    ),
+)
+_ANY_AGE: Final = timedelta(0)
 _LARGE_TEXT_CHARACTERS: Final = 5_000_000
 
 
@@ -410,20 +424,7 @@ def search_follows_what_is_written(harness: StoreHarness) -> None:
         expect(len(store.search(word)), 2, "hits after a session went and came back")
 
 
-_HOSTILE_BLOB_NAMES: Final = (
-    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
-    *(
-        "0" * 63,
-        "0" * 65,
-        "G" * 64,
-        "A" * 64,
-        "0" * 63 + "/",
-        "0" * 64 + "\n",
-        "' or 1=1 --",
-        "日" * 64,
-    ),
-)
-_ANY_AGE: Final = timedelta(0)
+# -- blobs -------------------------------------------------------------------------------------
 
 
 def blob_round_trip(harness: StoreHarness) -> None:
