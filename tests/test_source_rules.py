@@ -60,17 +60,18 @@ MODULES = {path: parse(path) for path in FILES}
 
 LOADED_LATE = {
     "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
+    "app/commands/table.py": {
+        *(f"steno.app.commands.{name}" for name in ("audit", "diff", "explain", "export", "mcp")),
+        *(
+            f"steno.app.commands.{name}"
+            for name in ("models", "permissions", "session_commands", "usage")
+        ),
+    },
     "cli/command_table.py": {
-        *(f"steno.cli.{name}" for name in ("run", "models", "doctor", "sessions", "approvals")),
-        *(
-            f"steno.cli.{name}"
-            for name in ("explain", "inputs", "audit", "verify", "store", "usage")
-        ),
-        *(f"steno.cli.{name}" for name in ("replay", "feedback", "permissions", "mcp", "config")),
-        *(
-            f"steno.cli.{name}"
-            for name in ("ocr", "decode", "convert", "headless", "plain", "open_session")
-        ),
+        *(f"steno.cli.{name}" for name in ("run", "doctor", "sessions", "approvals", "inputs")),
+        *(f"steno.cli.{name}" for name in ("verify", "store", "replay", "feedback", "mcp")),
+        *(f"steno.cli.{name}" for name in ("config", "ocr", "decode", "convert", "headless")),
+        *(f"steno.cli.{name}" for name in ("plain", "open_session", "report_command")),
         *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},

@@ -230,6 +230,19 @@ def test_every_turn_that_is_left_out_is_reported_and_recorded() -> None:
     assert repaired() == empty
 
 
+def test_a_repair_that_another_version_has_explained_is_not_recorded_again() -> None:
+    nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.user("Go."), nothing])
+    target = conversation.entries()[-1].id
+    repair = Repair(code="repaired", explanation="in other words", target=target)
+    conversation.append(repair)
+    harness = AgentHarness(["One."], store=store, conversation=conversation)
+    run(harness.run())
+    payloads = [entry.payload for entry in conversation.entries()]
+    assert [payload for payload in payloads if isinstance(payload, Repair)] == [repair]
+
+
 # -- too long ------------------------------------------------------------------------------------
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 from steno import Conversation
+from steno.app.active_run import ActiveRun
+from steno.app.branch_tree import BranchTree
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import run_slash_command
+from steno.app.commands.open_session import OpenSession
+from steno.app.commands.report import Report
 from steno.app.compose import open_environment
+from steno.app.input_setup import DEFAULT_MCP_OPTIONS
 from steno.app.models import choose_model
-from steno.app.session_state import CommandContext
+from steno.app.session_list import SessionList
+from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings_loader import load_settings
 from steno.store import Store, open_store
 
@@ -34,7 +42,36 @@ async def open_context(
     found = await choose_model(loaded)
     async with open_environment(loaded, found, folder, None) as equipment:
         at_hand = store.new() if conversation is None else conversation
-        yield CommandContext(loaded, folder, store, keeps, equipment, at_hand, ACTOR)
+        context = build_context(folder, store, at_hand, keeps=keeps, loaded=loaded)
+        state_of(context).environment = equipment
+        yield context
+
+
+def build_context(
+    folder: Path,
+    store: Store,
+    conversation: Conversation,
+    *,
+    keeps: bool = False,
+    loaded: Any = None,
+) -> CommandContext:
+    """Return a context without a model and tools."""
+    options = DEFAULT_MCP_OPTIONS
+    state = SessionState(SessionConfig(loaded, folder, store, keeps, options, lambda _: None))
+    state.actor, state.conversation = ACTOR, conversation
+    parts = ActiveRun(state), BranchTree(state), SessionList(state)
+    return CommandContext(
+        folder,
+        lambda: nullcontext(store),
+        is_persistent=keeps,
+        session=OpenSession(state, *parts),
+    )
+
+
+def state_of(context: CommandContext) -> SessionState:
+    """Return the state of the session that a context has."""
+    assert context.session is not None
+    return context.session.state
 
 
 def with_context(
@@ -57,3 +94,19 @@ def with_context(
                 return await work(context)
 
     return asyncio.run(main())
+
+
+def run_with_context(
+    folder: Path,
+    name: str,
+    argument: str = "",
+    *,
+    begin: Callable[[Store], Conversation] | None = None,
+    **flags: Any,
+) -> Report:
+    """Run a slash command in a context with a store on disk."""
+
+    async def work(context: CommandContext) -> Report:
+        return await run_slash_command(context, name, argument)
+
+    return with_context(folder, work, begin=begin, **flags)

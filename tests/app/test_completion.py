@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from steno.app.commands.context import CommandContext
 from steno.app.completion import TimedCache, complete_path, find_completions
-from steno.app.session_state import CommandContext
 from steno.inputs.mentions import parse_mentions
 from steno.messages.content import FileReference
 from steno.render.session_events import Suggestion
 from steno.tools import Workspace
-from tests.app.command_setup import with_context
+from tests.app.command_setup import state_of, with_context
 from tests.app.project_setup import make_project, write_settings
 from tests.cli.reference_setup import trust_settings, write_servers
 from tests.inputs.mcp.real_servers import everything_spec, own_spec, time_spec
@@ -48,7 +48,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def offered(folder: Path, typed: str, **flags: Any) -> Sequence[Suggestion]:
     async def ask(context: CommandContext) -> Sequence[Suggestion]:
-        return await find_completions(context, typed)
+        return await find_completions(state_of(context).environment.input_setup, typed)
 
     return with_context(folder, ask, **flags)
 
@@ -183,7 +183,9 @@ def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
     """Return the suggestions once a server has answered, however slow it is."""
 
     async def ask(context: CommandContext) -> dict[str, Suggestion]:
-        while not (found := await find_completions(context, typed)):
+        while not (
+            found := await find_completions(state_of(context).environment.input_setup, typed)
+        ):
             pass
         return {one.text: one for one in found}
 

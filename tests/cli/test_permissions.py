@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from steno.agent.permissions.rules import PermissionRule
 from steno.app.permissions import GrantsFile, StoredGrants, format_grants, parse_grants
-from steno.cli.permissions import add_commands
+from steno.cli.main import run_command
 from steno.errors import InvalidDocument, InvalidValue, LogError, Missing, StenoError, Unavailable
 from steno.ports import GrantScope, GrantStore
 from steno.testing import texts
@@ -280,11 +279,7 @@ def test_any_bytes_are_grants_or_refused(data: bytes) -> None:
 
 
 def command(*arguments: str) -> int:
-    parser = argparse.ArgumentParser(prog="steno")
-    add_commands(parser.add_subparsers(required=True))
-    options = parser.parse_args(["permissions", *arguments])
-    status: int = options.run(options)
-    return status
+    return run_command(["permissions", *arguments])
 
 
 def test_commands_allow_list_and_revoke(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

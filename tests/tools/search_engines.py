@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import TypeAlias
 
 from steno.tools.path_patterns import build_path_filter
-from steno.tools.regex import translate_regex
 from steno.tools.search import (
     PythonEngine,
     RipgrepEngine,
@@ -29,6 +29,11 @@ def ripgrep(workspace: Workspace) -> SearchEngine:
 
 
 ENGINES: dict[str, MakeEngine] = {"ripgrep": ripgrep, "python": PythonEngine}
+
+
+def without_note(text: str) -> str:
+    """Return the text of a result without the note that Python has searched."""
+    return re.sub(r"\n\[ripgrep is not installed;.*?\]", "", text)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -53,7 +58,8 @@ def lines_of(
 ) -> dict[str, tuple[int, ...]]:
     async def collect() -> dict[str, tuple[int, ...]]:
         search = SearchRequest(
-            pattern=translate_regex(pattern, ignore_case=ignore_case),
+            pattern=pattern,
+            ignore_case=ignore_case,
             path=".",
             hidden=False,
             is_wanted=build_path_filter("*"),

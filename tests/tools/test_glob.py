@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steno import InvalidValue, Text, ToolCall
 from steno.errors import ToolFailed
@@ -142,6 +145,48 @@ def test_half_a_pattern_is_refused(pattern: str, code: str, workspace: Workspace
         build_path_filter(pattern)
     with raises_code(ToolFailed, code, place="glob"):
         glob(workspace, ripgrep, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 500 + "b", "a" * 4_000),
+        ("**/a/" * 100 + "b", "a/" * 2_000 + "c"),
+        ("**/*a*a*a*/" * 50 + "b", ("a" * 15 + "/") * 200 + "c"),
+        ("{*a*,*b*}" * 8 + "c", "ab" * 2_000),
+    ],
+)
+def test_no_pattern_takes_long_to_match(pattern: str, path: str) -> None:
+    """From a program that hung: a model asked for `*a*a*a*a*a*a*a*a*b`."""
+    assert not build_path_filter(pattern)(path)
+
+
+@pytest.mark.parametrize("pattern", ["a" * 5_000, "{a,b}" * 9, "{a,b}" * 8 + "c" * 100])
+def test_a_pattern_of_too_many_parts_is_refused(pattern: str) -> None:
+    with raises_code(InvalidValue, "glob_too_complex", place="glob"):
+        build_path_filter(pattern)
+
+
+@given(st.text("ab*?", min_size=1, max_size=8), st.text("ab", max_size=8))
+def test_a_name_matches_as_it_does_for_a_shell(pattern: str, name: str) -> None:
+    assert build_path_filter(pattern)(name) == fnmatchcase(name, pattern)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "*", "**", "?*"]), min_size=1, max_size=5),
+    st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6),
+)
+def test_two_stars_are_any_number_of_folders(pattern: list[str], path: list[str]) -> None:
+    def matches(parts: list[str], names: list[str]) -> bool:
+        if not parts or not names:
+            return not parts and not names
+        if parts[0] != "**":
+            return fnmatchcase(names[0], parts[0]) and matches(parts[1:], names[1:])
+        is_last = len(parts) == 1
+        return is_last or any(matches(parts[1:], names[n:]) for n in range(len(names)))
+
+    found = build_path_filter("/" + "/".join(pattern))("/".join(path))
+    assert found == matches(pattern, path)
 
 
 def test_a_pattern_is_about_characters_and_not_bytes() -> None:

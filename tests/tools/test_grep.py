@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +15,18 @@ from steno import JsonObject, Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.grep import GrepTool
-from steno.tools.regex import translate_regex
 from steno.tools.search import PythonEngine, SearchRequest, choose_search_engine, find_ripgrep
 from steno.tools.workspace import Workspace
 from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext
-from tests.tools.search_engines import ENGINES, MakeEngine, lines_of, ripgrep, write_files
+from tests.tools.search_engines import (
+    ENGINES,
+    MakeEngine,
+    lines_of,
+    ripgrep,
+    without_note,
+    write_files,
+)
 
 both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 
@@ -34,9 +41,10 @@ def grep(
 
 
 def text_of(output: ToolOutput) -> str:
+    """Return the text, without the note that Python has searched."""
     (block,) = output.content
     assert isinstance(block, Text)
-    return block.text
+    return without_note(block.text)
 
 
 # -- what a model sees -----------------------------------------------------------------------
@@ -173,12 +181,66 @@ def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> N
 
 @both
 def test_a_pattern_that_is_not_taken_is_told_to_the_model(
-    make: MakeEngine, workspace: Workspace
+    make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    with raises_code(ToolFailed, "unsupported_group", place="pattern, at character 1"):
-        grep(workspace, make, "(?=a)")
+    write_files(folder, {"a": "x"})
+    for pattern in ("(a", "[a", "*a", "a\\"):
+        with raises_code(ToolFailed, "pattern_refused", place="pattern"):
+            grep(workspace, make, pattern)
+    with raises_code(ToolFailed, "pattern_too_long", place="pattern"):
+        grep(workspace, make, "a" * 2_001)
     with raises_code(ToolFailed, "glob_brace_not_closed", place="glob"):
         grep(workspace, make, "a", glob="{a")
+
+
+def test_ripgrep_says_why_it_refuses_a_pattern(folder: Path, workspace: Workspace) -> None:
+    write_files(folder, {"a": "x"})
+    for pattern in ("(?=a)", r"(a)\1"):
+        with pytest.raises(ToolFailed, match="not supported"):
+            grep(workspace, ripgrep, pattern)
+    with pytest.raises(ToolFailed, match="not allowed"):
+        grep(workspace, ripgrep, "a\nb")
+
+
+def test_a_search_without_ripgrep_says_so(folder: Path, workspace: Workspace) -> None:
+    write_files(folder, {"a": "foofoo\n"})
+    for pattern in (r"(foo)\1", "nothing"):
+        (block,) = grep(workspace, PythonEngine, pattern).content
+        assert isinstance(block, Text)
+        assert block.text.rstrip().endswith("as Python's re takes it]")
+    assert text_of(grep(workspace, PythonEngine, r"(foo)\1")) == "a\n1:foofoo\n"
+
+
+@both
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("abc", r"a\.c", "^a", "c$", "^$", "a|b", "(a|x)b?c", "a{3}", "a*?b", "[^abc]", "[]x]"),
+        *(r"\w+", r"\d", r"^\S+$", r"\bnaï", r"\x41", r"\t", "(?i)ABC", "übung", "[日-本]", "\0"),
+    ],
+)
+def test_usual_patterns_mean_the_same_to_both_engines(
+    pattern: str, make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    lines = [
+        "abc",
+        "ABC",
+        "a.c",
+        "aaa",
+        "",
+        "x]",
+        "tab\there",
+        "über Übung",
+        "naïve",
+        "日本語",
+        "12",
+    ]
+    write_files(folder, {"a": "\n".join(lines) + "\n"})
+    for ignore_case in (False, True):
+        flags = re.IGNORECASE if ignore_case else re.NOFLAG
+        expected = [n for n, line in enumerate(lines, 1) if re.search(pattern, line, flags)]
+        found = grep(workspace, make, pattern, mode="count", ignore_case=ignore_case)
+        assert text_of(found) == (f"a:{len(expected)}\n" if expected else "no matches")
 
 
 # -- confinement -----------------------------------------------------------------------------
@@ -213,9 +275,7 @@ def test_a_link_that_is_put_there_meanwhile_is_not_followed(
         return True
 
     async def collect() -> list[str]:
-        search = SearchRequest(
-            translate_regex("SECRET"), path=".", hidden=False, is_wanted=swap, max_lines=9
-        )
+        search = SearchRequest("SECRET", path=".", hidden=False, is_wanted=swap, max_lines=9)
         async with aclosing(make(workspace).search(search)) as found:
             return [each.name async for each in found]
 

@@ -17,6 +17,7 @@ from typing import Any
 from steno import Conversation, StenoError
 from steno.agent import PromptInput
 from steno.app.branch_tree import BranchTree
+from steno.app.commands.report import Report
 from steno.app.session import AgentSession
 from steno.app.session_list import SessionList
 from steno.errors import Missing
@@ -30,7 +31,6 @@ from steno.render.items import SessionStatus
 from steno.render.session_events import (
     BranchChanged,
     BranchTreeRow,
-    CommandReply,
     ImageReader,
     PendingCall,
     PendingCallsChanged,
@@ -155,7 +155,7 @@ class FakeSession(AgentSession):
         self.asked: list[Asked] = []
         self.branches = FakeBranches(self)
         self.session_list = FakeSessionList(self)
-        self.replies: dict[str, CommandReply | StenoError] = {}
+        self.replies: dict[str, Report | StenoError] = {}
         self.candidates: list[Suggestion] = []
         self.refusal: StenoError | None = None
         """What `say` raises next."""
@@ -223,16 +223,16 @@ class FakeSession(AgentSession):
         self.note("change_mode", mode)
         self.conversation.change_mode(mode)
 
-    async def change_model(self, name: str) -> CommandReply:
+    async def change_model(self, name: str) -> Report:
         self.note("change_model", name)
-        return CommandReply(f"{name} answers from here on")
+        return Report(f"{name} answers from here on")
 
     async def list_models(self) -> Sequence[Suggestion]:
         return [Suggestion("offline/steno", "no model"), Suggestion("ollama/qwen3", "32k")]
 
-    async def run_command(self, name: str, argument: str = "") -> CommandReply:
+    async def run_command(self, name: str, argument: str = "") -> Report:
         self.note("run_command", name, argument)
-        reply = self.replies.get(name, CommandReply(f"done: {name} {argument}".rstrip()))
+        reply = self.replies.get(name, Report(f"done: {name} {argument}".rstrip()))
         if isinstance(reply, StenoError):
             raise reply
         return reply

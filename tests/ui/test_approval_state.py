@@ -9,13 +9,13 @@ from steno.render.session_events import PendingCall
 from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalState,
-    KeyGuard,
     decision_for,
     find_offer,
     offers_for_call,
     offers_for_calls,
     typed_offers,
 )
+from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import ManualClock
 from tests.ui.tui.approval_app import pending_call, queued_call
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.requirement("S2-18")
 
 
 def state_of(*pending: PendingCall) -> ApprovalState:
-    state = ApprovalState(KeyGuard(ManualClock()))
+    state = ApprovalState(FakeSession(), now=ManualClock())
     state.update_pending(pending)
     return state
 
@@ -124,7 +124,8 @@ def test_a_choice_for_a_call_that_is_no_longer_asked_is_dropped_and_reported() -
 def test_a_reason_that_is_being_written_survives_the_request_of_its_call() -> None:
     state = state_of(pending_call("c1"), queued_call("c2"))
     state.show_next(1)
-    state.begin_answer(ApprovalChoice.REASON)
+    state.highlight(find_offer(state.offers, "r"))
+    state.begin_answer()
     asked = pending_call("c2", "write", arguments={"path": "c2.py"})
     state.update_pending([asked])
     assert (state.shown_call, state.edited_choice) == (asked, ApprovalChoice.REASON)
@@ -147,3 +148,60 @@ def test_an_impossible_choice_is_explained_and_not_highlighted() -> None:
     state.highlight_next(-1)
     assert state.highlighted is not None
     assert state.highlighted.choice is ApprovalChoice.REASON
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def keys_for(*pending: PendingCall) -> tuple[ApprovalState, FakeSession, ManualClock]:
+    session, clock = FakeSession(), ManualClock()
+    session.pending_calls = list(pending)
+    state = ApprovalState(session, now=clock)
+    state.update_pending(pending)
+    clock.now += 10
+    return state, session, clock
+
+
+def test_a_letter_and_enter_decide_and_neither_does_alone() -> None:
+    state, session, clock = keys_for(pending_call("c1"))
+    state.press_enter()
+    assert session.asked == []
+    clock.now += 10
+    state.press_letter("o", can_enlarge=False)
+    assert session.asked == []
+    clock.now += 10
+    state.press_enter()
+    assert session.asked == [("decide", "c1", ApprovalDecision(allowed=True, actor="ann"))]
+
+
+def test_keys_before_the_call_could_be_read_and_keys_of_prose_decide_nothing() -> None:
+    state, session, clock = keys_for(pending_call("c1"))
+    state.update_pending([pending_call("c2")])
+    state.press_letter("o", can_enlarge=False)
+    state.press_enter()
+    clock.now += 10
+    for letter in "no":
+        state.press_letter(letter, can_enlarge=False)
+        clock.now += 0.1
+    state.press_enter()
+    state.paste()
+    assert (state.highlighted, session.asked) == (None, [])
+
+
+def test_v_enlarges_only_what_can_be_enlarged() -> None:
+    state, _, clock = keys_for(pending_call())
+    assert not state.press_letter("v", can_enlarge=False)
+    clock.now += 10
+    assert state.press_letter("v", can_enlarge=True)
+
+
+def test_an_edited_rule_is_stored_and_what_is_no_rule_is_not() -> None:
+    state, session, clock = keys_for(pending_call("c1"))
+    for letter in "pe":
+        state.press_letter(letter, can_enlarge=False)
+        clock.now += 10
+    assert (state.edited_choice, state.offered_rule) == (ApprovalChoice.PROJECT, "bash(git log *)")
+    state.submit("bash(")
+    assert session.asked == []
+    state.submit("bash(git *)")
+    assert [decision.rule for _, _, decision in session.asked] == ["bash(git *)"]

@@ -9,6 +9,7 @@ Providers, stores and tools are ports (`steno.ports`): nothing here knows one of
 """
 
 from steno.agent.agent import Agent
+from steno.agent.dispatch import Runner
 from steno.agent.events import (
     ApprovalRequested,
     CallEnded,
@@ -35,7 +36,6 @@ from steno.agent.permissions.rules import AgentRole, PermissionRule, Permissions
 from steno.agent.results import ResultCode
 from steno.agent.run_config import Limits
 from steno.agent.steering import PromptInput, SteeringPolicy
-from steno.agent.tool_runner import Runner
 from steno.context import ModelTarget
 from steno.ports import (
     ApprovalDecision,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple, final
 
-from steno.agent.dispatch import Dispatcher
+from steno.agent.dispatch import Dispatcher, Runner, ToolRunner
 from steno.agent.events import LoopEvent, RunEnded, RunResult
 from steno.agent.loop import AgentRun
 from steno.agent.permissions.gate import Gate, PermissionGate
@@ -23,7 +23,6 @@ from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.run_config import Limits, RunConfig
 from steno.agent.steering import PromptInput, SteeringPolicy, SteeringQueue
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
-from steno.agent.tool_runner import Runner, ToolRunner
 from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
 from steno.errors import InvalidMessage, InvalidValue, StenoError
 from steno.log.conversation import Conversation
@@ -44,10 +43,6 @@ _MISSING_ATTRIBUTE_CODES: Final = {
 }
 """The attributes of a tool, and the code of the error if one is missing; codes are stable."""
 _INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
-
-
-def _unknown_price(_: str) -> Price | None:
-    return None
 
 
 @final
@@ -80,7 +75,7 @@ class Agent:
         target: ModelTarget | None = None,
         limits: Limits | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
-        price_of: Callable[[str], Price | None] = _unknown_price,
+        price_of: Callable[[str], Price | None] = lambda _: None,
         actor: str | None = None,
         count_tokens: CountTokens = estimate_tokens,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -98,8 +93,7 @@ class Agent:
         _check_provider_and_conversation(provider, conversation)
         _check_gate(gate)
         _check_runner(runner)
-        _check_resolver(resolver)
-        _check_settings(target=target, limits=limits, telemetry=telemetry)
+        _check_settings(resolver=resolver, target=target, limits=limits, telemetry=telemetry)
         _check_texts(model=model, actor="" if actor is None else actor)
         _check_functions(price_of=price_of, count_tokens=count_tokens, sleep=sleep)
         hooks = {"before_run": before_run, "begin_run": begin_run}
@@ -340,12 +334,9 @@ def _check_runner(runner: object) -> None:
         raise _wrong_type("runner", "a Runner", runner, code=code, advice=advice)
 
 
-def _check_resolver(resolver: object) -> None:
+def _check_settings(*, resolver: object, target: object, limits: object, telemetry: object) -> None:
     if resolver is not None and not _has_methods(resolver, "resolve", "is_current", "changes"):
         raise _wrong_type("resolver", "one, such as InputResolver(workspace)", resolver)
-
-
-def _check_settings(*, target: object, limits: object, telemetry: object) -> None:
     if not isinstance(target, ModelTarget):
         raise _wrong_type("target", 'a ModelTarget, such as ModelTarget(model="…")', target)
     if not isinstance(limits, Limits):

@@ -79,22 +79,13 @@ async def compact(
 
 async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
     """Record a summary of all but the last messages, however much room there is."""
-    conversation = recorder.conversation
-    if compaction_point(conversation.entries_view(), kept_groups=_GROUPS_KEPT_ON_REQUEST) is None:
+    conversation, kept_groups = recorder.conversation, _GROUPS_KEPT_ON_REQUEST
+    if compaction_point(conversation.entries_view(), kept_groups=kept_groups) is None:
         return None
     recorder.record_model(config.model)
-    built = config.context_builder.build(
-        conversation.entries_view(),
-        config.target,
-        config.dispatcher.offered_definitions(conversation.mode),
-        restore_blobs=conversation.restore_blobs,
-    )
+    budget_tokens = config.build_request(conversation, config.target).budget_tokens
     return await compact(
-        config,
-        recorder,
-        config.target,
-        budget_tokens=built.budget_tokens,
-        kept_groups=_GROUPS_KEPT_ON_REQUEST,
+        config, recorder, config.target, budget_tokens=budget_tokens, kept_groups=kept_groups
     )
 
 
@@ -108,12 +99,8 @@ def _build_request_through(
     """
     conversation = recorder.conversation
     entries = conversation.entries_view()
-    unlimited = ContextBuilder(count_tokens=config.count_tokens).build(
-        entries,
-        replace(target, context_tokens=None),
-        config.dispatcher.offered_definitions(conversation.mode),
-        restore_blobs=conversation.restore_blobs,
-    )
+    builder = ContextBuilder(count_tokens=config.count_tokens)
+    unlimited = config.build_request(conversation, replace(target, context_tokens=None), builder)
     end = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
     covered = {e.id for e in entries[:end] if not isinstance(e.message, SystemMessage)}
     last = max((n for n, source in enumerate(unlimited.sources) if source in covered), default=-1)

@@ -13,7 +13,8 @@ next run begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -61,12 +62,13 @@ _SILENT_CHANGES: Final = (ChangeCode.RESOLVED,)
 _RECORDED_CHANGES: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
 """Changes that are recorded, too."""
 _UNKNOWN_PRICE_TEXT: Final = "the price of the model is not known, so the cost is not limited"
-_INCOMPLETE_REASONS: Final = {
+_INCOMPLETE_REASONS: Final[Mapping[StopReason | None, str]] = {
     StopReason.LENGTH: "the answer was cut off at its greatest length",
     StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
     StopReason.ERROR: "the answer ended with an error of the provider",
     StopReason.ABORTED: "the answer was broken off",
 }
+"""Why the last response may be incomplete."""
 _MAX_ATTEMPTS: Final = 3
 """For one turn, where the connection broke in the middle of it."""
 _SHRINK_FACTOR: Final = 0.8
@@ -81,23 +83,33 @@ class ContextNotices:
     """Reports changes of the context, each once per run."""
 
     def __init__(self, recorder: RunRecorder) -> None:
-        """Begin with none."""
         self._recorder = recorder
         self._sent: set[Change] = set()
 
     def report(self, built: BuiltRequest) -> None:
-        """Report each new change of a request, and record the repairs."""
-        shown = [change for change in built.changes if change.code not in _SILENT_CHANGES]
-        new_changes = [change for change in shown if self.send_once(change)]
-        repairs = [
-            _build_repair(change) for change in new_changes if change.code in _RECORDED_CHANGES
+        """Report each new change of a request, and record the repairs that the log does not have.
+
+        An entry may need several repairs of one code; the log has the first of them.
+        """
+        changes = dict.fromkeys(built.changes)
+        new_changes = [
+            change
+            for change in changes
+            if change.code not in _SILENT_CHANGES and self.send_once(change)
         ]
-        if repairs:
-            past = self._recorder.conversation.entries_view()
-            recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
-            for repair in repairs:
-                if repair not in recorded:
-                    self._recorder.record(repair)
+        if not any(change.code in _RECORDED_CHANGES for change in new_changes):
+            return
+        payloads = [entry.payload for entry in self._recorder.conversation.entries_view()]
+        recorded = Counter(
+            [(repair.code, repair.target) for repair in payloads if isinstance(repair, Repair)]
+        )
+        for change in [change for change in changes if change.code in _RECORDED_CHANGES]:
+            code, target = str(change.code), change.entry
+            if recorded[code, target]:
+                recorded[code, target] -= 1
+            else:
+                explanation = explain_repair(change)
+                self._recorder.record(Repair(code=code, explanation=explanation, target=target))
 
     def send_once(self, change: Change) -> bool:
         """Emit a change, unless it was emitted before in this run; return whether it was new."""
@@ -108,16 +120,11 @@ class ContextNotices:
         return True
 
 
-def _build_repair(change: Change) -> Repair:
-    return Repair(code=str(change.code), explanation=explain_repair(change), target=change.entry)
-
-
 @final
 class AgentRun:
     """One run: from a prompt until the model is done with it."""
 
     def __init__(self, config: RunConfig, recorder: RunRecorder, queue: SteeringQueue) -> None:
-        """Take the configuration, the log and the queue; nothing happens yet."""
         self._config = config
         self._recorder = recorder
         resolves_references = config.references is not None
@@ -172,7 +179,9 @@ class AgentRun:
             if not continues:
                 if was_interrupted:
                     return self._build_result(EndReason.INTERRUPTED)
-                return self._build_result(EndReason.DONE, self._incomplete_reason())
+                stop_reason = None if self._message is None else self._message.stop_reason
+                incomplete_reason = _INCOMPLETE_REASONS.get(stop_reason, "")
+                return self._build_result(EndReason.DONE, incomplete_reason)
             limit = self._config.limits.describe_reached(
                 turns=self._turns,
                 tokens=self._usage.total_tokens,
@@ -298,7 +307,8 @@ class AgentRun:
             built = await self._build_request()
             if last_overflow is not None:
                 self._check_shorter(built, last_overflow)
-            last_entry_id, message_before = self._last_entry(), self._message
+            conversation, message_before = self._recorder.conversation, self._message
+            last_entry_id = conversation.branches[conversation.branch]
             try:
                 with self._config.telemetry.turn(built.request, self._config.model) as span:
                     message = await self._receive_response(built.request, span)
@@ -370,32 +380,18 @@ class AgentRun:
         wait_s = getattr(exc, "retry_after_s", None)
         await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
 
-    def _last_entry(self) -> str | None:
-        conversation = self._recorder.conversation
-        return conversation.branches[conversation.branch]
-
     # -- the request -------------------------------------------------------------------------
 
     async def _build_request(self) -> BuiltRequest:
-        built = self._build_uncompacted()
+        config, recorder, target = self._config, self._recorder, self._target
+        built = config.build_request(recorder.conversation, target)
         if built.wants_compaction:
-            summary = await compact(
-                self._config, self._recorder, self._target, budget_tokens=built.budget_tokens
-            )
+            summary = await compact(config, recorder, target, budget_tokens=built.budget_tokens)
             if summary is not None:
                 self._usage += entry_usage(summary)
-                built = self._build_uncompacted()
+                built = config.build_request(recorder.conversation, target)
         self._context_notices.report(built)
         return built
-
-    def _build_uncompacted(self) -> BuiltRequest:
-        conversation, config = self._recorder.conversation, self._config
-        return config.context_builder.build(
-            conversation.entries_view(),
-            self._target,
-            config.dispatcher.offered_definitions(conversation.mode),
-            restore_blobs=conversation.restore_blobs,
-        )
 
     def _shrink_target(self, built: BuiltRequest) -> None:
         """Make the next attempt shorter: the provider's count is better than our estimate."""
@@ -437,11 +433,6 @@ class AgentRun:
         """Record results for outstanding calls, and the messages that are left."""
         self._record_prompt()
         self._input.record_remaining()
-
-    def _incomplete_reason(self) -> str:
-        """Return why the last response may be incomplete; empty if it is not."""
-        stop_reason = None if self._message is None else self._message.stop_reason
-        return "" if stop_reason is None else _INCOMPLETE_REASONS.get(stop_reason, "")
 
     def _build_result(
         self, ending: EndReason, reason: str = "", error: StenoError | None = None

@@ -37,7 +37,6 @@ class RunRecorder:
     """
 
     def __init__(self, conversation: Conversation, on_event: OnEvent) -> None:
-        """Take the log to write to."""
         self.conversation = conversation
         self._on_event = on_event
 

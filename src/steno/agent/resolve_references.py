@@ -79,6 +79,18 @@ class TrackedReference(NamedTuple):
         """Whether the model sees its target."""
         return self.resolution is not None and self.resolution.status is ResolutionStatus.RESOLVED
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether its target could not be read."""
+        return self.resolution is not None and self.resolution.status is ResolutionStatus.FAILED
+
+    @property
+    def is_shown_as_image(self) -> bool:
+        """Whether the model sees an image that could be resolved in another way."""
+        content = () if self.resolution is None else self.resolution.content
+        is_image = isinstance(self.reference, Image)
+        return is_image and any(isinstance(block, Image) for block in content)
+
 
 @final
 class ReferenceTracker:
@@ -88,7 +100,6 @@ class ReferenceTracker:
     """
 
     def __init__(self) -> None:
-        """Begin before the first entry."""
         self._reset()
 
     def _reset(self) -> None:
@@ -123,23 +134,13 @@ class ReferenceTracker:
 
     def unanswered(self) -> tuple[TrackedReference, ...]:
         """Return the references of messages without a response."""
-        return tuple(
-            [
-                reference
-                for reference in self._references.values()
-                if reference.entry.id in self._unanswered_ids
-            ]
-        )
+        references, unanswered_ids = self._references.values(), self._unanswered_ids
+        return tuple([found for found in references if found.entry.id in unanswered_ids])
 
     def resolved(self) -> tuple[TrackedReference, ...]:
         """Return the references that the model sees."""
-        return tuple(
-            [
-                self._with_known(reference)
-                for reference in self._references.values()
-                if reference.is_resolved
-            ]
-        )
+        references = self._references.values()
+        return tuple([self._with_known(found) for found in references if found.is_resolved])
 
     def _with_known(self, reference: TrackedReference) -> TrackedReference:
         found_at = self._resolved_at.get((reference.entry.id, reference.block), 0)
@@ -167,9 +168,8 @@ class ReferenceTracker:
 
     def _drop_compacted(self, entries: Sequence[Entry], through: str) -> None:
         """Forget the references of messages that a summary replaces."""
-        if not self._references:
-            return
-        compacted_ids = {entry.id for entry in _entries_through(entries, through)}
+        last = next((number for number, entry in enumerate(entries) if entry.id == through), -1)
+        compacted_ids = {entry.id for entry in entries[: last + 1]}
         self._references = {
             key: reference
             for key, reference in self._references.items()
@@ -184,13 +184,6 @@ def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
         path = row.get("path") if isinstance(row, Mapping) else None
         if isinstance(path, str):
             yield path
-
-
-def _entries_through(entries: Sequence[Entry], through: str) -> Sequence[Entry]:
-    for number in range(len(entries) - 1, -1, -1):
-        if entries[number].id == through:
-            return entries[: number + 1]
-    return ()
 
 
 # -- resolving -------------------------------------------------------------------------------------
@@ -209,7 +202,6 @@ class ReferenceResolver:
     """Resolves the references of one conversation."""
 
     def __init__(self, resolver: Resolver, gate: PermissionGate) -> None:
-        """Take the port that opens targets, and the gate that permits it."""
         self._resolver = resolver
         self._gate = gate
         self._tracker = ReferenceTracker()
@@ -247,11 +239,10 @@ class ReferenceResolver:
         one that is tried again because of `retry`. Then the branch is as it was before the prompt,
         which can be sent again. Any other failure is reported to the user and the model.
         """
-        unanswered = self._read_log(recorder).unanswered()
         wanted = [
             reference
-            for reference in unanswered
-            if not reference.is_resolved and (retry or not _has_failed(reference))
+            for reference in self._read_log(recorder).unanswered()
+            if not reference.is_resolved and (retry or not reference.has_failed)
         ]
         await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
 
@@ -264,20 +255,17 @@ class ReferenceResolver:
         """
         context = self._resolve_context(recorder, support)
         tracker = self._read_log(recorder)
-        unanswered = tracker.unanswered()
-        unanswered_keys = {(reference.entry.id, reference.block) for reference in unanswered}
+        wanted = [reference for reference in tracker.unanswered() if reference.is_shown_as_image]
+        wanted_keys = {(reference.entry.id, reference.block) for reference in wanted}
         for reference in tracker.resolved():
-            if (
-                _is_shown_as_image(reference)
-                and (reference.entry.id, reference.block) not in unanswered_keys
-            ):
+            is_wanted = (reference.entry.id, reference.block) in wanted_keys
+            if reference.is_shown_as_image and not is_wanted:
                 await self._refresh(reference, recorder, context)
-        wanted = [reference for reference in unanswered if _is_shown_as_image(reference)]
         await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
 
     def has_images(self, recorder: RunRecorder) -> bool:
         """Return whether the model sees an image that could be resolved in another way."""
-        return any(map(_is_shown_as_image, self._read_log(recorder).resolved()))
+        return any(reference.is_shown_as_image for reference in self._read_log(recorder).resolved())
 
     async def _resolve_all(
         self,
@@ -288,17 +276,14 @@ class ReferenceResolver:
     ) -> None:
         context = self._resolve_context(recorder, support)
         failed: dict[str, list[str]] = {}
-        load = _BlobLoader(recorder)
         for reference in wanted:
             try:
-                resolved = await self._resolve(load(reference), context)
+                resolved = await self._resolve(reference, recorder, context)
                 resolution = _build_resolution(reference, resolved)
             except Exception as exc:
                 # Without an entry it would be tried again in every later run.
-                fault = ResolvedReference(
-                    error=f"a fault came up while it was opened: {type(exc).__name__}"
-                )
-                recorder.record(_build_resolution(reference, fault))
+                error = f"a fault came up while it was opened: {type(exc).__name__}"
+                recorder.record(_build_resolution(reference, ResolvedReference(error=error)))
                 turn.rewind_prompt(recorder)
                 raise
             recorder.record(resolution)
@@ -309,20 +294,22 @@ class ReferenceResolver:
             turn.rewind_prompt(recorder)
             problem = support.image_refusal or "nothing was sent"
             code = "images_refused" if support.image_refusal else None
-            raise Unresolved(f"{problem}: {_join_errors(errors)}", code=code)
+            rest = len(errors) - _MAX_REPORTED_ERRORS
+            more = [f"{rest:,} more like these"] if rest > 0 else []
+            shown = "; ".join([*errors[:_MAX_REPORTED_ERRORS], *more])
+            raise Unresolved(f"{problem}: {shown}", code=code)
         for error in chain.from_iterable(failed.values()):
             _send_notice(recorder, error, "reference_failed")
 
     async def _refresh(
         self, reference: TrackedReference, recorder: RunRecorder, context: ResolveContext
     ) -> None:
-        resolved = await self._resolve(_BlobLoader(recorder)(reference), context)
+        resolved = await self._resolve(reference, recorder, context)
         if resolved.error is None:
             recorder.record(_build_resolution(reference, resolved))
         else:
-            _send_notice(
-                recorder, f"{resolved.error}; what was found before stays", "reference_kept"
-            )
+            text = f"{resolved.error}; what was found before stays"
+            _send_notice(recorder, text, "reference_kept")
 
     def _read_log(self, recorder: RunRecorder) -> ReferenceTracker:
         self._tracker.read(recorder.conversation.entries_view())
@@ -337,10 +324,13 @@ class ReferenceResolver:
         )
 
     async def _resolve(
-        self, reference: ReferenceBlock, context: ResolveContext
+        self, reference: TrackedReference, recorder: RunRecorder, context: ResolveContext
     ) -> ResolvedReference:
+        message = UserMessage((reference.reference,))
+        (block,) = recorder.conversation.restore_blobs(message).content
+        assert isinstance(block, ReferenceBlock)
         try:
-            resolved = await self._resolver.resolve(reference, context)
+            resolved = await self._resolver.resolve(block, context)
         except StenoError as exc:
             return ResolvedReference(error=str(exc))
         if resolved.notice:
@@ -386,44 +376,6 @@ def is_image_refusal(exc: StenoError) -> bool:
     if not isinstance(exc, ProviderError) or isinstance(exc, _UNRELATED_ERRORS):
         return False
     return _IMAGE_ERROR.search(str(exc)) is not None
-
-
-def _join_errors(errors: Sequence[str]) -> str:
-    rest = len(errors) - _MAX_REPORTED_ERRORS
-    return "; ".join(
-        [*errors[:_MAX_REPORTED_ERRORS], *([f"{rest:,} more like these"] if rest > 0 else [])]
-    )
-
-
-@final
-class _BlobLoader:
-    """Returns references with their blobs; those of one message are restored together."""
-
-    def __init__(self, recorder: RunRecorder) -> None:
-        self._recorder = recorder
-        self._last: tuple[str, UserMessage] | None = None
-
-    def __call__(self, reference: TrackedReference) -> ReferenceBlock:
-        if self._last is None or self._last[0] != reference.entry.id:
-            message = reference.entry.payload
-            assert isinstance(message, UserMessage)
-            self._last = (reference.entry.id, self._recorder.conversation.restore_blobs(message))
-        block = self._last[1].content[reference.block]
-        assert isinstance(block, ReferenceBlock)
-        return block
-
-
-def _has_failed(reference: TrackedReference) -> bool:
-    return (
-        reference.resolution is not None and reference.resolution.status is ResolutionStatus.FAILED
-    )
-
-
-def _is_shown_as_image(reference: TrackedReference) -> bool:
-    content = () if reference.resolution is None else reference.resolution.content
-    return isinstance(reference.reference, Image) and any(
-        isinstance(block, Image) for block in content
-    )
 
 
 def _build_resolution(reference: TrackedReference, resolved: ResolvedReference) -> Resolution:

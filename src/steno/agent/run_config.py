@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 from steno.agent.dispatch import Dispatcher
 from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.telemetry.spans import Telemetry
-from steno.context import ContextBuilder, CountTokens, ModelTarget
+from steno.context import BuiltRequest, ContextBuilder, CountTokens, ModelTarget
 from steno.errors import InvalidValue
+from steno.log.conversation import Conversation
 from steno.log.queries import Price
 from steno.ports import Provider
 from steno.values import RedactedRepr
@@ -98,3 +99,17 @@ class RunConfig(NamedTuple):
     price_of: Callable[[str], Price | None]
     actor: str | None
     sleep: Callable[[float], Awaitable[object]]
+
+    def build_request(
+        self,
+        conversation: Conversation,
+        target: ModelTarget,
+        builder: ContextBuilder | None = None,
+    ) -> BuiltRequest:
+        """Return the next request for a conversation, by another builder if one is given."""
+        return (builder or self.context_builder).build(
+            conversation.entries_view(),
+            target,
+            self.dispatcher.offered_definitions(conversation.mode),
+            restore_blobs=conversation.restore_blobs,
+        )

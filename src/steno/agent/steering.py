@@ -62,7 +62,6 @@ class SteeringQueue:
     """The messages of one agent that are not recorded yet, by policy. It outlives a run."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._waiting: dict[SteeringPolicy, deque[PromptInput]] = {
             policy: deque() for policy in SteeringPolicy
         }
@@ -199,19 +198,11 @@ def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
 
 def _last_main_entry(conversation: Conversation) -> Entry | None:
     """Return the last rewind or message of the branch that is no shell command."""
-    return next(
-        (
-            entry
-            for entry in reversed(conversation.entries_view())
-            if isinstance(entry.payload, Rewind) or not _is_side_entry(entry)
-        ),
-        None,
-    )
-
-
-def _is_side_entry(entry: Entry) -> bool:
-    """Return whether an entry is neither a message of the user to the model nor of the model."""
-    return entry.message is None or shell_command_of(entry) is not None
+    for entry in reversed(conversation.entries_view()):
+        is_message = entry.message is not None and shell_command_of(entry) is None
+        if is_message or isinstance(entry.payload, Rewind):
+            return entry
+    return None
 
 
 def is_unanswered(conversation: Conversation) -> bool:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from steno.agent import EntryRecorded, PromptInput
-from steno.app.reports.tree import TreeLayout
+from steno.app.commands.tree import TreeLayout
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
+from steno.app.input_setup import InputSetup
 from steno.app.mcp_servers import prompt_arguments
-from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
@@ -242,14 +242,14 @@ def _path_suggestion(text: str) -> Suggestion | None:
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
-async def find_completions(context: CommandContext, typed: str) -> Sequence[Suggestion]:
+async def find_completions(inputs: InputSetup, typed: str) -> Sequence[Suggestion]:
     """Return completions, the best match first; empty for other text."""
-    servers = tuple(context.environment.input_setup.servers)
+    servers = tuple(inputs.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
         resources, files = await asyncio.gather(
             _match_resources(servers, rest),
-            complete_path(context.environment.input_setup.workspace, rest),
+            complete_path(inputs.workspace, rest),
         )
         return [*resources, *files][:MAX_SUGGESTIONS]
     if sign == "/":

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
+from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
-from steno.agent.tool_runner import ToolRunner
 from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.input_setup import (
     DEFAULT_MCP_OPTIONS,

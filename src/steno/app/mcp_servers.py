@@ -20,9 +20,7 @@ from steno.app.folders import home_folder, working_folder
 from steno.app.settings_loader import LoadedSettings, describe_how_to_trust, read_plain_file
 from steno.errors import InvalidValue
 from steno.inputs.mcp.prompts import McpPrompt
-from steno.inputs.mcp.protocol import ListedResource
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
-from steno.inputs.mcp.tools import McpTool
 from steno.ports import SetupNotice, strip_url_secrets
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.values import replace_lone_surrogates
@@ -39,7 +37,6 @@ _MAX_NAME_LENGTH: Final = 40
 _MAX_LIST_LENGTH: Final = 400
 _MAX_NOTICES: Final = 20
 """The number of notices about one file, which may come from an untrusted project."""
-_MAX_DESCRIPTION_LENGTH: Final = 100
 
 
 # -- finding servers --------------------------------------------------------------------------
@@ -232,37 +229,6 @@ def describe_server(spec: McpServerSpec) -> dict[str, Any]:
         command = replace_lone_surrogates(spec.redact_secrets(spec.command))
         facts = {"kind": "stdio", "command": command}
     return {**facts, "state": _configured_state(spec), "from": spec.origin}
-
-
-# -- rows of tables ---------------------------------------------------------------------------
-
-
-def tool_row(tool: McpTool) -> list[str]:
-    """Return the row of a tool in a table."""
-    definition = tool.definition
-    first_line = tool.description.partition("\n")[0]
-    return [
-        definition.name,
-        terminal_line(tool.original_name),
-        str(tool.capability),
-        truncate_to_width(terminal_line(first_line), _MAX_DESCRIPTION_LENGTH),
-    ]
-
-
-def resource_row(server: str, resource: ListedResource) -> list[str]:
-    """Return the row of a resource in a table."""
-    template = " (fill in what is in braces)" if resource.is_template else ""
-    return [
-        server,
-        terminal_line(resource.uri),
-        terminal_line(resource.mime_type or "-"),
-        terminal_line(resource.name or resource.description) + template,
-    ]
-
-
-def prompt_usage(prompt: McpPrompt) -> str:
-    """Return the command of a prompt with its arguments."""
-    return terminal_line(f"{prompt.command} {prompt_arguments(prompt)}")
 
 
 def prompt_arguments(prompt: McpPrompt) -> str:

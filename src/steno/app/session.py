@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 
 from steno.agent import PromptInput, RunResult
 from steno.agent.permissions.gate import last_decision, preview_call
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
-from steno.app.commands.dispatch import CommandDispatcher
-from steno.app.commands.model import change_mode, change_model, run_interruptible
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import run_slash_command
+from steno.app.commands.open_session import OpenSession
+from steno.app.commands.report import Report
+from steno.app.commands.session_commands import change_mode, change_model, run_interruptible
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
@@ -45,7 +48,6 @@ from steno.ports import (
 from steno.records.entry import ApprovalStatus, Entry, Mode
 from steno.render.items import SessionStatus
 from steno.render.session_events import (
-    CommandReply,
     ImageReader,
     PendingCall,
     SessionListener,
@@ -69,8 +71,12 @@ class AgentSession:
         self._images = SessionImages(state.config.store)
         self.branches = BranchTree(state)
         self.session_list = SessionList(state)
-        self._commands = CommandDispatcher(
-            state, self._active_run, self.branches, self.session_list
+        config = state.config
+        self._command_context = CommandContext(
+            folder=config.folder,
+            open_store=lambda: nullcontext(config.store),
+            is_persistent=config.is_persistent,
+            session=OpenSession(state, self._active_run, self.branches, self.session_list),
         )
 
     @classmethod
@@ -256,7 +262,7 @@ class AgentSession:
         """Switch between plan and act; it counts from the next decision on."""
         change_mode(self._state, mode)
 
-    async def change_model(self, name: str) -> CommandReply:
+    async def change_model(self, name: str) -> Report:
         """Switch to another model; return the changes in what it sees."""
         return await change_model(self._state, name)
 
@@ -264,19 +270,19 @@ class AgentSession:
         """Return the models that there are to choose from."""
         return await run_interruptible(self._state, list_models(self._state.config.loaded_settings))
 
-    async def run_command(self, name: str, argument: str = "") -> CommandReply:
+    async def run_command(self, name: str, argument: str = "") -> Report:
         """Run a slash command, and return its output."""
-        return await self._commands.run(name, argument)
+        return await run_slash_command(self._command_context, name, argument)
 
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
-        return await find_completions(self._state.command_context, typed)
+        return await find_completions(self._state.environment.input_setup, typed)
 
 
 def _open_stored(
     store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    conversation = open_session(store, start, shows_progress=False, on_skipped=on_skipped)
+    conversation = open_session(store, start, on_skipped=on_skipped)
     conversation.entries_view()  # read the entries here, in the thread
     return conversation
 

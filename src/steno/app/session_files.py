@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.errors import UsageError
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
@@ -29,7 +28,6 @@ from steno.render.changes import (
     is_omission,
     omission_names,
 )
-from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.render.transcript_document import BranchLocation
@@ -48,27 +46,6 @@ _MAX_NUMBERS: Final = 5
 
 
 # -- export -----------------------------------------------------------------------------------
-
-
-def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
-    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
-    if format == LINES_FORMAT:
-        if branch is not None:
-            raise UsageError(
-                "jsonl holds all branches; leave it out, or choose a --format",
-                code="format_holds_all_branches",
-                place="--branch",
-            )
-        return _encode_as_lines(log)
-    losses: tuple[Change, ...] = ()
-    if branch is None and len(log.heads) > 1:
-        losses = (session_omission("only_active_branch"),)
-    path = log.path(branch)
-    with show_progress("gathering entries", len(path)) as progress:
-        content = restore_branch_blobs(store, progress.track(path))
-    with show_activity("writing the file"):
-        exported = encode_branch(log, content.entries, format, branch=branch)
-    return ExportedFile(exported.data, (*losses, *content.losses, *exported.losses))
 
 
 class BranchContent(NamedTuple):
@@ -124,7 +101,8 @@ def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFil
     return ExportedFile(encode_document(document), losses)
 
 
-def _encode_as_lines(log: SessionLog) -> ExportedFile:
+def encode_as_lines(log: SessionLog) -> ExportedFile:
+    """Write all branches of a session, with their digests."""
     lines = [encode_line(log.header), *map(encode_line, log.records)]
     blobs = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
     losses = (session_omission("blobs", number=blobs),) if blobs else ()

@@ -54,16 +54,13 @@ class SessionList:
         if search:
             headers = readable_headers(store, unreadable)
             snippets = {header.id: "" for header in find_by_title(headers, search)}
-            for hit in search_entries(
-                store, headers, search, _MAX_HITS, unreadable, shows_progress=False
-            ):
+            for hit in search_entries(store, headers, search, _MAX_HITS, unreadable):
                 if not snippets.get(hit.session):
                     snippets[hit.session] = hit.snippet
         summaries = readable_summaries(
             store,
             unreadable,
             is_wanted=lambda header: snippets is None or header.id in snippets,
-            shows_progress=False,
         )
         return [
             self._build_summary(summary, (snippets or {}).get(summary.header.id, ""))
@@ -106,7 +103,7 @@ class SessionList:
         return self._state.read_session(self._state.config.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:
-        return find_session(self._state.config.store, name, shows_progress=False)
+        return find_session(self._state.config.store, name)
 
     async def rename(self, session: str, title: str) -> None:
         """Rename a session."""

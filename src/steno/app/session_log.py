@@ -17,7 +17,7 @@ from steno.records.entry import Entry, Resolution
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.render.describe import EntryDescription, describe_entry, summarize_call
 from steno.render.message_text import block_paragraph, describe_resolution
-from steno.render.progress import show_progress
+from steno.render.progress import ShowProgress, no_progress
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.store import Store
 from steno.store.base import BranchHeads
@@ -54,9 +54,11 @@ class SessionLog:
         """The calls by their ids."""
 
     @classmethod
-    def read(cls, store: Store, session: str) -> SessionLog:
-        """Read a session, and show the progress. Raises Missing, Damaged."""
-        length = count_entries(store, session)
+    def read(
+        cls, store: Store, session: str, show_progress: ShowProgress = no_progress
+    ) -> SessionLog:
+        """Read a session. Raises Missing, Damaged."""
+        length = None if show_progress is no_progress else count_entries(store, session)
         with explain_damage(session), show_progress("reading records", length) as progress:
             return cls(store.header(session), progress.track(store.records(session)))
 

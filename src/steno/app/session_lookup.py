@@ -6,7 +6,6 @@ One session that cannot be read does not hide the others: it is skipped and name
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -29,8 +28,7 @@ from steno.messages.message import ChatMessage
 from steno.ports import SetupNotice
 from steno.records.entry import Entry, Mode
 from steno.records.stored_record import Header, unused_branch_name
-from steno.render.progress import show_progress
-from steno.render.table_output import print_notice
+from steno.render.progress import ShowProgress, no_progress
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.store import SearchHit, SessionOverview, Store, open_store
 from steno.store.base import build_snippet, split_words
@@ -64,15 +62,13 @@ def find_session(
     store: Store,
     name: str,
     *,
-    shows_progress: bool = True,
     unreadable: UnreadableSessions | None = None,
+    show_progress: ShowProgress = no_progress,
 ) -> str:
     """Return the id of a session, by its id, the beginning of it, or `last`.
 
     The last session may be damaged. Where another one cannot be read, it may be the last one:
-    `unreadable` collects it, or else a notice is printed. Raises Missing if there is none or more
-    than one. Without `shows_progress` nothing is written to the terminal, which may show a full
-    screen.
+    `unreadable` collects it. Raises Missing if there is none or more than one.
     """
     try:
         return store.header(name).id
@@ -81,11 +77,9 @@ def find_session(
     except UNREADABLE_ERRORS:
         return name
     if name == LAST_SESSION:
-        collected = UnreadableSessions() if unreadable is None else unreadable
-        last = _find_last_session(store, collected, shows_progress=shows_progress)
-        if unreadable is None and shows_progress:
-            collected.report()
-        return last
+        return _find_last_session(
+            store, UnreadableSessions() if unreadable is None else unreadable, show_progress
+        )
     ids = [header.id for header in readable_headers(store, UnreadableSessions())]
     return pick_one(
         [id for id in ids if name and id.startswith(name)],
@@ -110,11 +104,11 @@ def pick_one(candidates: list[str], label: str, advice: str) -> str:
 
 
 def _find_last_session(
-    store: Store, unreadable: UnreadableSessions, *, shows_progress: bool
+    store: Store, unreadable: UnreadableSessions, show_progress: ShowProgress
 ) -> str:
     """Return the session that was written to last, also if it is damaged. Raises Missing."""
     skipped = UnreadableSessions()
-    summaries = readable_summaries(store, skipped, shows_progress=shows_progress)
+    summaries = readable_summaries(store, skipped, show_progress=show_progress)
     candidates = [
         (last_changed(summary) or _EARLIEST, summary.header.id) for summary in summaries[:1]
     ]
@@ -172,11 +166,6 @@ class UnreadableSessions:
         except UNREADABLE_ERRORS as exc:
             self.add(session, exc)
 
-    def report(self) -> None:
-        """Print a notice for each of them."""
-        for line in self.lines:
-            print_notice(line)
-
 
 @contextmanager
 def explain_damage(session: str) -> Generator[None]:
@@ -227,12 +216,12 @@ def readable_summaries(
     unreadable: UnreadableSessions,
     *,
     is_wanted: Callable[[Header], bool] = lambda _: True,
-    shows_progress: bool = True,
+    show_progress: ShowProgress = no_progress,
 ) -> list[SessionOverview]:
     """Return the summaries of all wanted sessions that can be read, the latest first."""
     summaries: list[SessionOverview] = []
     headers = [header for header in readable_headers(store, unreadable) if is_wanted(header)]
-    with show_progress("reading sessions", len(headers), is_shown=shows_progress) as progress:
+    with show_progress("reading sessions", len(headers)) as progress:
         for header in progress.track(headers):
             with unreadable.skip_unreadable(header.id):
                 summaries.append(store.summary(header.id))
@@ -243,8 +232,8 @@ def readable_summaries(
 
 
 def count_entries(store: Store, session: str) -> int | None:
-    """Return how many entries a session has; None where that is slow, or stderr is no terminal."""
-    if not sys.stderr.isatty() or type(store).summary is Store.summary:
+    """Return how many entries a session has; None where that is slow."""
+    if type(store).summary is Store.summary:
         return None
     with suppress(StenoError):
         return store.summary(session).entries
@@ -280,7 +269,7 @@ def search_entries(
     limit: int,
     unreadable: UnreadableSessions,
     *,
-    shows_progress: bool = True,
+    show_progress: ShowProgress = no_progress,
 ) -> list[SearchHit]:
     """Find the entries that contain all words of a text; unreadable sessions are skipped."""
     if type(store).search is not Store.search:  # the store has an index
@@ -288,7 +277,7 @@ def search_entries(
             return store.search(text, limit=limit)
     words = frozenset(split_words(text))
     hits: list[SearchHit] = []
-    with show_progress("searching sessions", len(headers), is_shown=shows_progress) as progress:
+    with show_progress("searching sessions", len(headers)) as progress:
         for header in progress.track(headers if words else ()):
             with unreadable.skip_unreadable(header.id):
                 for record in store.records(header.id):
@@ -323,33 +312,30 @@ def open_session(
     store: Store,
     start: SessionStart,
     *,
-    shows_progress: bool = True,
-    on_skipped: Callable[[SetupNotice], object] | None = None,
+    on_skipped: Callable[[SetupNotice], object] = lambda _: None,
 ) -> Conversation:
-    """Open an existing session, and show the progress. Raises Missing.
+    """Open an existing session. Raises Missing.
 
     `on_skipped` receives a notice on each session of the folder that was skipped because it cannot
-    be read; without it, and with `shows_progress`, the notice is printed.
+    be read.
     """
     if start.resume is None:
-        report = on_skipped or (_print_skipped if shows_progress else _ignore)
-        return store.open(
-            _find_last_in_folder(store, start.folder, report, shows_progress=shows_progress)
-        )
-    session = find_session(store, start.resume, shows_progress=shows_progress)
+        return store.open(_find_last_in_folder(store, start.folder, on_skipped))
+    session = find_session(store, start.resume)
     with explain_damage(session):
         return store.open(session)
 
 
 def _find_last_in_folder(
-    store: Store, folder: Path, on_skipped: Callable[[SetupNotice], object], *, shows_progress: bool
+    store: Store,
+    folder: Path,
+    on_skipped: Callable[[SetupNotice], object],
 ) -> str:
     unreadable = UnreadableSessions()
     summaries = readable_summaries(
         store,
         unreadable,
         is_wanted=lambda header: session_folder(header) == str(folder),
-        shows_progress=shows_progress,
     )
     for id in unreadable.sessions:
         on_skipped(_describe_skipped(store, id))
@@ -382,14 +368,6 @@ def _describe_skipped(store: Store, id: str) -> SetupNotice:
         f"session {label}: passed over, although it may be the latest of this folder: {reason}; "
         f"`steno verify {label}` looks at it",
     )
-
-
-def _print_skipped(notice: SetupNotice) -> None:
-    print_notice(notice.text)
-
-
-def _ignore(_: SetupNotice) -> None:
-    """Ignore a notice: the interface owns the screen."""
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:

@@ -60,19 +60,6 @@ _CHANGED_ELSEWHERE: Final = (
 _REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile; /new begins another"
 
 
-class CommandContext(NamedTuple):
-    """The parts of a session that slash commands read."""
-
-    loaded_settings: LoadedSettings
-    folder: Path
-    store: Store
-    is_persistent: bool
-    """Whether the store outlives the program."""
-    environment: AgentEnvironment
-    conversation: Conversation
-    actor: str
-
-
 class SessionConfig(NamedTuple):
     """The fixed configuration of a session."""
 
@@ -205,20 +192,6 @@ class SessionState:
                 begin_run=lambda: (self.ensure_recorded(), self.environment.tools),
             )
         return self._agent
-
-    @property
-    def command_context(self) -> CommandContext:
-        """The context of a slash command."""
-        config = self.config
-        return CommandContext(
-            loaded_settings=config.loaded_settings,
-            folder=config.folder,
-            store=config.store,
-            is_persistent=config.is_persistent,
-            environment=self.environment,
-            conversation=self.conversation,
-            actor=self.actor,
-        )
 
     @property
     def status(self) -> SessionStatus:

@@ -37,7 +37,6 @@ from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 from steno.ports import SetupNotice
 from steno.providers import read_vendors
 from steno.providers.row_errors import build_row_error
-from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line
 from steno.store.locate import read_address
 from steno.suggest import suggest_name
@@ -121,17 +120,17 @@ def load_settings(
     )
 
 
-def load_settings_leniently() -> LoadedSettings:
+def load_settings_leniently(notify: Callable[[str], object]) -> LoadedSettings:
     """Return the settings for a command that only reads stores.
 
-    An error in the file of an untrusted project is printed as a notice, and the file is ignored:
+    An error in the file of an untrusted project is reported to `notify`, and the file is ignored:
     it cannot choose the store anyway. Raises InvalidValue for an error in any other file.
     """
     try:
         return load_settings()
     except InvalidValue as exc:
         loaded = load_settings(reads_untrusted=False)
-        print_notice(f"{terminal_line(str(exc))}; nothing in this file counts here")
+        notify(f"{terminal_line(str(exc))}; nothing in this file counts here")
         return loaded
 
 

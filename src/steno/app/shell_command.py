@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput
-from steno.agent.tool_runner import BoundedText
+from steno.agent.dispatch import ReportedOutput
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
 from steno.app.session_state import SessionState, explain_conflicts
@@ -129,7 +129,7 @@ class ShellCommandRunner:
 
     async def _run(self, command: str) -> None:
         state = self._state
-        recorded_output = BoundedText(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
+        recorded_output = ReportedOutput(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
         status: int | None = None
         try:
             try:

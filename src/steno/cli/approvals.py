@@ -9,10 +9,10 @@ import msgspec
 
 from steno.agent.permissions.gate import decide_later
 from steno.app.folders import user_name
-from steno.app.session_lookup import LAST_SESSION, explain_damage, find_session, pick_one
+from steno.app.session_lookup import LAST_SESSION, explain_damage, pick_one
 from steno.app.signing_key import KeyFileSigner
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
-from steno.cli.store_options import open_existing_store
+from steno.cli.store_options import find_named_session, open_existing_store
 from steno.log.conversation import Conversation
 from steno.log.queries import approvals_of, pending_approvals
 from steno.messages.call import AnyToolCall
@@ -48,7 +48,7 @@ def add_commands(commands: Subparsers) -> None:
 
 def _run_approvals(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
+        session = find_named_session(store, options.session)
         with explain_damage(session):
             waiting = _record_decisions(options, store.open(session))
     if not waiting:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from steno.app.commands.table import COMMANDS
 from steno.cli.arguments import Subparsers
+from steno.render.table_output import print_notice
 
 AddCommands: TypeAlias = Callable[[Subparsers], None]
 """A function that adds a command, or a group of commands, to the command line."""
@@ -22,12 +25,6 @@ AddCommands: TypeAlias = Callable[[Subparsers], None]
 
 def _load_run() -> AddCommands:
     from steno.cli.run import add_commands
-
-    return add_commands
-
-
-def _load_models() -> AddCommands:
-    from steno.cli.models import add_commands
 
     return add_commands
 
@@ -50,20 +47,8 @@ def _load_approvals() -> AddCommands:
     return add_commands
 
 
-def _load_explain() -> AddCommands:
-    from steno.cli.explain import add_commands
-
-    return add_commands
-
-
 def _load_inputs() -> AddCommands:
     from steno.cli.inputs import add_commands
-
-    return add_commands
-
-
-def _load_audit() -> AddCommands:
-    from steno.cli.audit import add_commands
 
     return add_commands
 
@@ -80,12 +65,6 @@ def _load_store() -> AddCommands:
     return add_commands
 
 
-def _load_usage() -> AddCommands:
-    from steno.cli.usage import add_commands
-
-    return add_commands
-
-
 def _load_replay() -> AddCommands:
     from steno.cli.replay import add_commands
 
@@ -94,12 +73,6 @@ def _load_replay() -> AddCommands:
 
 def _load_feedback() -> AddCommands:
     from steno.cli.feedback import add_commands
-
-    return add_commands
-
-
-def _load_permissions() -> AddCommands:
-    from steno.cli.permissions import add_commands
 
     return add_commands
 
@@ -134,21 +107,30 @@ def _load_convert() -> AddCommands:
     return add_commands
 
 
-COMMAND_LOADERS: Final = {
+def _load_report_command(name: str) -> AddCommands:
+    """Load a command of the command table."""
+    from steno.cli.report_command import add_report_command
+
+    command = next(command for command in COMMANDS if command.command_line == name)
+    assert command.load is not None
+    return partial(add_report_command, name=name, definition=command.load())
+
+
+COMMAND_LOADERS: Final[Mapping[str, Callable[[], AddCommands]]] = {
     "run": _load_run,
-    "models": _load_models,
+    "models": partial(_load_report_command, "models"),
     "doctor": _load_doctor,
     "sessions": _load_sessions,
     "approvals": _load_approvals,
-    "explain": _load_explain,
+    "explain": partial(_load_report_command, "explain"),
     "inputs": _load_inputs,
-    "audit": _load_audit,
+    "audit": partial(_load_report_command, "audit"),
     "verify": _load_verify,
     "store": _load_store,
-    "usage": _load_usage,
+    "usage": partial(_load_report_command, "usage"),
     "replay": _load_replay,
     "feedback": _load_feedback,
-    "permissions": _load_permissions,
+    "permissions": partial(_load_report_command, "permissions"),
     "mcp": _load_mcp,
     "config": _load_config,
     "ocr": _load_ocr,
@@ -207,4 +189,4 @@ def read_store_setting() -> str | None:
     """Load the settings, and return the store that they name."""
     from steno.app.settings_loader import load_settings_leniently
 
-    return load_settings_leniently().settings.store
+    return load_settings_leniently(print_notice).settings.store

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 
 from steno.app.folders import user_name
-from steno.app.session_log import SessionLog
-from steno.app.session_lookup import find_session
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
-from steno.cli.store_options import open_existing_store
+from steno.cli.store_options import open_existing_store, read_named_log
 from steno.errors import InvalidValue
 from steno.records.entry import Feedback
 from steno.render.describe import entry_type
@@ -44,8 +42,8 @@ def _run_feedback(options: argparse.Namespace) -> int:
             "the remark is blank, or no UTF-8 text", code="remark_invalid", place="feedback"
         )
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
-        log = SessionLog.read(store, session)
+        log = read_named_log(store, options.session)
+        session = log.header.id
         target, branch = log.find_entry(options.entry), options.branch or log.active
         number = log.number(target.id)
         if target.message is None:

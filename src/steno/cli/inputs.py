@@ -13,10 +13,10 @@ import msgspec
 
 from steno.agent.resolve_references import ReferenceTracker, TrackedReference
 from steno.app.session_log import SessionLog
-from steno.app.session_lookup import LAST_SESSION, find_session, session_folder
+from steno.app.session_lookup import LAST_SESSION, session_folder
 from steno.app.settings_loader import load_settings_leniently
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
-from steno.cli.store_options import open_existing_store
+from steno.cli.store_options import open_existing_store, read_named_log
 from steno.errors import InvalidValue, ToolFailed
 from steno.ids import utc_now
 from steno.inputs.changed_files import RecordedFile, read_recorded_image, read_recorded_paths
@@ -89,7 +89,7 @@ def add_commands(commands: Subparsers) -> None:
 
 def _run_inputs(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
+        log = read_named_log(store, options.session)
     all_references = _find_references(log.entries.values())
     listed = all_references if options.all else _find_references(log.path(options.branch))
     rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
@@ -124,7 +124,9 @@ def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
 
 def _session_workspace(folder: str | None) -> Workspace | None:
     """Return the workspace of the session; None if it is unknown or gone."""
-    more = [path for path in load_settings_leniently().settings.add_dirs if path.is_dir()]
+    more = [
+        path for path in load_settings_leniently(print_notice).settings.add_dirs if path.is_dir()
+    ]
     try:
         return None if folder is None else Workspace([Path(folder), *more])
     except InvalidValue:

@@ -18,7 +18,7 @@ from typing import Final
 
 from steno import StenoError, __version__
 from steno.app.errors import UsageError
-from steno.cli.arguments import CommandParser, ExitStatus
+from steno.cli.arguments import CommandLineParser, ExitStatus
 from steno.cli.command_table import COMMAND_LOADERS, AddCommands
 from steno.errors import MissingExtra
 from steno.render.output import STDOUT, OutputError, report_write_errors
@@ -102,7 +102,7 @@ def _add_default_command(arguments: list[str]) -> list[str]:
 
 def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with only those commands that these arguments need."""
-    parser = CommandParser(
+    parser = CommandLineParser(
         prog="steno",
         description="Let a model work; keep, translate and replay what a person, a model and tools "
         "say to each other.",

@@ -20,23 +20,29 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from steno.app.commands.arguments import parse_number
+from steno.app.commands.mcp import (
+    ServerCheck,
+    check_server,
+    report_prompts,
+    report_resources,
+    report_servers,
+    report_tools,
+)
+from steno.app.commands.report import Report
 from steno.app.errors import UsageError
 from steno.app.folders import working_folder
 from steno.app.mcp_servers import (
     ConfiguredServers,
-    describe_server,
     find_servers,
-    prompt_usage,
-    resource_row,
-    server_status,
-    tool_row,
 )
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import ExitStatus, Subparsers, check_target, parse_number
+from steno.cli.arguments import ExitStatus, Subparsers, check_target
+from steno.cli.report_command import print_report
 from steno.cli.signals import StopSignals
 from steno.errors import InvalidArguments, InvalidValue, Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
-from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
+from steno.inputs.mcp.prompts import list_mcp_prompts
 from steno.inputs.mcp.protocol import CallToolResult, ListedResource, ReadResourceResult
 from steno.inputs.mcp.resource_blocks import part_bytes
 from steno.inputs.mcp.resource_uri import check_uri
@@ -53,7 +59,7 @@ from steno.render.output import (
     report_write_errors,
 )
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter, print_notice
+from steno.render.table_output import StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.render.wait_indicator import WaitIndicator
 from steno.schema.convert import parse_text_arguments
@@ -73,25 +79,6 @@ examples:
 Servers stand in your settings ([mcp_servers.NAME]), in the .mcp.json of a project that you trust,
 and in files that --mcp-config names.
 """
-_SERVER_COLUMNS: Final = (
-    Column("server", "cyan"),
-    Column("kind"),
-    Column("state", "bold", may_shrink=True),
-    Column("from", "dim", may_shrink=True),
-)
-_TOOL_COLUMNS: Final = (
-    Column("tool", "cyan"),
-    Column("server's name"),
-    Column("may"),
-    Column("description", may_shrink=True),
-)
-_RESOURCE_COLUMNS: Final = (
-    Column("server", "cyan"),
-    Column("uri"),
-    Column("type", "dim"),
-    Column("name", may_shrink=True),
-)
-_PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_shrink=True))
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -322,14 +309,6 @@ async def _connect_and_run(
 # -- list -------------------------------------------------------------------------------------
 
 
-class ServerCheck(NamedTuple):
-    """The result of starting a server: protocol and number of tools, or an error."""
-
-    tools: int | None = None
-    protocol: str | None = None
-    error: str | None = None
-
-
 def list_servers(options: argparse.Namespace) -> int:
     """Print the configured servers; start them only with `--check`."""
     configured = find_configured_servers(options)
@@ -338,89 +317,38 @@ def list_servers(options: argparse.Namespace) -> int:
     async def check(context: McpCommandContext) -> int:
         usable = [context.servers.get(name) for name in context.servers.names]
         with context.show_wait("starting MCP servers"):
-            results = await asyncio.gather(*map(_check_server, usable))
+            results = await asyncio.gather(*map(check_server, usable))
         checks.update(zip(context.servers.names, results, strict=True))
-        return ExitStatus.FAILED if any(result.error for result in results) else ExitStatus.OK
+        return ExitStatus.OK
 
     status: int = ExitStatus.OK
     if options.check and configured.specs:
         status = run_with_configured(configured, options, check)
-    if options.json:
-        for spec in configured.specs:
-            state = _server_state_as_json(spec, checks.get(spec.name))
-            members = {"name": spec.name, **describe_server(spec), **state}
-            print_json(msgspec.json.encode(members))
-    elif configured.specs:
-        rows = [_server_row(spec, checks.get(spec.name)) for spec in configured.specs]
-        StdoutPrinter().table(_SERVER_COLUMNS, rows)
-        for result in checks.values():
-            if result.error:
-                print_notice(terminal_line(result.error))
-    return status
+    printed = print_report(report_servers(configured.specs, checks), as_json=options.json)
+    return status or printed
 
 
-async def _check_server(server: McpConnection) -> ServerCheck:
-    try:
-        tools = await server.tools()
-        return ServerCheck(tools=len(tools), protocol=server.protocol)
-    except ServerFailed as exc:
-        return ServerCheck(error=str(exc))
-
-
-def _server_state_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str, Any]:
-    if check is None:
-        return {"state": server_status(spec).text}
-    return {
-        "state": "fails" if check.error else "answers",
-        "tools": check.tools,
-        "protocol": check.protocol,
-        "error": check.error,
-    }
-
-
-def _server_row(spec: McpServerSpec, check: ServerCheck | None) -> list[str]:
-    state = server_status(spec).text
-    if check is not None:
-        tools = format_count(check.tools or 0, "tool", "tools")
-        version = f" ({check.protocol})" if check.protocol else ""
-        state = "fails, see below" if check.error else f"answers{version}, with {tools}"
-    kind = describe_server(spec)["kind"]
-    return [spec.name, kind, terminal_line(state), terminal_line(spec.origin)]
-
-
-# -- tools ------------------------------------------------------------------------------------
+# -- tools, resources and prompts -------------------------------------------------------------
 
 
 async def list_tools(context: McpCommandContext) -> int:
     """Print the tools of servers, or the schema of one."""
-    options = context.options
-    tools = await fetch_tools(context)
-    if tools.notices and not tools.tools:
-        return ExitStatus.FAILED
-    if options.schema is not None:
-        tool = find_tool(tools, options.schema)
-        schema = raw_members(as_json_object(tool.definition.parameters))
-        print_json(msgspec.json.encode(schema))
-        return ExitStatus.OK
-    if options.json:
-        for tool in tools.tools:
-            print_json(msgspec.json.encode(_tool_as_json(tool)))
-    elif tools.tools:
-        StdoutPrinter().table(_TOOL_COLUMNS, [tool_row(tool) for tool in tools.tools])
+    tools = await _fetch_tools(context)
+    report = report_tools(tools)
+    if context.options.schema is None or report.is_failed:
+        return print_report(report, as_json=context.options.json)
+    print_report(Report(notices=report.notices))
+    tool = _find_tool(tools, context.options.schema)
+    print_json(msgspec.json.encode(raw_members(as_json_object(tool.definition.parameters))))
     return ExitStatus.OK
 
 
-async def fetch_tools(context: McpCommandContext) -> McpTools:
-    """Return the tools of the servers of a command, and print what was left out."""
-    servers = context.connections
-    with context.show_wait(_wait_text(servers)):
-        tools = await list_mcp_tools(servers)
-    for notice in tools.notices:
-        print_notice(terminal_line(notice.text))
-    return tools
+async def _fetch_tools(context: McpCommandContext) -> McpTools:
+    with context.show_wait(_wait_text(context.connections)):
+        return await list_mcp_tools(context.connections)
 
 
-def find_tool(tools: McpTools, name: str) -> McpTool:
+def _find_tool(tools: McpTools, name: str) -> McpTool:
     """Return a tool by its name here or at its server. Raises Missing."""
     for tool in tools.tools:
         if name in (tool.definition.name, tool.original_name):
@@ -434,70 +362,26 @@ def find_tool(tools: McpTools, name: str) -> McpTool:
     )
 
 
-def _tool_as_json(tool: McpTool) -> dict[str, Any]:
-    definition = tool.definition
-    return {
-        "name": definition.name,
-        "server": tool.server,
-        "original_name": tool.original_name,
-        "capability": tool.capability,
-        "description": definition.description,
-    }
-
-
-# -- resources and prompts --------------------------------------------------------------------
-
-
 async def list_resources(context: McpCommandContext) -> int:
-    """Print the resources of servers."""
-    answers, status = await _ask_each_server(context, lambda server: server.resources())
-    listed = [(name, resource) for name, resources in answers for resource in resources]
-    if context.options.json:
-        for name, resource in listed:
-            print_json(msgspec.json.encode(_listed_resource_as_json(name, resource)))
-    elif listed:
-        rows = [resource_row(name, resource) for name, resource in listed]
-        StdoutPrinter().table(_RESOURCE_COLUMNS, rows)
-    elif status is ExitStatus.OK and answers:
-        print_notice("no resources are offered")
-    return status
-
-
-def _listed_resource_as_json(server: str, resource: ListedResource) -> dict[str, Any]:
-    return {
-        "server": server,
-        "uri": resource.uri,
-        "name": resource.name,
-        "description": resource.description,
-        "mime_type": resource.mime_type,
-        "size": resource.size,
-        "is_template": resource.is_template,
-    }
-
-
-async def _ask_each_server(
-    context: McpCommandContext, ask: Callable[[McpConnection], Awaitable[T]]
-) -> tuple[list[tuple[str, T]], ExitStatus]:
-    """Ask all servers at once; a failure is printed and does not affect the others."""
-
-    async def answer(server: McpConnection) -> T | ServerFailed:
-        try:
-            return await ask(server)
-        except ServerFailed as exc:
-            return exc
-
+    """Print the resources of servers; a server that fails does not affect the others."""
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
-        answers = await asyncio.gather(*map(answer, servers))
-    answered: list[tuple[str, T]] = []
-    status = ExitStatus.OK
-    for server, outcome in zip(servers, answers, strict=True):
-        if isinstance(outcome, ServerFailed):
-            print_notice(terminal_line(str(outcome)))
-            status = ExitStatus.FAILED
+        answers = await asyncio.gather(
+            *[server.resources() for server in servers], return_exceptions=True
+        )
+    listed: list[tuple[str, ListedResource]] = []
+    failures: list[str] = []
+    for server, answer in zip(servers, answers, strict=True):
+        if isinstance(answer, ServerFailed):
+            failures.append(terminal_line(str(answer)))
+        elif isinstance(answer, BaseException):
+            raise answer
         else:
-            answered.append((server.name, outcome))
-    return answered, status
+            listed += [(server.name, resource) for resource in answer]
+    if servers and not listed and not failures and not context.options.json:
+        print_notice("no resources are offered")
+    report = report_resources(listed)._replace(notices=tuple(failures), is_failed=bool(failures))
+    return print_report(report, as_json=context.options.json)
 
 
 async def list_prompts(context: McpCommandContext) -> int:
@@ -505,36 +389,9 @@ async def list_prompts(context: McpCommandContext) -> int:
     servers = context.connections
     with context.show_wait(_wait_text(servers)):
         prompts = await list_mcp_prompts(servers)
-    for notice in prompts.notices:
-        print_notice(terminal_line(notice.text))
-    if context.options.json:
-        for prompt in prompts.prompts:
-            print_json(msgspec.json.encode(_prompt_as_json(prompt)))
-    elif prompts.prompts:
-        rows = [
-            [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in prompts.prompts
-        ]
-        StdoutPrinter().table(_PROMPT_COLUMNS, rows)
-    elif servers and not prompts.notices:
+    if servers and not prompts.prompts and not prompts.notices and not context.options.json:
         print_notice("no prompts are offered")
-    return ExitStatus.FAILED if prompts.notices and not prompts.prompts else ExitStatus.OK
-
-
-def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
-    return {
-        "command": prompt.command,
-        "server": prompt.server,
-        "name": prompt.name,
-        "description": prompt.description,
-        "arguments": [
-            {
-                "name": argument.name,
-                "description": argument.description,
-                "is_required": argument.is_required,
-            }
-            for argument in prompt.arguments
-        ],
-    }
+    return print_report(report_prompts(prompts), as_json=context.options.json)
 
 
 def _wait_text(servers: Sequence[McpConnection]) -> str:
@@ -620,10 +477,12 @@ async def call_tool(context: McpCommandContext) -> int:
     """Call a tool with checked arguments, and print its result."""
     options = context.options
     typed_arguments = parse_tool_arguments(options.arguments)
-    tools = await fetch_tools(context)
+    tools = await _fetch_tools(context)
+    for notice in tools.notices:
+        print_notice(terminal_line(notice.text))
     if tools.notices and not tools.tools:
         return ExitStatus.FAILED
-    tool = find_tool(tools, options.tool)
+    tool = _find_tool(tools, options.tool)
     arguments = typed_arguments.fit_schema(tool.definition.parameters)
     try:
         tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))

@@ -24,10 +24,10 @@ from steno.app.compose import open_environment
 from steno.app.folders import working_folder
 from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.session_lookup import explain_damage, find_session
+from steno.app.session_lookup import explain_damage
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, exit_status_for
-from steno.cli.store_options import open_existing_store
+from steno.cli.store_options import find_named_session, open_existing_store, read_named_log
 from steno.errors import Missing
 from steno.messages.message import AssistantMessage
 from steno.providers.prices import find_price
@@ -104,7 +104,7 @@ def _run_replay(options: argparse.Namespace) -> int:
     if options.allow or options.deny or options.yes:
         options.parser.error("--allow, --deny and --yes: need --model; else nothing is run")
     with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
+        log = read_named_log(store, options.session)
     branch = log.active if options.branch is None else options.branch
     path = log.path(branch)  # raises Missing, with the names of all branches
     with show_activity("replaying"):
@@ -205,7 +205,7 @@ def rerun_session(options: argparse.Namespace) -> int:
     for notice in () if options.quiet else loaded.notices:
         print_notice(terminal_line(notice.text))
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
+        session = find_named_session(store, options.session)
         with explain_damage(session):
             comparison = asyncio.run(_compare_models(options, loaded, store, session))
     if options.json:

@@ -19,8 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from steno.app.commands.arguments import parse_number, positive_int
 from steno.app.folders import config_folder, home_folder
-from steno.cli.arguments import Subparsers, add_store_option, parse_number, positive_int
+from steno.cli.arguments import Subparsers, add_store_option
 from steno.cli.command_table import (
     load_full_screen,
     load_headless,

@@ -7,10 +7,10 @@ import sys
 from typing import Final
 
 from steno.app.folders import user_name
-from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.session_lookup import explain_damage, find_session
+from steno.app.session_log import summarize_entry
+from steno.app.session_lookup import explain_damage
 from steno.cli.arguments import ExitStatus
-from steno.cli.store_options import open_existing_store
+from steno.cli.store_options import find_named_session, open_existing_store, read_named_log
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError
 from steno.ids import utc_now
 from steno.log.conversation import Conversation
@@ -34,8 +34,8 @@ def fork_session(options: argparse.Namespace) -> int:
             place="--name",
         )
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
-        log = SessionLog.read(store, session)
+        log = read_named_log(store, options.session)
+        session = log.header.id
         at = None if options.at is None else log.find_entry(options.at).id
         name = options.name or f"fork-{utc_now():%Y%m%d-%H%M%S}"
         if name in log.heads:
@@ -76,8 +76,8 @@ def label_entry(options: argparse.Namespace) -> int:
     """Give an entry a name."""
     check_label_text(options.text)
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
-        log = SessionLog.read(store, session)
+        log = read_named_log(store, options.session)
+        session = log.header.id
         target = log.find_entry(options.entry)
         store.open(session).label(target.id, options.text)
         print_notice(f"{log.number(target.id)} is called {terminal_line(options.text)}")
@@ -91,7 +91,7 @@ def rename_session(options: argparse.Namespace) -> int:
             "the title is blank; say what the session is about", code="blank_title", place="rename"
         )
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
+        session = find_named_session(store, options.session)
         with explain_damage(session):
             store.rename(session, options.title)
         print_notice(f"session {terminal_line(session)} is called {terminal_line(options.title)}")
@@ -108,8 +108,8 @@ def redact_entry(options: argparse.Namespace) -> int:
             "nobody knows who you are; say so with --actor", code="user_unknown", place="redact"
         )
     with open_existing_store(options) as store:
-        session = find_session(store, options.session)
-        log = SessionLog.read(store, session)
+        log = read_named_log(store, options.session)
+        session = log.header.id
         target = log.find_entry(options.entry)
         number = log.number(target.id)
         summary = truncate_to_width(summarize_entry(target, log), _MAX_SUMMARY_LENGTH)
@@ -154,7 +154,9 @@ def _confirm(command: str, question: str, lines: list[str], *, is_sure: bool) ->
 def remove_sessions(options: argparse.Namespace) -> int:
     """Remove sessions, and the blobs that no other refers to."""
     with open_existing_store(options) as store:
-        sessions = list(dict.fromkeys([find_session(store, name) for name in options.sessions]))
+        sessions = list(
+            dict.fromkeys([find_named_session(store, name) for name in options.sessions])
+        )
         question = f"Remove {format_count(len(sessions), 'session', 'sessions')} for good?"
         lines = [
             f"{terminal_line(session)}  {_session_title(store, session)}" for session in sessions

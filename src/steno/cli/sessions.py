@@ -18,16 +18,20 @@ from typing import Final, NamedTuple, cast
 import msgspec
 from msgspec.structs import replace
 
+from steno.app.commands.arguments import positive_int
+from steno.app.commands.tree import TreeLayout, fold_tree
 from steno.app.errors import UsageError
 from steno.app.folders import display_folder, working_folder
-from steno.app.reports.tree import TreeLayout, fold_tree
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     LINES_FORMAT,
     SESSION_FORMATS,
-    export_log,
+    encode_as_lines,
+    encode_branch,
     omissions_as_json,
     read_session_file,
+    restore_branch_blobs,
+    session_omission,
     store_large_content,
     summarize_omissions,
     with_unused_id,
@@ -37,7 +41,6 @@ from steno.app.session_lookup import (
     FOLDER_KEY,
     UnreadableSessions,
     find_by_title,
-    find_session,
     last_changed,
     open_store_at,
     readable_headers,
@@ -52,15 +55,21 @@ from steno.cli.arguments import (
     Subparsers,
     add_store_option,
     check_target,
-    positive_int,
 )
-from steno.cli.store_options import open_existing_store, report_unreadable, store_address
+from steno.cli.store_options import (
+    open_existing_store,
+    progress_display,
+    read_named_log,
+    report_unreadable,
+    store_address,
+)
 from steno.codec import encode_entry
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
-from steno.formats import detect_format
+from steno.formats import ExportedFile, detect_format
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
 from steno.log.queries import tools_of, total_usage
+from steno.messages.change import Change
 from steno.messages.message import Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
@@ -158,7 +167,10 @@ def list_sessions(options: argparse.Namespace) -> int:
     folder = str(working_folder()) if options.here else None
     with open_existing_store(options) as store:
         summaries = readable_summaries(
-            store, unreadable, is_wanted=lambda header: folder in (None, session_folder(header))
+            store,
+            unreadable,
+            is_wanted=lambda header: folder in (None, session_folder(header)),
+            show_progress=progress_display(),
         )
     listed = summaries[: options.limit]
     if options.json:
@@ -213,7 +225,14 @@ def search_sessions(options: argparse.Namespace) -> int:
         text = " ".join(options.terms)
         titled = find_by_title(headers, text)[: options.limit]
         # One more than is printed shows whether there are more.
-        all_hits = search_entries(store, headers, text, options.limit + 1, unreadable)
+        all_hits = search_entries(
+            store,
+            headers,
+            text,
+            options.limit + 1,
+            unreadable,
+            show_progress=progress_display(),
+        )
         hits = all_hits[: options.limit]
         numbers = _entry_numbers(store, hits)
         length = shortest_unique_length(header.id for header in headers)
@@ -295,7 +314,7 @@ def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str],
 def show_session(options: argparse.Namespace) -> int:
     """Print the entries of a branch."""
     with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
+        log = read_named_log(store, options.session)
         path = log.path(options.branch)
         if not options.json:
             path = [_restore_result(store, entry) for entry in path]
@@ -399,7 +418,7 @@ def _shorten_paragraph(text: str, *, is_detail: bool) -> tuple[str, str]:
 def draw_tree(options: argparse.Namespace) -> int:
     """Draw the entries of a session."""
     with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
+        log = read_named_log(store, options.session)
     layout = TreeLayout(log)
     if options.json:
         for entry in log.entries.values():
@@ -408,7 +427,7 @@ def draw_tree(options: argparse.Namespace) -> int:
     printer = StdoutPrinter()
     printer.line(("session ", "dim"), terminal_line(log.header.id))
     for row in fold_tree(layout, shows_all=options.all, advice=" (--all shows them)"):
-        printer.line(*row, is_cut=True)
+        printer.line(*row, max_width=printer.width)
     for name in [name for name, head in log.heads.items() if head is None]:
         printer.line(("(nothing yet)", "dim"), *layout.branch_pieces([name]))
     return ExitStatus.OK
@@ -432,8 +451,8 @@ def export_session(options: argparse.Namespace) -> int:
     path = Path(options.output or "")
     format_name = options.format or _FORMAT_BY_SUFFIX.get(path.suffix.lower(), DOCUMENT_FORMAT)
     with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
-        exported = export_log(store, log, format_name, options.branch)
+        log = read_named_log(store, options.session)
+        exported = _export_log(store, log, format_name, options.branch)
     changes = exported.losses
     _check_targets(files, may_replace=options.force)
     if target is None:
@@ -448,6 +467,27 @@ def export_session(options: argparse.Namespace) -> int:
         for kind in summarize_omissions(changes, log):
             print(kind.line, file=sys.stderr)
     return ExitStatus.INCOMPLETE if options.strict and changes else ExitStatus.OK
+
+
+def _export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
+    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
+    if format == LINES_FORMAT:
+        if branch is not None:
+            raise UsageError(
+                "jsonl holds all branches; leave it out, or choose a --format",
+                code="format_holds_all_branches",
+                place="--branch",
+            )
+        return encode_as_lines(log)
+    losses: tuple[Change, ...] = ()
+    if branch is None and len(log.heads) > 1:
+        losses = (session_omission("only_active_branch"),)
+    path = log.path(branch)
+    with show_progress("gathering entries", len(path)) as progress:
+        content = restore_branch_blobs(store, progress.track(path))
+    with show_activity("writing the file"):
+        exported = encode_branch(log, content.entries, format, branch=branch)
+    return ExportedFile(exported.data, (*losses, *content.losses, *exported.losses))
 
 
 def _print_export(data: bytes) -> None:

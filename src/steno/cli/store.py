@@ -12,15 +12,16 @@ from steno.app.errors import UsageError
 from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
     UnreadableSessions,
-    find_session,
     open_store_at,
     readable_headers,
     readable_summaries,
 )
 from steno.cli.arguments import STORE_ADDRESSES, ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import (
+    find_named_session,
     open_existing_store,
     parse_store_address,
+    progress_display,
     report_unreadable,
     store_address,
 )
@@ -89,7 +90,9 @@ def _run_convert(options: argparse.Namespace) -> int:
         if options.session is None:
             names = [header.id for header in readable_headers(source, unreadable)]
         else:
-            names = list(dict.fromkeys(find_session(source, name) for name in options.session))
+            names = list(
+                dict.fromkeys(find_named_session(source, name) for name in options.session)
+            )
         with open_store_at(address) as target:
             existing = {header.id for header in target.headers()}
             missing = [name for name in names if name not in existing]
@@ -162,7 +165,7 @@ def _find_unreadable_sessions(store: Store, unreadable: UnreadableSessions) -> N
 def _run_info(options: argparse.Namespace) -> int:
     address, unreadable = store_address(options), UnreadableSessions()
     with open_existing_store(options) as store:
-        summaries = readable_summaries(store, unreadable)
+        summaries = readable_summaries(store, unreadable, show_progress=progress_display())
         blobs = list(store.blobs())
     facts = {
         "store": str(address),

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from steno.app.errors import UsageError
 from steno.app.folders import settings_files, working_folder
-from steno.app.session_lookup import SessionStart, UnreadableSessions, open_store_at
+from steno.app.session_log import SessionLog
+from steno.app.session_lookup import (
+    SessionStart,
+    UnreadableSessions,
+    find_session,
+    open_store_at,
+)
 from steno.cli.arguments import ExitStatus
 from steno.cli.command_table import read_store_setting
 from steno.errors import InvalidValue, Missing
+from steno.render.progress import ShowProgress, no_progress, show_progress
+from steno.render.table_output import print_notice
 from steno.store import MemoryStore, Store
 from steno.store.locate import STORE_VARIABLE, StoreAddress, default_address, read_address
 
@@ -63,6 +72,24 @@ def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
         yield store
 
 
+def progress_display() -> ShowProgress:
+    """Return how progress is shown: on stderr, if that is a terminal."""
+    return show_progress if sys.stderr.isatty() else no_progress
+
+
+def find_named_session(store: Store, name: str) -> str:
+    """Return the id of a session; notices name those that may be the last one. Raises Missing."""
+    unreadable = UnreadableSessions()
+    session = find_session(store, name, unreadable=unreadable, show_progress=progress_display())
+    report_unreadable(unreadable)
+    return session
+
+
+def read_named_log(store: Store, name: str) -> SessionLog:
+    """Read a session that an option names. Raises Missing, Damaged."""
+    return SessionLog.read(store, find_named_session(store, name), progress_display())
+
+
 def session_start_from_options(options: argparse.Namespace) -> SessionStart:
     """Return the session that the options of a run resume, continue or fork, or a new one."""
     return SessionStart(
@@ -72,5 +99,6 @@ def session_start_from_options(options: argparse.Namespace) -> SessionStart:
 
 def report_unreadable(sessions: UnreadableSessions) -> ExitStatus:
     """Print a notice for each session that could not be read, and return the exit status."""
-    sessions.report()
+    for line in sessions.lines:
+        print_notice(line)
     return ExitStatus.FAILED if sessions else ExitStatus.OK

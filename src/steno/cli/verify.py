@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from steno.app.reports.audit import (
+from steno.app.commands.audit import (
     SessionVerification,
     describe_verification,
     verification_as_json,
@@ -16,7 +16,7 @@ from steno.app.reports.audit import (
 )
 from steno.app.session_lookup import UnreadableSessions, find_session, readable_headers
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
-from steno.cli.store_options import open_existing_store, report_unreadable
+from steno.cli.store_options import open_existing_store, progress_display, report_unreadable
 from steno.render.output import print_json
 from steno.render.progress import show_activity, show_progress
 from steno.render.table_output import StdoutPrinter, print_notice
@@ -69,7 +69,11 @@ def _run_verify(options: argparse.Namespace) -> int:
         if options.all:
             sessions = sorted(header.id for header in readable_headers(store, unreadable))
         else:
-            sessions = [find_session(store, options.session, unreadable=unreadable)]
+            sessions = [
+                find_session(
+                    store, options.session, unreadable=unreadable, show_progress=progress_display()
+                )
+            ]
         if len(sessions) == 1:
             with show_activity("verifying the session"):
                 verifications = [verify_session(store, sessions[0], options.head)]

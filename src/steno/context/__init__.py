@@ -8,9 +8,8 @@ Pure: no clock, no files, no network. A builder keeps its state for a conversati
 costs only its new entries.
 """
 
-from steno.context.builder import ContextBuilder
+from steno.context.builder import BuiltRequest, ContextBuilder, ModelTarget
 from steno.context.notes import MODE_NOTES, explain_over_budget, summary_message
-from steno.context.report import BuiltRequest, ModelTarget
 from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, token_counter_for
 from steno.context.window import RECENT_GROUPS, compaction_point, shorten_result
 from steno.messages.change import Change, ChangeCode

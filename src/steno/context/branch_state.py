@@ -2,26 +2,46 @@
 
 Only messages get through, and messages that stand for feedback and summaries. The log is never
 changed: later entries decide how earlier ones are seen. This module does not know how much a model
-can read.
+can read: the builder decides how much of a resource is shown. The content of an MCP resource is
+framed, so that the model does not take it for text of the user.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from enum import IntEnum
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias, assert_never, final
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast, final
 
-from steno.context.model_view import (
-    MessageResource,
-    ResourceExtent,
-    build_model_view,
+from msgspec.structs import replace
+
+from steno.context.notes import (
+    binary_resource_note,
+    empty_reference_note,
+    feedback_message,
+    frame_resource_text,
+    image_omitted_note,
+    resource_omitted_note,
+    summary_message,
+    unreadable_note,
 )
-from steno.context.notes import feedback_message, summary_message
 from steno.context.tokens import CountTokens, block_tokens
+from steno.context.window import shorten_block
 from steno.errors import OutOfOrder
 from steno.messages.change import Change, ChangeCode
-from steno.messages.content import Opaque, Resource, has_references
+from steno.messages.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageFile,
+    Opaque,
+    ReferenceBlock,
+    Resource,
+    Text,
+    has_references,
+)
 from steno.messages.message import (
     AssistantMessage,
     Message,
@@ -45,6 +65,7 @@ from steno.records.entry import (
     Redaction,
     Repair,
     Resolution,
+    ResolutionStatus,
     Rewind,
 )
 
@@ -68,7 +89,6 @@ class BranchState:
     """The messages, and the state, that follow from the entries read so far."""
 
     def __init__(self, *, vision: bool | None) -> None:
-        """Start before the first entry."""
         self.vision: Final = vision
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str]] = []
@@ -187,10 +207,16 @@ class BranchState:
                     self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
-            case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
-                pass  # these and the next two concern only the log
-            case Repair() | Redaction():
-                pass
+            case (
+                BranchSwitch()
+                | Rewind()
+                | ModelChange()
+                | Label()
+                | Approval()
+                | Repair()
+                | Redaction()
+            ):
+                pass  # these concern only the log
             case _:
                 assert_never(payload)
         self._message_counts.append(len(self.messages))
@@ -233,7 +259,9 @@ class BranchState:
             self._order = self._order.after(message)
         except OutOfOrder:
             self._last_violation = self._last_misplaced = position
-            self._order = _order_after(message)
+            self._order = OrderState()
+            with suppress(OutOfOrder):
+                self._order = self._order.after(message)
         else:
             if waiting and message.tool_call_id != waiting[0]:
                 self._last_misplaced = position
@@ -295,12 +323,157 @@ class BranchState:
             self._append_message(entry_id, message)
 
 
-def _order_after(message: Message) -> OrderState:
-    """Return the state after a message that may not stand where it does."""
-    try:
-        return OrderState().after(message)
-    except OutOfOrder:
-        return OrderState()
+# -- one message -----------------------------------------------------------------------------------
+
+
+class ResourceExtent(IntEnum):
+    """How much of a resource is shown."""
+
+    WHOLE = 0
+    SHORTENED = 1
+    LEFT_OUT = 2
+
+
+class MessageResource(NamedTuple):
+    """A resource in a user message, and its content."""
+
+    reference: Resource
+    content: tuple[Block, ...]
+    is_resolved: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its server and its URI."""
+        return self.reference.server, self.reference.uri
+
+    def blocks_for(self, extent: ResourceExtent) -> tuple[Block, ...]:
+        """Return the blocks that are shown of it."""
+        if extent is ResourceExtent.LEFT_OUT:
+            return (resource_omitted_note(self.reference),)
+        content: Iterable[Block] = self.content
+        if extent is ResourceExtent.SHORTENED:
+            content = [
+                shorten_block(part) if isinstance(part, Text | Image | Resource) else part
+                for part in content
+            ]
+        return tuple(map(_frame_part, content)) if self.is_resolved else tuple(content)
+
+
+class ModelView(NamedTuple):
+    """A message as it is shown, and the changes that this took."""
+
+    message: Message
+    changes: tuple[Change, ...] = ()
+    resources: Mapping[int, MessageResource] = {}
+    """Its MCP resources, by the number of the block."""
+
+
+def build_model_view(
+    message: Message,
+    *,
+    entry_id: str,
+    vision: bool | None,
+    resolutions: Mapping[int, Resolution],
+    extents: Mapping[int, ResourceExtent],
+) -> ModelView:
+    """Return a message as it is shown; keys of `resolutions` and `extents` are block numbers."""
+    if not has_references(message.content) or isinstance(message, SystemMessage):
+        return ModelView(message)
+    is_from_user = isinstance(message, UserMessage)
+    content: list[Block] = []
+    changes: list[Change] = []
+    resources: dict[int, MessageResource] = {}
+
+    def add_change(code: ChangeCode, reason: str) -> None:
+        changes.append(Change(code, reason, entry=entry_id, number=number))
+
+    for number, block in enumerate(message.content):
+        blocks: tuple[Block, ...] = (block,)
+        code: ChangeCode | None = None
+        if is_from_user and isinstance(block, ReferenceBlock):
+            blocks, code = _resolve_block(block, resolutions.get(number))
+            if code is not None:
+                add_change(code, _REASONS[code])
+        if vision is False:
+            for _ in [part for part in blocks if isinstance(part, Image)]:
+                add_change(ChangeCode.IMAGE_LEFT_OUT, "model_without_vision")
+            blocks = tuple(
+                [image_omitted_note(part) if isinstance(part, Image) else part for part in blocks]
+            )
+        if is_from_user and isinstance(block, Resource) and code in _CODES_WITH_CONTENT:
+            resource = MessageResource(block, blocks, code is not None)
+            extent = extents.get(number, ResourceExtent.WHOLE)
+            if extent is not ResourceExtent.WHOLE:
+                add_change(*_EXTENT_CHANGES[extent])
+            resources[number], blocks = resource, resource.blocks_for(extent)
+        content += blocks if blocks == (block,) else _separate_texts(content, blocks)
+    if content == [*message.content]:
+        return ModelView(message, tuple(changes), resources)
+    struct: Any = message  # every block here may stand in a message of this type
+    new = cast("Message", replace(struct, content=tuple(content)))
+    return ModelView(new, tuple(changes), resources)
+
+
+def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
+    """Begin every text on a line of its own: some APIs join blocks."""
+    follows_text = bool(before) and isinstance(before[-1], Text)
+    for block in blocks:
+        if follows_text and isinstance(block, Text):
+            yield replace(block, text=f"\n\n{block.text}")
+        else:
+            yield block
+        follows_text = isinstance(block, Text)
+
+
+_REASONS: Final = {
+    ChangeCode.RESOLVED: "content_shown",
+    ChangeCode.UNRESOLVED: "name_shown",
+    ChangeCode.UNREADABLE: "error_shown",
+}
+_EXTENT_CHANGES: Final = {
+    ResourceExtent.SHORTENED: (ChangeCode.SHORTENED, "resource"),
+    ResourceExtent.LEFT_OUT: (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
+}
+_CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
+"""The codes of blocks that hold content; None: the block itself does."""
+
+
+def _resolve_block(
+    block: ReferenceBlock, resolution: Resolution | None
+) -> tuple[tuple[Block, ...], ChangeCode | None]:
+    """Return the blocks to show for a reference, and the change that reports them."""
+    if resolution is None or resolution.status is ResolutionStatus.PENDING:
+        return (block,), ChangeCode.UNRESOLVED if _is_name_only(block) else None
+    if resolution.status is ResolutionStatus.FAILED:
+        return (unreadable_note(block, resolution.error or ""),), ChangeCode.UNREADABLE
+    if all(map(_is_blank, resolution.content)):
+        return (empty_reference_note(block),), ChangeCode.RESOLVED
+    return resolution.content, ChangeCode.RESOLVED
+
+
+def _is_blank(part: Block) -> bool:
+    text = part.text if isinstance(part, (Text, Resource)) else None
+    return text is not None and not text.strip()
+
+
+def _frame_part(part: Block) -> Block:
+    """Frame text of a resource, and describe its bytes: neither the user nor the model wrote it."""
+    if isinstance(part, Resource) and part.text is not None:
+        return frame_resource_text(part, part.text)
+    if isinstance(part, Resource) and part.data is not None:
+        return binary_resource_note(part, len(part.data))
+    return part
+
+
+def _is_name_only(block: ReferenceBlock) -> bool:
+    """Return whether a block holds only a name: no content, and no address for a provider."""
+    match block:
+        case FileReference():
+            return True
+        case Image():
+            return isinstance(block.source, ImageFile)
+        case Resource():
+            return block.text is None and block.data is None
 
 
 # -- resources -------------------------------------------------------------------------------------
@@ -319,7 +492,6 @@ class ResourceIndex:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._copies: Final[dict[int, dict[int, _ResourceCopy]]] = {}
         self._last_used: Final[dict[tuple[str, str], int]] = {}
         """The number of the last entry that refers to each, or resolves it."""
@@ -347,18 +519,13 @@ class ResourceIndex:
             for block, resource in resources.items()
         }
         for block, resource in resources.items():
-            self._latest[resource.key] = max(
-                (position, block), self._latest.get(resource.key, (0, 0))
-            )
+            latest = self._latest.get(resource.key, (0, 0))
+            self._latest[resource.key] = max((position, block), latest)
 
     def tokens(self, positions: range, count_tokens: CountTokens) -> int:
         """Return how many tokens resources take in the messages at these positions."""
-        return sum(
-            [
-                self._copy_tokens(place, copy, count_tokens)
-                for place, copy in self._within(positions)
-            ]
-        )
+        copies = self._within(positions)
+        return sum([self._copy_tokens(place, copy, count_tokens) for place, copy in copies])
 
     def choose_reductions(
         self,

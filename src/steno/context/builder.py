@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import ClassVar, Final, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.context.branch_state import BranchState
-from steno.context.model_view import ResourceExtent
+from steno.context.branch_state import BranchState, ResourceExtent
 from steno.context.notes import MODE_NOTES, append_system_note
-from steno.context.report import BuiltRequest, ModelTarget
 from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, tool_tokens
 from steno.context.window import MessageWindow, OmittedRange, spare_tokens
 from steno.errors import InvalidRequest
@@ -30,18 +28,70 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import CallPairing, OrderCode, OrderIssue
+from steno.messages.order import CallPairing, OrderCode
 from steno.messages.repair import repair
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Mode, Payload, Resolution
-from steno.values import PRECHECKED
+from steno.values import PRECHECKED, RedactedRepr
 
 _RestoreBlobs: TypeAlias = Callable[[Message], Message]
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
 _MAX_RESERVE_TOKENS: Final = 8_192
 _RESERVE_DIVISOR: Final = 4
 """A response of unknown length is left this share of the context window."""
+
+
+@final
+class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
+    """The model that a request is for. None: not known, or the default of the provider."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
+
+    model: str = ""
+    context_tokens: int | None = None
+    """The size of the context window, the response included; None: the conversation is not cut."""
+    max_tokens: int | None = None
+    """The greatest length of a response; room is left for it."""
+    max_output_tokens: int | None = None
+    """The longest response of the model: `max_tokens` is lowered to it."""
+    resource_tokens: int | None = None
+    """How much of the window all MCP resources together may take; None: all that is free."""
+    vision: bool | None = None
+    """False: it takes no images."""
+    tools: bool | None = None
+    """False: it takes no tools."""
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    tool_choice: str | None = None
+
+    @property
+    def response_tokens(self) -> int | None:
+        """The greatest length of a response to ask for; None leaves it to the provider."""
+        requested, limit = self.max_tokens, self.max_output_tokens
+        return requested if requested is None or limit is None else min(requested, limit)
+
+
+class BuiltRequest(NamedTuple):
+    """A request, and a report of how it was built."""
+
+    request: Request
+    changes: tuple[Change, ...]
+    tokens: int
+    """About how many tokens the request takes, tools included."""
+    sources: Sequence[str | None]
+    """The entry of each message of the request; None for a message that is in no entry."""
+    wants_compaction: bool = False
+    """Whether shortening old tool results was not enough: a summary would be better than the
+    messages that are left out now."""
+    is_over_budget: bool = False
+    """Whether the last message alone does not fit the context window, so that nothing is left
+    out."""
+    last_tokens: int = 0
+    """About how many of the tokens the last message takes, which is never left out."""
+    budget_tokens: int | None = None
+    """How many tokens the messages may take; None if that is not known."""
 
 
 @final
@@ -84,11 +134,8 @@ class ContextBuilder:
         if target.resource_tokens is not None:
             self._limit_resources(start, target.resource_tokens)
         if target.context_tokens is not None:
-            budget_tokens = (
-                target.context_tokens
-                - _answer_reserve(target, target.context_tokens)
-                - fixed_tokens
-            )
+            reserve = _answer_reserve(target, target.context_tokens)
+            budget_tokens = target.context_tokens - reserve - fixed_tokens
             fits = self._fit(start, budget_tokens)
         sent = self._lay_out_messages(leading, window.first_sent(start))
         if not sent.messages:
@@ -137,10 +184,7 @@ class ContextBuilder:
         branch = self._branch
         try:
             for entry in entries[self._read_count :]:
-                branch.read(
-                    entry,
-                    None if restore_blobs is None else _restored_payload(entry, restore_blobs),
-                )
+                branch.read(entry, restore_blobs and _restored_payload(entry, restore_blobs))
         except BaseException:
             self._reset(target)  # do not reuse a half-read state
             raise
@@ -191,13 +235,10 @@ class ContextBuilder:
         messages, ids = branch.messages_with_pending()
         repaired, issues = repair(messages)
         self._window.replace_from(0, repaired, _repaired_sources(messages, ids))
-        turns = sum(
-            1
-            for message in messages[: branch.first_uncovered]
-            if not isinstance(message, ToolResultMessage)
-        )
+        covered = messages[: branch.first_uncovered]
+        turns = sum(not isinstance(message, ToolResultMessage) for message in covered)
         changes = [
-            _repair_change(issue, ids)
+            Change(ChangeCode.REPAIRED, issue.code.value, entry=ids[issue.position])
             for issue in issues
             if issue.position >= branch.first_uncovered
         ]
@@ -227,14 +268,8 @@ class ContextBuilder:
             first = systems[0] if systems else None
             assert first is None or isinstance(first, SystemMessage)
             messages[:1], ids[:1] = [append_system_note(first, note)], ids[:1] or [None]
-            changes.append(
-                Change(
-                    ChangeCode.MODE,
-                    "in_system_message",
-                    entry=branch.mode_id,
-                    value=branch.mode.value,
-                )
-            )
+            mode, mode_id = branch.mode.value, branch.mode_id
+            changes.append(Change(ChangeCode.MODE, "in_system_message", entry=mode_id, value=mode))
         if branch.summary is not None:
             messages.append(branch.summary.message)
             ids.append(branch.summary.entry_id)
@@ -246,18 +281,13 @@ class ContextBuilder:
 
     def _fit(self, start: int, budget_tokens: int) -> bool:
         """Make the messages of the window fit into `budget_tokens`; return whether they do."""
-        fit = partial(
-            self._window.fit, start, budget_tokens, save=partial(self._reduce_resources, start)
-        )
-        if fit():
+        window, save = self._window, partial(self._reduce_resources, start)
+        if window.fit(start, budget_tokens, save=save):
             return True
         # Resources of the last message are shortened only if nothing else is left to shorten.
-        return (
-            self._reduce_resources(
-                start, self._window.tokens(start) - budget_tokens, 0, in_last_message=True
-            )
-            and fit()
-        )
+        excess = window.tokens(start) - budget_tokens
+        is_reduced = self._reduce_resources(start, excess, 0, in_last_message=True)
+        return is_reduced and window.fit(start, budget_tokens, save=save)
 
     def _limit_resources(self, start: int, max_tokens: int) -> None:
         """Show at most so many tokens of resources."""
@@ -274,11 +304,11 @@ class ContextBuilder:
     ) -> bool:
         """Show less of resources, before or in the last user message; return whether any shrank."""
         branch, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
+        positions = range(max(first, last), last + 1) if in_last_message else range(first, last)
+        extents = (ResourceExtent.SHORTENED, ResourceExtent.LEFT_OUT)
         reductions = branch.resources.choose_reductions(
-            range(max(first, last), last + 1) if in_last_message else range(first, last),
-            (ResourceExtent.SHORTENED,)
-            if in_last_message
-            else (ResourceExtent.SHORTENED, ResourceExtent.LEFT_OUT),
+            positions,
+            extents[:1] if in_last_message else extents,
             count_tokens=self._count_tokens,
             excess=excess,
             spare=spare,
@@ -295,7 +325,7 @@ class ContextBuilder:
         if first == start:
             return branch.first_uncovered
         entry_id = window.ids[first] if first < len(window.ids) else None
-        position = None if entry_id is None else branch.position_of(entry_id)
+        position = branch.position_of(entry_id or "")
         return len(branch.messages) if position is None else position
 
     def _lay_out_messages(self, leading: _LeadingMessages, first: int) -> _SentMessages:
@@ -426,12 +456,8 @@ def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:
     if target.response_tokens is not None:
         # A limit as large as the context window must leave room for the request.
         return min(target.response_tokens, context_tokens // 2)
-    default_reserve = min(_MAX_RESERVE_TOKENS, context_tokens // _RESERVE_DIVISOR)
-    return (
-        default_reserve
-        if target.max_output_tokens is None
-        else min(default_reserve, target.max_output_tokens)
-    )
+    reserve = min(_MAX_RESERVE_TOKENS, context_tokens // _RESERVE_DIVISOR)
+    return reserve if target.max_output_tokens is None else min(reserve, target.max_output_tokens)
 
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
@@ -444,11 +470,6 @@ def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
 
 
 # -- repair ----------------------------------------------------------------------------------------
-
-
-def _repair_change(issue: OrderIssue, ids: Sequence[str]) -> Change:
-    """Return the change that reports a repair."""
-    return Change(ChangeCode.REPAIRED, issue.code.value, entry=ids[issue.position])
 
 
 def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[str | None]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from math import inf
 from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
 
+from steno.bounded_text import truncate_middle
 from steno.context.notes import omitted_message
 from steno.context.tokens import CountTokens, message_tokens
 from steno.errors import InvalidValue
@@ -37,9 +39,13 @@ RECENT_GROUPS: Final = 4
 _FILL_RATIO: Final = 0.8
 """How much of the room is used after a reduction."""
 _LONG_TEXT_CHARACTERS: Final = 1_500
-_HEAD_CHARACTERS: Final = 800
-_TAIL_CHARACTERS: Final = 400
-"""A text of more characters than the first keeps so many at its beginning and its end."""
+"""A text of more characters loses its middle."""
+_without_middle: Final = partial(
+    truncate_middle,
+    max_head=800,
+    max_tail=400,
+    note="\n[… {omitted} characters left out to save room …]\n",
+)
 
 
 class OmittedRange(NamedTuple):
@@ -57,7 +63,6 @@ class MessageWindow:
     """Messages in the order they are sent, shortened as far as needed."""
 
     def __init__(self, count_tokens: CountTokens) -> None:
-        """Start empty."""
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
         """The entry of each message."""
@@ -230,11 +235,6 @@ def shorten_block(block: ResultBlock) -> ResultBlock:
             return Text("[image left out to save room]")
         case _:
             return block
-
-
-def _without_middle(text: str) -> str:
-    omitted_count = len(text) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
-    return f"{text[:_HEAD_CHARACTERS]}\n[… {omitted_count:,} characters left out to save room …]\n{text[-_TAIL_CHARACTERS:]}"
 
 
 # -- compaction ------------------------------------------------------------------------------------

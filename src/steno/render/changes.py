@@ -23,7 +23,7 @@ _MAX_LISTED_NAMES: Final = 8
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 _SentenceTemplate: TypeAlias = str | Callable[[Change], str]
-"""A template with `{value}`, `{number}`, `{names}`; or a function, where the number decides."""
+"""A template with fields that `_sentence` fills in, or a function."""
 
 
 def describe_change(change: Change) -> str:
@@ -67,37 +67,17 @@ def _sentence(change: Change) -> str:
         return f"{reason_text}: {', '.join(subjects)}" if subjects else reason_text
     if callable(template):
         return template(change)
-    return template.format(value=change.value, number=change.number, names=", ".join(change.names))
-
-
-# -- sentences that depend on numbers and names ----------------------------------------------------
-
-
-def _conflicting_extras(change: Change) -> str:
-    return f"left out extras for what the request says itself: {_first_names(change)}"
-
-
-def _extras_of_other_wire(change: Change) -> str:
-    return f"left out what is kept for {change.value} alone: {_first_names(change)}"
-
-
-def _first_names(change: Change) -> str:
-    shown = ", ".join(change.names[:_MAX_LISTED_NAMES])
-    return shown if len(change.names) <= _MAX_LISTED_NAMES else f"{shown}, …"
-
-
-def _oldest_messages(change: Change) -> str:
-    count = format_count(change.number or 0, "message", "messages")
-    return f"left out to save room, with what came before: {count}"
-
-
-def _blobs(change: Change) -> str:
-    count = format_count(change.number or 0, "image or long result", "images and long results")
-    return f"the bytes of {count}"
-
-
-def _fields(change: Change) -> str:
-    return ", ".join(_field_names(change))
+    number, names = change.number or 0, change.names
+    return template.format(
+        value=change.value,
+        number=change.number,
+        names=", ".join(names),
+        first_names=", ".join(names[:_MAX_LISTED_NAMES])
+        + (", …" if len(names) > _MAX_LISTED_NAMES else ""),
+        fields=", ".join(_field_names(change)),
+        messages=format_count(number, "message", "messages"),
+        blobs=format_count(number, "image or long result", "images and long results"),
+    )
 
 
 def _field_names(change: Change) -> list[str]:
@@ -132,8 +112,8 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.CALL_ID: {"replaced": "sent under the id {value}"},
     ChangeCode.TOOL_NAME: {"renamed": "sent under the name {value}"},
     ChangeCode.EXTRAS: {
-        "conflicting": _conflicting_extras,
-        "other_wire": _extras_of_other_wire,
+        "conflicting": "left out extras for what the request says itself: {first_names}",
+        "other_wire": "left out what is kept for {value} alone: {first_names}",
         "other_provider": "left out what another provider added",
         "no_place_in_prompt": "left out members that a prompt has no place for",
         "no_place_in_text": "left out: a text has no members here",
@@ -207,7 +187,9 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "old_result": "an old tool result: the middle of it is left out to save room",
         "resource": "block {number}: the middle of the resource is left out to save room",
     },
-    ChangeCode.LEFT_OUT: {"oldest_messages": _oldest_messages},
+    ChangeCode.LEFT_OUT: {
+        "oldest_messages": "left out to save room, with what came before: {messages}"
+    },
     ChangeCode.RESOLVED: {"content_shown": "block {number}: what it points at is shown"},
     ChangeCode.UNRESOLVED: {
         "name_shown": "block {number}: nobody has resolved it, only its name is shown"
@@ -231,13 +213,13 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "resolution_of_other_branch": "a resolution of what is not on this branch",
     },
     ChangeCode.NOT_EXPORTED: {
-        "fields": _fields,
+        "fields": "{fields}",
         "exact_form": "how exactly it was put",
         "ids_and_digests": "their ids and digests",
         "ids_and_times": "their ids and times",
         "ids_and_prompt_time": "their ids, and the time of the system prompt",
         "header_fields": "{names} (--format jsonl has a place for it)",
-        "blobs": _blobs,
+        "blobs": "the bytes of {blobs}",
         "blob_missing": "the bytes of an image or a long result are not in the store",
         "only_active_branch": "only the active branch is in the file",
         "only_this_branch": "only this branch is in the file",

@@ -24,6 +24,7 @@ from steno.messages.content import (
     Thinking,
 )
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.ports import strip_url_secrets, strip_url_user
 from steno.records.entry import (
@@ -42,6 +43,7 @@ from steno.records.entry import (
     Resolution,
     Rewind,
 )
+from steno.render.quantities import format_count
 from steno.render.terminal_text import (
     display_width,
     terminal_line,
@@ -165,6 +167,23 @@ def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:
         return call.parsed
     except InvalidArguments:  # JSON that Python has no value for
         return None
+
+
+def describe_result(result: ToolResultMessage) -> tuple[str, list[str]]:
+    """Return the result of a call on one line, and the lines of its diff or its failure."""
+    lines = result.text.strip("\n").split("\n") if result.text.strip() else []
+    diff = (result.details or {}).get("diff")
+    if result.outcome is not Outcome.OK:
+        first, *rest = lines or ["nothing more is known"]
+        return f"{result.outcome}: {first}", rest
+    if isinstance(diff, str) and diff.strip():
+        return "ok, this has changed", diff.strip("\n").split("\n")
+    return f"ok, {format_count(len(lines), 'line', 'lines')}", []
+
+
+def describe_exit(status: int | None) -> str:
+    """Describe the end of a shell command; without a status it was stopped."""
+    return "stopped" if status is None else f"ended with status {status}"
 
 
 # -- entries ----------------------------------------------------------------------------------

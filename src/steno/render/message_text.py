@@ -135,16 +135,24 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
     size, sha256 = _int_detail(details, "bytes"), _text_detail(details, "sha256")
     match details.get("kind"):
         case "file":
-            method = _describe_lines(details) + _describe_encoding(details)
-            return ResolutionFacts(method, size, sha256)
+            encoding = _text_detail(details, "encoding")
+            suffix = "" if encoding in ("", "utf-8") else f", {encoding}"
+            return ResolutionFacts(_describe_lines(details) + suffix, size, sha256)
         case "folder":
             omitted = _int_detail(details, "left_out")
             omission = f", {omitted:,} more names left out" if omitted else ""
             return ResolutionFacts(f"listing{omission}", None, sha256)
         case "pattern":
-            return _pattern_facts(details)
+            listed: Any = details.get("files")
+            listed = listed if isinstance(listed, list | tuple) else ()
+            files = [file for file in listed if isinstance(file, Mapping)]
+            size = sum([_int_detail(file, "bytes") or 0 for file in files])
+            return ResolutionFacts(format_count(len(files), "file", "files"), size)
         case "image":
-            return ResolutionFacts(" ".join(_image_facts(details)), size, sha256)
+            used, engine = _text_detail(details, "used"), _text_detail(details, "engine")
+            language = _text_detail(details, "language")
+            facts = [used, engine, _format_confidence(details), language]
+            return ResolutionFacts(" ".join(filter(None, facts)), size, sha256)
         case "resource":
             shortened = ", shortened" if details.get("shortened") else ""
             method = "cache" if details.get("from_cache") is True else "read"
@@ -171,8 +179,7 @@ def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
     facts = resolution_facts(details)
     if details.get("used") == "ocr":
         yield f"text recognised by {_text_detail(details, 'engine') or 'OCR'}"
-        confidence = _format_confidence(details)
-        if confidence is not None:
+        if confidence := _format_confidence(details):
             yield f"confidence {confidence}"
         if language := _text_detail(details, "language"):
             yield language
@@ -199,35 +206,10 @@ def _describe_lines(details: Mapping[str, Any]) -> str:
     return f"{line_range} of {count:,}"
 
 
-def _describe_encoding(details: Mapping[str, Any]) -> str:
-    """Return the encoding of a file, unless it is UTF-8."""
-    encoding = _text_detail(details, "encoding")
-    return "" if encoding in ("", "utf-8") else f", {encoding}"
-
-
-def _pattern_facts(details: Mapping[str, Any]) -> ResolutionFacts:
-    listed: Any = details.get("files")
-    files = [file for file in listed if isinstance(file, Mapping)] if _is_list(listed) else []
-    sizes = [_int_detail(file, "bytes") or 0 for file in files]
-    return ResolutionFacts(format_count(len(files), "file", "files"), sum(sizes))
-
-
-def _image_facts(details: Mapping[str, Any]) -> Iterator[str]:
-    if used := _text_detail(details, "used"):
-        yield used
-    if engine := _text_detail(details, "engine"):
-        yield engine
-    confidence = _format_confidence(details)
-    if confidence is not None:
-        yield confidence
-    if language := _text_detail(details, "language"):
-        yield language
-
-
-def _format_confidence(details: Mapping[str, Any]) -> str | None:
+def _format_confidence(details: Mapping[str, Any]) -> str:
     value = details.get("confidence")
     # It is from 0 to 1; a forged number of hundreds of digits could not be formatted.
-    return format_confidence(value) if isinstance(value, float | int) and 0 <= value <= 1 else None
+    return format_confidence(value) if isinstance(value, float | int) and 0 <= value <= 1 else ""
 
 
 def _text_detail(details: Mapping[str, Any], name: str) -> str:
@@ -238,7 +220,3 @@ def _text_detail(details: Mapping[str, Any], name: str) -> str:
 def _int_detail(details: Mapping[str, Any], name: str) -> int | None:
     value = details.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
-from math import inf
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Timer
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, final
 
 T = TypeVar("T")
 _DELAY_S: Final = 0.5
@@ -18,12 +17,35 @@ _REDRAW_INTERVAL_S: Final = 0.1
 """The pause between two redraws: drawing costs more than most steps."""
 
 
+class Progress(Protocol):
+    """Counts the steps of long work."""
+
+    def track(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield items one by one, and count them."""
+        ...
+
+
+ShowProgress: TypeAlias = Callable[[str, int | None], AbstractContextManager[Progress]]
+"""Shows an activity and its progress; the total may be unknown."""
+
+
+def no_progress(activity: str, total: int | None) -> AbstractContextManager[Progress]:
+    """Show nothing."""
+    return nullcontext(_HiddenProgress())
+
+
+@final
+class _HiddenProgress:
+    def track(self, items: Iterable[T]) -> Iterator[T]:
+        return iter(items)
+
+
 @contextmanager
 def show_progress(
-    activity: str, total: int | None, *, delay_s: float = _DELAY_S, is_shown: bool = True
+    activity: str, total: int | None, *, delay_s: float = _DELAY_S
 ) -> Generator[ProgressMeter]:
-    """Show the progress of the block, unless `is_shown` is false."""
-    meter = ProgressMeter(activity, total, delay_s=delay_s if is_shown else inf)
+    """Show the progress of the block."""
+    meter = ProgressMeter(activity, total, delay_s=delay_s)
     try:
         yield meter
     finally:

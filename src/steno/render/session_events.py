@@ -9,6 +9,8 @@ from typing import Final, NamedTuple, TypeAlias, final
 from msgspec import Struct
 
 from steno.agent import (
+    CallEnded,
+    CallStarted,
     ContextChanged,
     EndReason,
     EntryRecorded,
@@ -16,14 +18,19 @@ from steno.agent import (
     Notice,
     NoticeKind,
     PromptInput,
+    RunEnded,
     RunResult,
+    TurnStarted,
 )
 from steno.messages.call import ToolCall
+from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.messages.usage import StopReason
 from steno.ports import ApprovalDecision, ApprovalRequest
 from steno.records.entry import Entry, ModelChange
 from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
-from steno.render.items import ItemKind, TextForm
+from steno.render.items import ItemKind
+from steno.render.quantities import format_count, format_dollars
+from steno.render.terminal_text import terminal_line
 
 RETRY_HINT: Final = "/retry tries again"
 UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
@@ -57,14 +64,6 @@ class Suggestion(NamedTuple):
     description: str = ""
     expects_more: bool = False
     """Whether more follows: a folder, a command with an argument."""
-
-
-class CommandReply(NamedTuple):
-    """The output of a command."""
-
-    text: str
-    title: str = ""
-    form: TextForm = TextForm.MARKDOWN
 
 
 class BranchTreeRow(NamedTuple):
@@ -197,6 +196,33 @@ def describe_run_end(result: RunResult) -> tuple[ItemKind, str] | None:
     is_cut = message is not None and message.stop_reason is StopReason.LENGTH
     hint = " (max_tokens); say: go on. --max-tokens allows more" if is_cut else ""
     return ItemKind.NOTICE, f"{result.reason}{hint}"
+
+
+def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | None:
+    """Return the activity of a session after an event; None if the event does not change it."""
+    match event:
+        case TextDelta():
+            return "answering"
+        case ThinkingDelta():
+            return "thinking"
+        case ToolCallBegin(_, _, name):
+            return f"calling {terminal_line(name or 'a tool')}"
+        case TurnStarted():
+            return f"waiting for {terminal_line(model())}"
+        case CallStarted(call):
+            return f"running {terminal_line(call.name)}"
+        case ShellStarted(command):
+            return f"running {terminal_line(command)}"
+        case CallEnded() | RunEnded() | ShellEnded():  # another one may still be running
+            return "working"
+        case _:
+            return None
+
+
+def describe_run_usage(result: RunResult) -> str:
+    """Return the tokens of a run, and their price if it is known."""
+    tokens = format_count(result.usage.total_tokens, "token", "tokens")
+    return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
 
 
 def describe_bug(error: Exception) -> str:

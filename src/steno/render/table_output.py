@@ -49,11 +49,11 @@ class StdoutPrinter:
         self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         """The width of the terminal; None where stdout is no terminal."""
 
-    def line(self, *pieces: StyledText, is_cut: bool = False) -> None:
-        """Print the pieces on one line; `is_cut` cuts it at the width of the terminal."""
+    def line(self, *pieces: StyledText, max_width: int | None = None) -> None:
+        """Print the pieces on one line, cut at a width if there is one."""
         parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
-        if is_cut and self.width is not None:
-            parts = _cut_parts(parts, self.width)
+        if max_width is not None:
+            parts = _cut_parts(parts, max_width)
         with report_write_errors(STDOUT):
             if self._rich is None:
                 print("".join([text for text, _ in parts]))

@@ -15,9 +15,9 @@ from steno.messages.tool import ToolDefinition
 from steno.ports import ToolContext, ToolOutput
 from steno.tools.arguments import approved_path, parse_arguments
 from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
-from steno.tools.regex import translate_regex
 from steno.tools.search import (
     FileMatch,
+    PythonEngine,
     SearchArguments,
     SearchFilter,
     SearchRequest,
@@ -26,8 +26,10 @@ from steno.tools.search import (
 )
 from steno.tools.truncate import truncate_output
 
+_MAX_PATTERN_CHARACTERS: Final = 2_000
 _MAX_LINE_CHARACTERS: Final = 500
 _MAX_COUNTED_LINES: Final = 10_000
+_PYTHON_NOTE: Final = "[ripgrep is not installed; the pattern was taken as Python's re takes it]"
 
 
 class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
@@ -92,10 +94,13 @@ class GrepTool(SearchTool):
                 place="grep",
             ) from None
         details |= {"left_out": search_filter.left_out}
+        notes = search_filter.notes
+        if isinstance(self._engine, PythonEngine):
+            notes.append(_PYTHON_NOTE)
         if not lines:
-            return ToolOutput.of("\n".join(["no matches", *search_filter.notes]), details=details)
+            return ToolOutput.of("\n".join(["no matches", *notes]), details=details)
         text, more = await asyncio.to_thread(
-            truncate_output, "\n".join([*lines, *search_filter.notes]) + "\n", context
+            truncate_output, "\n".join([*lines, *notes]) + "\n", context
         )
         return ToolOutput.of(text, details={**details, **more})
 
@@ -103,18 +108,24 @@ class GrepTool(SearchTool):
 def _build_search_request(arguments: _GrepArguments, path: str) -> SearchRequest:
     """Return the request for the engine. Raises ToolFailed."""
     try:
-        pattern = translate_regex(arguments.pattern, ignore_case=arguments.ignore_case)
         is_wanted = (
             _accept_any_name if arguments.glob is None else build_filter_below(path, arguments.glob)
         )
     except InvalidValue as exc:
         raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
+    if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
+        raise ToolFailed(
+            f"has more than {_MAX_PATTERN_CHARACTERS:,} characters",
+            code="pattern_too_long",
+            place="pattern",
+        )
     return SearchRequest(
-        pattern=pattern,
+        pattern=arguments.pattern.replace("\0", r"\x00"),  # no argument of a program holds a NUL
         path=path,
         hidden=arguments.glob is not None and asks_for_hidden_names(arguments.glob),
         is_wanted=is_wanted,
         max_lines=_LINES_TO_FIND[arguments.mode](arguments.limit),
+        ignore_case=arguments.ignore_case,
     )
 
 

@@ -2,33 +2,23 @@
 
 Python's `re` may run without end on a pattern that a model wrote, and nothing interrupts it within
 the process. So it runs here, in a process that is started by the path of this file and imports
-nothing of steno. It reads two patterns, then one text after the other, and responds to each with
-the numbers of the matching lines. Numbers are 8 bytes in the byte order of this machine.
+nothing of steno. It reads whether case is ignored and a pattern, and responds with an error, which
+is empty for a valid pattern. Then it reads one text after the other, and responds to each with the
+numbers of the matching lines. Numbers are 8 bytes in the byte order of this machine.
 """
 
 import re
 import sys
 from array import array
-from collections.abc import Sequence
 
 NUMBER_BYTES = 8
 
 
-def find_matching_lines(
-    patterns: Sequence[re.Pattern[str]], text: bytes, max_lines: int
-) -> "array[int]":
-    """Return the numbers of the first matching lines, counted from 1.
-
-    There are two patterns: one for any line, and a faster one for lines of ASCII.
-    """
-    for_any, for_ascii = patterns
-    lines = text.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
+def find_matching_lines(pattern: re.Pattern[str], text: bytes, max_lines: int) -> "array[int]":
+    """Return the numbers of the first matching lines, counted from 1."""
     found = array("Q")
-    for number, line in enumerate(lines, start=1):
-        pattern = for_ascii if line.isascii() else for_any
-        if pattern.search(line.decode("utf-8", "surrogateescape")):
+    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else (), start=1):
+        if pattern.search(line.removesuffix(b"\r").decode("utf-8", "surrogateescape")):
             found.append(number)
             if len(found) >= max_lines:
                 break
@@ -47,9 +37,17 @@ def main() -> None:
     def receive_number() -> int:
         return int.from_bytes(receive.read(NUMBER_BYTES), sys.byteorder)
 
-    patterns = [re.compile(receive.read(receive_number()).decode()) for _ in range(2)]
+    flags = re.IGNORECASE if receive_number() else re.NOFLAG
+    try:
+        pattern = re.compile(receive.read(receive_number()).decode(), flags)
+    except (re.error, OverflowError, RecursionError) as exc:
+        error = str(exc).encode()
+        send.write(encode_number(len(error)) + error)
+        return
+    send.write(encode_number(0))
+    send.flush()
     while max_lines := receive_number():
-        found = find_matching_lines(patterns, receive.read(receive_number()), max_lines)
+        found = find_matching_lines(pattern, receive.read(receive_number()), max_lines)
         send.write(encode_number(len(found)) + found.tobytes())
         send.flush()
 

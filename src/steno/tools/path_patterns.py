@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.errors import InvalidValue
 
@@ -28,7 +28,7 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
     if not anchored:
-        raise InvalidValue("the pattern is empty", code="glob_empty", place="glob")
+        raise _invalid("glob_empty", "the pattern is empty")
     if "/" not in pattern:
         anchored = f"**/{anchored}"
     matches = re.compile(glob_to_regex(anchored), re.DOTALL).fullmatch
@@ -60,148 +60,158 @@ def asks_for_hidden_names(pattern: str) -> bool:
     return re.search(r"(?:^|[/{,])\.(?!\.?(?:/|$))", pattern) is not None
 
 
+# -- globs ----------------------------------------------------------------------------------------
+
+_STAR: Final = "*"
+_SLASH: Final = "/"
+_MAX_CHARACTERS: Final = 4_096
+_MAX_ALTERNATIVES: Final = 256
+_MAX_TOKENS: Final = 20_000
+"""Of all alternatives: Python compiles more slowly than it matches."""
+_Tokens: TypeAlias = list[str]
+"""Stars, slashes, and regular expressions for one character each, which is no slash."""
+
+
 def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
     """Return a regular expression for a whole path. Raises InvalidValue for an incomplete pattern.
 
-    With `lone_bracket`, a [ that is not closed is the character, as in ignore files.
+    No pattern takes long to match: what a star took is never tried again, as in `fnmatch`. With
+    `lone_bracket`, a [ that is not closed is the character, as in ignore files.
     """
-    return _GlobParser(pattern, lone_bracket).parse()
-
-
-# -- globs ----------------------------------------------------------------------------------------
-
-_ANY_FOLDERS_FIRST: Final = "(?:/?|.*/)"
-_ANY_FOLDERS_BETWEEN: Final = "(?:/|/.*/)"
-_ANYTHING_BELOW: Final = "/.*"
-_ANY_NAME: Final = "[^/]*"
+    alternatives = _GlobParser(pattern, lone_bracket).parse()
+    if sum(map(len, alternatives)) > _MAX_TOKENS:
+        raise _too_complex()
+    return "|".join([_path_regex(tokens) for tokens in alternatives])
 
 
 class _GlobParser:
-    """Translates one pattern from left to right, like the crate globset."""
+    """Reads one pattern from left to right into alternatives without braces."""
 
     def __init__(self, pattern: str, lone_bracket: bool) -> None:
-        self.pattern = pattern
-        self.lone_bracket = lone_bracket
-        self.position = 0
-        self.stack: list[list[list[str]]] = [[[]]]
-        """For every open brace its alternatives, and for each of them its parts."""
+        self._pattern = pattern
+        self._lone_bracket = lone_bracket
+        self._position = 0
 
-    def parse(self) -> str:
-        while self.position < len(self.pattern):
-            self._read_one()
-        if len(self.stack) > 1:
-            raise InvalidValue(
-                "a { is not closed; write \\{ for the character",
-                code="glob_brace_not_closed",
-                place="glob",
-            )
-        tokens = self.stack[0][0]
-        return ".*" if tokens == [_ANY_FOLDERS_FIRST] else "".join(tokens)
-
-    @property
-    def tokens(self) -> list[str]:
-        return self.stack[-1][-1]
-
-    def _next(self) -> str:
-        return self.pattern[self.position : self.position + 1]
-
-    def _read_one(self) -> None:
-        character = self._next()
-        self.position += 1
-        match character:
-            case "?":
-                self.tokens.append("[^/]")
-            case "*":
-                self._read_star()
-            case "[":
-                self.tokens.append(self._read_class())
-            case "{":
-                self.stack.append([[]])
-            case "}":
-                self._close()
-            case "," if len(self.stack) > 1:
-                self.stack[-1].append([])
-            case "\\":
-                self._read_escaped()
-            case _:
-                self.tokens.append(re.escape(character))
-
-    def _read_escaped(self) -> None:
-        if not self._next():
-            raise InvalidValue(
-                "nothing follows the last backslash", code="glob_trailing_backslash", place="glob"
-            )
-        self.tokens.append(re.escape(self._next()))
-        self.position += 1
-
-    def _close(self) -> None:
-        if len(self.stack) == 1:
-            raise InvalidValue(
-                "a } closes nothing; write \\} for the character",
-                code="glob_brace_not_open",
-                place="glob",
-            )
-        options = ["".join(tokens) for tokens in self.stack.pop()]
-        self.tokens.append(f"(?:{'|'.join(options)})")
-
-    def _read_star(self) -> None:
-        before = self.pattern[self.position - 2 : self.position - 1] if self.position > 1 else ""
-        if self._next() != "*":
-            self.tokens.append(_ANY_NAME)
-            return
-        self.position += 1
-        after = self._next()
-        if not self.tokens:
-            if after in ("", "/"):
-                self.position += 1
-                self.tokens.append(_ANY_FOLDERS_FIRST)
+    def parse(self) -> list[_Tokens]:
+        found: list[_Tokens] = [[]]
+        braces: list[tuple[list[_Tokens], list[_Tokens]]] = []
+        """For each open brace: everything before it, and its complete alternatives."""
+        if len(self._pattern) > _MAX_CHARACTERS:
+            raise _too_complex()
+        while character := self._take():
+            if character == "{":
+                braces.append((found, []))
+                found = [[]]
+            elif character == "," and braces:
+                braces[-1][1].extend(found)
+                found = [[]]
+            elif character == "}":
+                if not braces:
+                    raise _invalid(
+                        "glob_brace_not_open", "a } closes nothing; write \\} for the character"
+                    )
+                before, options = braces.pop()
+                options += found
+                if len(before) * len(options) > _MAX_ALTERNATIVES:
+                    raise _too_complex()
+                found = [start + end for start in before for end in options]
             else:
-                self.tokens.append(_ANY_NAME)
-            return
-        in_braces = len(self.stack) > 1
-        is_last = not after or (in_braces and after in ",}")
-        if before != "/" or not (is_last or after == "/"):
-            self.tokens.append(_ANY_NAME)
-            return
-        if not is_last:
-            self.position += 1
-        if self.tokens[-1] not in (_ANY_FOLDERS_FIRST, _ANYTHING_BELOW):
-            self.tokens[-1] = _ANYTHING_BELOW if is_last else _ANY_FOLDERS_BETWEEN
+                token = self._token(character)
+                for tokens in found:
+                    tokens.append(token)
+        if braces:
+            raise _invalid(
+                "glob_brace_not_closed", "a { is not closed; write \\{ for the character"
+            )
+        return found
+
+    def _take(self) -> str:
+        self._position += 1
+        return self._pattern[self._position - 1 : self._position]
+
+    def _token(self, character: str) -> str:
+        match character:
+            case "*" | "/":
+                return character
+            case "?":
+                return "[^/]"
+            case "[":
+                return self._read_class()
+            case "\\":
+                if not (character := self._take()):
+                    raise _invalid("glob_trailing_backslash", "nothing follows the last backslash")
+            case _:
+                pass
+        return character if character == _SLASH else re.escape(character)
 
     def _read_class(self) -> str:
         """Read a class in brackets; a backslash has no special meaning there."""
-        negated = self._next() in ("!", "^") and bool(self._next())
-        start = self.position + negated
-        end = self.pattern.find("]", start + 1)
-        if end == -1 and self.lone_bracket:
+        is_negated = self._pattern[self._position : self._position + 1] in ("!", "^")
+        start = self._position + is_negated
+        end = self._pattern.find("]", start + 1)
+        if end == -1 and self._lone_bracket:
             return re.escape("[")
         if end == -1:
-            raise InvalidValue(
-                "a [ is not closed; write \\[ for the character",
-                code="glob_class_not_closed",
-                place="glob",
+            raise _invalid(
+                "glob_class_not_closed", "a [ is not closed; write \\[ for the character"
             )
-        self.position = end + 1
-        return f"[{'^' if negated else ''}{_translate_class(self.pattern[start:end])}]"
+        self._position = end + 1
+        items: list[str] = []
+        for item in re.findall("(?s).-.|.", self._pattern[start:end]):
+            if item[-1] < item[0]:
+                raise _invalid("glob_range_reversed", "a range in brackets runs backwards")
+            items.append("-".join(map(re.escape, item[:: 2 if len(item) > 1 else 1])))
+        return f"(?!/)[{'^' if is_negated else ''}{''.join(items)}]"
 
 
-def _translate_class(content: str) -> str:
-    items: list[str] = []
-    position = 0
-    while position < len(content):
-        low = content[position]
-        if content[position + 1 : position + 2] == "-" and position + 2 < len(content):
-            high = content[position + 2]
-            if high < low:
-                raise InvalidValue(
-                    "a range in brackets runs backwards", code="glob_range_reversed", place="glob"
-                )
-            items.append(f"{re.escape(low)}-{re.escape(high)}")
-            position += 3
+def _invalid(code: str, rule: str) -> InvalidValue:
+    return InvalidValue(rule, code=code, place="glob")
+
+
+def _too_complex() -> InvalidValue:
+    return _invalid("glob_too_complex", "is too long, or has too many alternatives in braces")
+
+
+def _path_regex(tokens: _Tokens) -> str:
+    """Return a regular expression for a whole path, in which `**` is any number of folders."""
+    components: list[_Tokens] = [[]]
+    for token in tokens:
+        if token == _SLASH:
+            components.append([])
         else:
-            items.append(re.escape(low))
-            position += 1
-    return "".join(items)
+            components[-1].append(token)
+    runs: list[list[str]] = [[]]  # names between one `**` and the next
+    for component in components:
+        if component == [_STAR, _STAR]:
+            runs.append([])
+        else:
+            runs[-1].append(_name_regex(component))
+    first, *others = runs
+    if not others:
+        return "/".join(first)
+    # The first place where the names of a run fit leaves the most to the runs after it.
+    middle = [f"(?>(?:[^/]*/)*?{_as_folders(run)})" for run in others[:-1] if run]
+    last = f"(?:.*/)?{'/'.join(others[-1])}" if others[-1] else ".*"
+    return "".join([_as_folders(first), *middle, last])
+
+
+def _as_folders(names: list[str]) -> str:
+    return "".join([f"{name}/" for name in names])
+
+
+def _name_regex(tokens: _Tokens) -> str:
+    """Return a regular expression for one name; the same is true of the texts between its stars."""
+    texts = [""]
+    for token in tokens:
+        if token == _STAR:
+            texts.append("")
+        else:
+            texts[-1] += token
+    first, *others = texts
+    if not others:
+        return first
+    middle = [f"(?>[^/]*?{text})" for text in others[:-1] if text]
+    return "".join([first, *middle, f"[^/]*{others[-1]}"])
 
 
 # -- ignore files ---------------------------------------------------------------------------------
@@ -213,7 +223,7 @@ _GIT_IGNORE_FILES = _IGNORE_FILES[2:]
 class IgnoreRule(NamedTuple):
     """One line of an ignore file."""
 
-    matches: Callable[[bytes], object]
+    matches: Callable[[str], object]
     is_for_folders: bool
     is_negated: bool
 
@@ -246,12 +256,12 @@ class IgnoreRules:
         folder, _, name = path.rpartition("/")
         if name == ".git":
             return True
-        rule = self._deciding_rule(path.encode(errors="surrogateescape"), folder, is_folder)
+        rule = self._deciding_rule(path, folder, is_folder)
         if rule is None:
             return name.startswith(".") and not self._hidden
         return not rule.is_negated
 
-    def _deciding_rule(self, path: bytes, folder: str, is_folder: bool) -> IgnoreRule | None:
+    def _deciding_rule(self, path: str, folder: str, is_folder: bool) -> IgnoreRule | None:
         levels = self._levels(folder)
         in_repository = any(level.has_git for level in levels)
         for kind, name in enumerate(_IGNORE_FILES):
@@ -274,8 +284,7 @@ class IgnoreRules:
         has_git = self._exists(f"{folder}/.git")
         if not has_git and not any(rules):
             return above
-        prefix = len(folder.encode(errors="surrogateescape")) + 1
-        return (_FolderRules(prefix, rules, has_git), *above)
+        return (_FolderRules(len(folder) + 1, rules, has_git), *above)
 
 
 class _FolderRules(NamedTuple):
@@ -289,7 +298,7 @@ class _FolderRules(NamedTuple):
 
 
 def _last_matching_rule(
-    rules: tuple[IgnoreRule, ...], path: bytes, is_folder: bool
+    rules: tuple[IgnoreRule, ...], path: str, is_folder: bool
 ) -> IgnoreRule | None:
     for rule in reversed(rules):
         if (is_folder or not rule.is_for_folders) and rule.matches(path):
@@ -334,6 +343,5 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
         line = f"**/{line}"
     if line.endswith("/**"):
         line += "/*"
-    # Names are bytes, and `?` matches one of them, as in ripgrep.
-    matches = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
+    matches = re.compile(glob_to_regex(line, lone_bracket=True), re.DOTALL).fullmatch
     return IgnoreRule(matches, is_for_folders, is_negated)

@@ -1,8 +1,9 @@
 """Find files and lines in a workspace: the base of the tools `glob` and `grep`, and two engines.
 
 A `SearchEngine` lists files and finds lines. It ignores what `IgnoreRules` ignores, never follows a
-link out of the workspace, and searches the files that `open_searchable_file` accepts as text. Both
-engines find the same files and lines; they differ in speed.
+link out of the workspace, and searches the files that `open_searchable_file` accepts as text.
+ripgrep does it where it is installed; without it Python does, more slowly, and patterns are those
+of Python's `re`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,15 @@ import sys
 import sysconfig
 import threading
 from array import array
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, ClassVar, Final, NamedTuple, Protocol, final
@@ -32,7 +40,6 @@ from steno.tools.call_summary import call_headline
 from steno.tools.line_matcher import NUMBER_BYTES, encode_number
 from steno.tools.path_patterns import IgnoreRules
 from steno.tools.programs import find_program, helper_process, isolated_python_command
-from steno.tools.regex import PortableRegex
 from steno.tools.safe_open import quote_path
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace
 from steno.values import is_utf8_text
@@ -121,7 +128,8 @@ def check_exists(workspace: Workspace, name: str) -> None:
 class SearchRequest(NamedTuple):
     """The pattern, and the files to search."""
 
-    pattern: PortableRegex
+    pattern: str
+    """A regular expression for one line, as the engine takes it."""
     path: str
     """A file or folder, as the workspace spells it."""
     hidden: bool
@@ -130,6 +138,7 @@ class SearchRequest(NamedTuple):
     """Decides which files to search. Called once for each, before any is searched."""
     max_lines: int
     """How many matching lines of one file are enough."""
+    ignore_case: bool = False
 
 
 class FileMatch(NamedTuple):
@@ -189,7 +198,7 @@ _COMMON_OPTIONS: Final = (
 _MATCH_OPTIONS: Final = (
     "--text",
     "--no-mmap",
-    "--case-sensitive",
+    "--crlf",
     "--regex-size-limit=100M",
     "--dfa-size-limit=100M",
 )
@@ -237,7 +246,7 @@ class RipgrepEngine:
 
     async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
         """Return the files, in order, that seem to match."""
-        options = [*_MATCH_OPTIONS, "--files-with-matches", f"--regexp={search.pattern.rust}"]
+        options = [*_match_options(search), "--files-with-matches"]
         places = {_ripgrep_path(name): name for name in names}
         output = await self._run([*options, "--", *places])
         found = {os.fsdecode(place) for place in output.split(b"\0")}
@@ -274,13 +283,12 @@ class RipgrepEngine:
         if not files:
             return {}
         options = [
-            *_MATCH_OPTIONS,
+            *_match_options(search),
             "--with-filename",
             "--no-heading",
             "--line-number",
             "--max-columns=1",  # only the numbers are used
             f"--max-count={search.max_lines}",
-            f"--regexp={search.pattern.rust}",
         ]
         numbers = [file.fileno() for file in files]
         places = [f"/dev/fd/{number}" for number in numbers]
@@ -306,11 +314,21 @@ class RipgrepEngine:
                 place="search",
             ) from exc
         if process.returncode == _FAILED_STATUS and stderr:
-            reason = stderr.decode(errors="replace").strip().splitlines()[-1][:300]
-            raise ToolFailed(
-                f"cannot be searched for: {reason}", code="pattern_refused", place="pattern"
-            )
+            lines = stderr.decode(errors="replace").strip().splitlines()
+            reason = next((line for line in lines if line.startswith("error: ")), lines[0])
+            raise _pattern_refused(reason.removeprefix("error: ").removeprefix("rg: "))
         return output
+
+
+def _match_options(search: SearchRequest) -> list[str]:
+    case = "--ignore-case" if search.ignore_case else "--case-sensitive"
+    return [*_MATCH_OPTIONS, case, f"--regexp={search.pattern}"]
+
+
+def _pattern_refused(reason: str) -> ToolFailed:
+    return ToolFailed(
+        f"cannot be searched for: {reason[:300]}", code="pattern_refused", place="pattern"
+    )
 
 
 def _ripgrep_path(name: str) -> str:
@@ -367,24 +385,22 @@ class PythonEngine:
         async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
-            for pattern in (search.pattern.python.encode(), search.pattern.ascii.encode()):
+            pattern = search.pattern.encode()
+            with _explain_early_end():
+                process.stdin.write(encode_number(search.ignore_case))
                 process.stdin.write(encode_number(len(pattern)) + pattern)
+                if length := await _receive_number(process.stdout):
+                    raise _pattern_refused((await process.stdout.readexactly(length)).decode())
             for name in names:
                 text = await asyncio.to_thread(self._read, name)
                 if text is None:
                     continue
-                try:
+                with _explain_early_end():
                     process.stdin.write(
                         encode_number(search.max_lines) + encode_number(len(text)) + text
                     )
                     await process.stdin.drain()
                     lines = await _receive_numbers(process.stdout)
-                except (ConnectionError, asyncio.IncompleteReadError) as exc:
-                    raise ToolFailed(
-                        "Python cannot search for it; make it simpler",
-                        code="pattern_too_complex",
-                        place="pattern",
-                    ) from exc
                 if lines:
                     yield FileMatch(name, lines, text)
 
@@ -414,8 +430,25 @@ class PythonEngine:
         return str(self._workspace.root / name)
 
 
+@contextmanager
+def _explain_early_end() -> Generator[None, None, None]:
+    """Raise ToolFailed if the program ends before it has answered."""
+    try:
+        yield
+    except (ConnectionError, asyncio.IncompleteReadError) as exc:
+        raise ToolFailed(
+            "Python cannot search for it; make it simpler",
+            code="pattern_too_complex",
+            place="pattern",
+        ) from exc
+
+
+async def _receive_number(stream: asyncio.StreamReader) -> int:
+    return int.from_bytes(await stream.readexactly(NUMBER_BYTES), sys.byteorder)
+
+
 async def _receive_numbers(stream: asyncio.StreamReader) -> tuple[int, ...]:
-    count = int.from_bytes(await stream.readexactly(NUMBER_BYTES), sys.byteorder)
+    count = await _receive_number(stream)
     found = array("Q")
     found.frombytes(await stream.readexactly(count * NUMBER_BYTES))
     return tuple(found)

@@ -263,18 +263,28 @@ class ApprovalState:
     """The pending calls, the one that is shown, and the choice that Enter would confirm.
 
     The shown call stays while the user decides about it. If it changes all the same, the choice is
-    dropped and `message` reports it. Nothing here decides.
+    dropped and `message` reports it.
     """
 
-    def __init__(self, key_guard: KeyGuard) -> None:
-        """Start without a call; `key_guard` is notified whenever another call is shown."""
-        self._key_guard = key_guard
+    def __init__(
+        self,
+        session: AgentSession,
+        *,
+        now: Callable[[], float],
+        on_notice: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Start without a call; take a clock in seconds, and a function for notices."""
+        self._session = session
+        self._add_notice = on_notice
+        self.key_guard: Final = KeyGuard(now)
         self.pending: tuple[PendingCall, ...] = ()
         self.shown_call: PendingCall | None = None
         self.listed_calls: tuple[PendingCall, ...] = ()
         """The calls to be allowed together while the list is shown."""
         self.edited_choice: ApprovalChoice | None = None
         """The choice for which a rule or a reason is being written."""
+        self.offered_rule: str = ""
+        """The rule that is being edited, as it was; empty while a reason is written."""
         self.highlighted: ApprovalOffer | None = None
         """The choice that Enter confirms."""
         self.message: str = ""
@@ -332,7 +342,7 @@ class ApprovalState:
         is_deciding = bool(self.highlighted or self.edited_choice or self.listed_calls)
         self.listed_calls, self.edited_choice, self.highlighted = (), None, None
         self.message = message if is_deciding else ""
-        self._key_guard.content_changed()
+        self.key_guard.content_changed()
 
     def show_next(self, step: int) -> None:
         """Show the next call, or the one before."""
@@ -346,10 +356,14 @@ class ApprovalState:
         self.reset()
         self.listed_calls = self.undecided
 
-    def begin_answer(self, choice: ApprovalChoice) -> None:
-        """Open the input for a rule or a reason."""
-        self.reset()
-        self.edited_choice = choice
+    def begin_answer(self) -> None:
+        """Open the input for the rule or the reason of the highlighted choice."""
+        offer, shown = self.highlighted, self.shown_call
+        if offer is not None and shown is not None:
+            self.reset()
+            self.edited_choice, self.offered_rule = offer.choice, ""
+            if shown.request is not None and offer.choice in SCOPE_BY_CHOICE:
+                self.offered_rule = shown.request.rule
 
     # -- highlighted choice ---------------------------------------------------------------
 
@@ -373,6 +387,95 @@ class ApprovalState:
         elif possible:
             self.highlight(possible[0 if step > 0 else -1])
 
+    # -- keys -----------------------------------------------------------------------------
+
+    def press_letter(self, letter: str, *, can_enlarge: bool) -> bool:
+        """Handle a letter; return whether it enlarges the call."""
+        offer = next((offer for offer in self.offers if offer.key == letter), None)
+        enlarges = letter == _VIEW.key and can_enlarge
+        edits_rule = letter == _EDIT.key and self.is_rule_offered
+        is_choice = offer is not None or enlarges or edits_rule
+        refusal = self.key_guard.check_letter(letter, is_choice=is_choice)
+        if refusal is not None:
+            self.highlight(None, refusal)
+            return False
+        if edits_rule:
+            self.begin_answer()
+            return False
+        self.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
+        if offer is not None and offer.choice is ApprovalChoice.REASON:
+            self.begin_answer()  # at once: the next keys are the reason, and nothing else
+        return enlarges
+
+    def press_arrow(self, step: int) -> None:
+        """Highlight another choice, unless the input is open."""
+        refusal = self.key_guard.check_key()
+        if self.edited_choice is None and refusal is None:
+            self.highlight_next(step)
+        elif self.edited_choice is None:
+            self.highlight(None, refusal or "")
+
+    def press_enter(self) -> None:
+        """Confirm the highlighted choice; the input submits its own text."""
+        refusal = self.key_guard.check_enter()
+        if self.edited_choice is None and refusal is None:
+            self._confirm()
+        elif self.edited_choice is None:
+            self.highlight(None, refusal or "")
+
+    def click(self, choice: ApprovalChoice) -> None:
+        """Highlight a clicked choice, or confirm it if it is highlighted."""
+        offer = find_offer(self.offers, choice)
+        refusal = self.key_guard.check_click()
+        if refusal is not None:
+            self.message = refusal
+        elif offer is not None and offer == self.highlighted:
+            self._confirm()
+        else:
+            self.highlight(offer)
+
+    def paste(self) -> None:
+        """Ignore a paste: it decides nothing."""
+        self.key_guard.check_letter(" ")
+        self.highlight(None, KeyRefusal.PASTE)
+
+    # -- decisions ------------------------------------------------------------------------
+
+    def submit(self, text: str) -> None:
+        """Apply a typed rule or reason, if its request is still pending."""
+        self.update_pending(self._session.pending_calls)
+        if self.edited_choice is not None and self.shown_call is not None:
+            self._decide(self.edited_choice, [self.shown_call], text)
+
+    def _confirm(self) -> None:
+        """Apply the highlighted choice, if its request is still pending."""
+        self.update_pending(self._session.pending_calls)
+        offer, shown = self.highlighted, self.shown_call
+        if offer is None or shown is None:
+            self.message = self.message or KeyRefusal.NOTHING_CHOSEN
+        elif offer.choice is ApprovalChoice.ALL:
+            self.list_all()
+        elif offer.choice is ApprovalChoice.BACK:
+            self.reset()
+        elif not self._decide(offer.choice, self.listed_calls or [shown]):
+            self.begin_answer()
+
+    def _decide(
+        self, choice: ApprovalChoice, calls: Sequence[PendingCall], text: str | None = None
+    ) -> bool:
+        """Decide about calls; return False if the choice makes no decision."""
+        request, actor = calls[0].request, self._session.actor
+        decision = decision_for(choice, request, actor=actor, text=text)
+        if decision is None:
+            return False
+        self.reset()
+        errors = decide_calls(self._session, calls, decision)
+        if not errors and (notice := stored_rule_notice(decision)):
+            self._add_notice(notice)
+        self.update_pending(self._session.pending_calls)
+        self.message = self.message or " · ".join(errors)
+        return True
+
     # -- preview of a waiting call --------------------------------------------------------
 
     def select_preview(self) -> bool:
@@ -383,15 +486,21 @@ class ApprovalState:
         self._previewed_call, self.loaded_preview = shown.call, CallPreview()
         return True
 
-    async def load_preview(self, session: AgentSession, call: ToolCall) -> str:
-        """Load the preview of a call; return the reason if that fails, else an empty text."""
+    async def load_preview(self) -> bool:
+        """Load the preview of the shown call; return whether it is still shown."""
+        shown, error = self.shown_call, ""
+        assert shown is not None
         try:
-            preview = await session.preview(call)
+            preview = await self._session.preview(shown.call)
+            if self._previewed_call == shown.call:
+                self.loaded_preview = preview
         except StenoError as exc:
-            return f"it cannot be told what it would do: {terminal_line(str(exc))}"
-        if self._previewed_call == call:
-            self.loaded_preview = preview
-        return ""
+            error = f"it cannot be told what it would do: {terminal_line(str(exc))}"
+        if self.shown_call != shown or self.listed_calls:
+            return False
+        self.highlight(None, error)
+        self.key_guard.content_changed()
+        return True
 
     # -- text -----------------------------------------------------------------------------
 

@@ -20,8 +20,7 @@ from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, Encoder
 
 from steno.app.commands.table import (
-    COMMAND_NAMES,
-    SLASH_COMMANDS,
+    SLASH_COMMANDS_BY_NAME,
     match_commands,
     parse_slash_command,
 )
@@ -393,7 +392,7 @@ def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
     if " " not in before:
         return TypedWord(before, 0, end)
     command = parse_slash_command(before)
-    is_known = command is not None and command.name in COMMAND_NAMES
+    is_known = command is not None and command.name in SLASH_COMMANDS_BY_NAME
     return TypedWord(before, 0, len(line)) if is_known else None
 
 
@@ -468,7 +467,8 @@ def _command_choices(typed: str) -> list[CompletionChoice]:
             )
             for command in match_commands(name)
         ]
-    choices = next((command.choices for command in SLASH_COMMANDS if command.name == name), ())
+    command = SLASH_COMMANDS_BY_NAME.get(name)
+    choices = () if command is None else command.choices
     beginning = argument.lower()
     return [
         CompletionChoice(f"/{name} {choice}") for choice in choices if choice.startswith(beginning)

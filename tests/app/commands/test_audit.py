@@ -9,23 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.dispatch import SESSION_COMMANDS
-from steno.app.session_state import CommandContext
-from steno.records.entry import ApprovalStatus
+from steno import ChatMessage, Conversation, InvalidValue
+from steno.app.commands.dispatch import run_slash_command
+from steno.render.items import TextForm
 from steno.store import MemoryStore, Store
-from tests.app.command_setup import open_context, with_context
+from tests.app.command_setup import open_context, run_with_context
 from tests.app.project_setup import make_project
-from tests.cli.program import sample_session
+from tests.cli.program import run_steno, sample_session
 
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
-
-
-async def ask(context: CommandContext) -> str:
-    return (await SESSION_COMMANDS["audit"](context, "")).text
 
 
 def rows(text: str) -> list[list[str]]:
@@ -34,58 +29,73 @@ def rows(text: str) -> list[list[str]]:
 
 
 @pytest.mark.requirement("S2-18")
-def test_decisions_are_listed_with_actor_and_outcome(project: Path) -> None:
-    text = with_context(project, ask, begin=sample_session)
+def test_decisions_are_listed_with_actor_and_outcome_below_the_state_of_the_record(
+    project: Path,
+) -> None:
+    text = run_with_context(project, "audit", begin=sample_session).body
     assert not text.startswith("**")  # as it does where the record was changed
     assert " 12 entries" in text.splitlines()[0]
-    [row] = rows(text)
-    assert row[1:] == ['`run_tests {"path": "tests"}`', "approved", "ada", "ok"]
-    assert "\n1 call " in text
-    assert "`steno audit talk`" in text
+    listed = rows(text)
+    assert len(listed) == 12
+    [approval] = [row for row in listed if row[2] == "approval"]
+    assert approval[3:6] == ["approved", "run\\_tests", "ada"]
+    assert "tests" in approval[-1]
+    [result] = [row for row in listed if row[2] == "tool\\_result"]
+    assert "ok" in result
 
 
 @pytest.mark.requirement("S2-18")
-def test_each_call_has_one_row_with_the_last_decision_about_it(project: Path) -> None:
-    def begin(store: Store) -> Conversation:
-        conversation = store.new([ChatMessage.user("Go")])
-        calls = [
-            ToolCall(id=id, name="bash", arguments=f'{{"command": "{id} | *x*"}}')
-            for id in ("a", "b")
-        ]
-        for _ in range(2):  # a provider may use its ids again
-            conversation.append(ChatMessage.assistant("", calls))
-            conversation.decide("a", ApprovalStatus.PENDING)
-            conversation.decide("a", ApprovalStatus.DENIED, actor="eve|**", reason="no")
-            conversation.append(ChatMessage.tool_result("a", "no"))
-            conversation.decide("b", ApprovalStatus.APPROVED, rule="allow bash")
-            conversation.append(ChatMessage.tool_result("b", "done"))
-        conversation.append(ChatMessage.assistant("", calls[:1]))
-        conversation.decide("a", ApprovalStatus.PENDING)
-        return conversation
-
-    text = with_context(project, ask, begin=begin)
-    assert [row[2:] for row in rows(text)] == [
-        ["denied", "eve\\\\|\\*\\*", "ok"],
-        ["approved", "rule allow bash", "ok"],
-        ["denied", "eve\\\\|\\*\\*", "ok"],
-        ["approved", "rule allow bash", "ok"],
-        ["pending", "", ""],
+@pytest.mark.parametrize(
+    "options", [["--tool", "run_tests"], ["--decision", "approved"], ["--kind", "user"], []]
+)
+def test_a_terminal_and_the_command_line_list_the_same_rows(
+    project: Path, options: list[str]
+) -> None:
+    report = run_with_context(project, "audit", " ".join(options), begin=sample_session)
+    [table] = report.tables
+    _, listed = table.complete_rows
+    address = f"sqlite:{project.parent / 'context.db'}"
+    printed = run_steno("audit", "talk", *options, "--store", address).out
+    assert listed
+    assert [" ".join(row).split() for row in listed] == [
+        line.split() for line in printed.splitlines()[1:]
     ]
 
 
-def test_of_many_decisions_the_last_are_shown_and_all_are_counted(project: Path) -> None:
+@pytest.mark.parametrize(
+    "argument", ["--tol bash", "--since never", "--kind nothing", "talk other", "--tool 'open"]
+)
+def test_options_that_make_no_sense_are_refused(project: Path, argument: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        run_with_context(project, "audit", argument, begin=sample_session)
+    assert caught.value.code == "invalid_usage"
+
+
+def test_help_lists_the_options(project: Path) -> None:
+    report = run_with_context(project, "audit", "--help", begin=sample_session)
+    assert "--decision" in report.body
+    assert report.form is TextForm.PLAIN
+
+
+def test_another_session_of_the_store_can_be_named(project: Path) -> None:
     def begin(store: Store) -> Conversation:
-        conversation = store.new([ChatMessage.user("Go")])
-        calls = [ToolCall(id=f"c{number}", name="bash") for number in range(60)]
-        conversation.append(ChatMessage.assistant("", calls))
-        for call in calls:
-            conversation.decide(call.id, ApprovalStatus.APPROVED, rule="allow bash")
+        sample_session(store)
+        return store.new([ChatMessage.user("Go")])
+
+    assert len(rows(run_with_context(project, "audit", "talk", begin=begin).body)) == 12
+
+
+def test_of_many_rows_the_last_are_shown_and_all_are_counted(project: Path) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = store.new()
+        for number in range(250):
+            conversation.append(ChatMessage.user(f"Go {number}"))
+            conversation.append(ChatMessage.assistant("So."))
         return conversation
 
-    text = with_context(project, ask, begin=begin)
-    assert len(rows(text)) == 50
-    [line] = [line for line in text.splitlines() if line.startswith("60 calls ")]
-    assert line.endswith(" 50.")
+    text = run_with_context(project, "audit", begin=begin).body
+    assert len(rows(text)) == 200
+    assert "\n300 rows " in text
 
 
 def test_a_changed_record_is_reported(project: Path) -> None:
@@ -98,13 +108,12 @@ def test_a_changed_record_is_reported(project: Path) -> None:
             database.commit()
         return conversation
 
-    assert with_context(project, ask, begin=begin).startswith("**The record ")
+    assert run_with_context(project, "audit", begin=begin).body.startswith("**The record ")
 
 
 def test_before_the_first_prompt_nothing_is_recorded(project: Path) -> None:
-    text = with_context(project, ask, begin=lambda store: Conversation())
+    text = run_with_context(project, "audit", begin=lambda store: Conversation()).body
     assert rows(text) == []
-    assert "steno audit" not in text
 
 
 def test_a_session_that_is_not_stored_is_reported(project: Path) -> None:
@@ -114,8 +123,7 @@ def test_a_session_that_is_not_stored_is_reported(project: Path) -> None:
             async with open_context(
                 project, store=store, conversation=conversation, keeps=False
             ) as context:
-                return await ask(context)
+                return (await run_slash_command(context, "audit", "")).body
 
     text = asyncio.run(main())
     assert "in memory" in text
-    assert "steno audit" not in text

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.dispatch import SESSION_COMMANDS
-from steno.app.session_state import CommandContext
+from steno.app.commands.report import Report
 from steno.messages.outcome import Outcome
 from steno.render.items import TextForm
-from steno.render.session_events import CommandReply
 from steno.store import Store
-from tests.app.command_setup import with_context
+from tests.app.command_setup import run_with_context
 
 
 @pytest.fixture(autouse=True)
@@ -52,11 +50,8 @@ def git(*arguments: str) -> None:
 
 def shown(
     folder: Path, argument: str = "", *, begin: Callable[[Store], Conversation] | None = None
-) -> CommandReply:
-    async def ask(context: CommandContext) -> CommandReply:
-        return await SESSION_COMMANDS["diff"](context, argument)
-
-    return with_context(folder, ask, begin=begin)
+) -> Report:
+    return run_with_context(folder, "diff", argument, begin=begin)
 
 
 # -- in a repository ---------------------------------------------------------------------------

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from steno import ChatMessage, Conversation
-from steno.app.commands.export import run_export
-from steno.app.session_state import CommandContext
+from steno import ChatMessage
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import run_slash_command
+from steno.app.commands.report import Report
 from steno.codec import decode_document
 from steno.errors import InvalidValue, Unavailable
 from steno.messages.content import Image, ImageData, Text
 from steno.render.items import TextForm
-from steno.render.session_events import CommandReply
-from steno.store import MemoryStore, Store
+from steno.store import MemoryStore
+from tests.app.command_setup import build_context, state_of
 from tests.cli.program import sample_session
 
 PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
-UNUSED = cast("Any", None)  # what these tests have no use for
-
-
-def context_of(folder: Path, store: Store, conversation: Conversation) -> CommandContext:
-    return CommandContext(UNUSED, folder, store, False, UNUSED, conversation, "ada")
 
 
 @pytest.fixture
@@ -33,11 +28,11 @@ def context(tmp_path: Path) -> CommandContext:
     folder = tmp_path / "project"
     folder.mkdir()
     store = MemoryStore()
-    return context_of(folder, store, sample_session(store))
+    return build_context(folder, store, sample_session(store))
 
 
-def exported(context: CommandContext, argument: str = "") -> CommandReply:
-    return asyncio.run(run_export(context, argument))
+def exported(context: CommandContext, argument: str = "") -> Report:
+    return asyncio.run(run_slash_command(context, "export", argument))
 
 
 def names(context: CommandContext) -> list[str]:
@@ -45,7 +40,7 @@ def names(context: CommandContext) -> list[str]:
 
 
 def day(context: CommandContext) -> str:
-    created = context.store.header("talk").created_at
+    created = state_of(context).config.store.header("talk").created_at
     assert created is not None
     return f"{created:%Y-%m-%d}"
 
@@ -67,7 +62,7 @@ def test_a_branch_is_written_as_markdown_and_never_over_anything(context: Comman
 
 
 def test_it_is_the_branch_at_hand_that_is_written(context: CommandContext) -> None:
-    context.conversation.switch("other")
+    state_of(context).conversation.switch("other")
     exported(context, "html page.html")
     text = (context.folder / "page.html").read_text("utf-8")
     assert "Another way" in text
@@ -78,7 +73,7 @@ def test_json_is_what_another_steno_reads(context: CommandContext) -> None:
     exported(context, "json")
     (name,) = names(context)
     document = decode_document((context.folder / name).read_bytes())
-    assert document.entries == context.conversation.entries()
+    assert document.entries == state_of(context).conversation.entries()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +139,7 @@ def test_a_missing_folder_is_reported(context: CommandContext) -> None:
 def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.user([Text("What is this? / ../"), PICTURE])])
-    context = context_of(tmp_path, store, conversation)
+    context = build_context(tmp_path, store, conversation)
     reply = exported(context, "seen.html")
     assert "data:image/png;base64," in (tmp_path / "seen.html").read_text("utf-8")
     assert "the bytes of" not in reply.text

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from steno import Missing
-from steno.app.commands.dispatch import SESSION_COMMANDS
-from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed
-from tests.app.command_setup import with_context
+from steno.render.markdown_escape import escape_markdown
+from tests.app.command_setup import run_with_context
 from tests.app.project_setup import make_project, write_settings
 from tests.cli.reference_setup import trust_settings, write_servers
 from tests.inputs.mcp.real_servers import everything_spec, time_spec
@@ -25,10 +24,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def mcp_text(project: Path, argument: str = "") -> str:
-    async def ask(context: CommandContext) -> str:
-        return (await SESSION_COMMANDS["mcp"](context, argument)).text
-
-    return with_context(project, ask)
+    return run_with_context(project, "mcp", argument).body
 
 
 def add(file: Path, **rows: Any) -> None:
@@ -55,16 +51,18 @@ def test_each_server_is_listed_with_its_state_and_its_offers(project: Path, home
         off={"command": "x", "disabled": True},
         poor={"command": "x", "env": {"A": "${NOT_SET}"}},
     )
-    lines = mcp_text(project).splitlines()
-    broken, off, poor, time = lines[:4]
-    assert broken.startswith("- `broken` ")
-    assert "\\: mcp broken\\: " in broken
-    assert "\\*no\\*" in broken
-    assert off == f"- `off` disabled · stdio from `{file}`"
-    assert poor.startswith("- `poor` ")
-    assert "NOT\\_SET" in poor
-    assert time.startswith("- `time` answers (")
-    assert time.endswith(f"\\: 2 tools, 0 resources, 0 prompts · stdio from `{file}`")
+    report = run_with_context(project, "mcp")
+    [table] = report.tables
+    broken, off, poor, time = table.rows
+    assert broken[0] == "broken"
+    [failure] = [notice for notice in report.notices if notice.startswith("mcp broken: ")]
+    assert "*no*" in failure
+    assert off == ["off", "stdio", "disabled", str(file)]
+    assert poor[0] == "poor"
+    assert "NOT_SET" in poor[2]
+    assert time[0] == "time"
+    assert time[2].endswith(" 2 tools, 0 resources, 0 prompts")
+    assert "| `off` | stdio | disabled |" in report.body
 
 
 def test_servers_of_an_untrusted_project_are_not_started(project: Path) -> None:
@@ -73,7 +71,7 @@ def test_servers_of_an_untrusted_project_are_not_started(project: Path) -> None:
         json.dumps({"mcpServers": {"evil": {"command": "touch", "args": [str(marker)]}}})
     )
     text = mcp_text(project)
-    assert text.startswith("- `evil` ")
+    assert "\n| `evil` |" in text
     assert "\\: evil" in text
     assert text.count("trusted\\_projects") == 1
     assert not marker.exists()
@@ -101,7 +99,9 @@ def test_a_name_lists_what_a_server_offers(project: Path, home: Path) -> None:
     write_servers(project / ".mcp.json", everything_spec())
     text = mcp_text(project, "everything")
     assert "| `mcp__everything__echo` |" in text
-    assert "| `@everything:demo://resource/static/document/features.md` | text/markdown |" in text
+    resource = "demo://resource/static/document/features.md"
+    assert f"| `everything` | {escape_markdown(resource)} | text/markdown |" in text
+    assert "`@everything:URI`" in text
     assert "| `/everything:args-prompt city=… [state=…]` |" in text
 
 

@@ -11,14 +11,12 @@ import pytest
 from steno import ChatMessage, Conversation, InvalidValue, Missing, ToolCall
 from steno.agent.permissions.grants import GrantSigner, build_grant_audit
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.commands.permissions import run_permissions
 from steno.app.permissions import GrantsFile
-from steno.app.session_state import CommandContext
 from steno.app.signing_key import KeyFileSigner
 from steno.ports import GrantScope
 from steno.records.entry import ApprovalStatus, Mode
 from steno.store import Store
-from tests.app.command_setup import ACTOR, with_context
+from tests.app.command_setup import ACTOR, run_with_context
 from tests.app.project_setup import make_project, write_settings
 
 
@@ -34,10 +32,7 @@ def permissions_text(
     begin: Callable[[Store], Conversation] | None = None,
     **flags: Any,
 ) -> str:
-    async def ask(context: CommandContext) -> str:
-        return (await run_permissions(context, argument)).text
-
-    return with_context(project, ask, begin=begin, **flags)
+    return run_with_context(project, "permissions", argument, begin=begin, **flags).body
 
 
 def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
@@ -69,8 +64,6 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     for source, *rules in (
         (f", `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
         (f", `{file}`:", "read"),
-        (f" project**, in `{GrantsFile(project).file}`:", "write(src/**)"),
-        (f" user**, in `{GrantsFile(project).file}`:", "bash(ls *)"),
     ):
         items = "\n".join([f"- `{rule}`" for rule in rules])
         assert f"{source}\n\n{items}" in text
@@ -78,6 +71,9 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     assert " session**, `/permissions revoke N` " in title.splitlines()[-1]
     assert granted.startswith("`bash(git log *)`")
     assert ": read, `bash_kill`; " in text
+    assert "| `project` | write(src/\\*\\*) |" in text
+    assert "| `user` | bash(ls \\*) |" in text
+    assert "/grants\\.toml**\n" in text
 
 
 def test_a_forged_grant_is_not_shown(project: Path) -> None:
@@ -117,7 +113,7 @@ def test_a_rule_is_allowed_for_good(
     project_rules: tuple[str, ...],
     user_rules: tuple[str, ...],
 ) -> None:
-    assert permissions_text(project, argument).endswith(f" {whom}: `bash(git log *)`")
+    assert permissions_text(project, argument).endswith(f" {whom}\\: bash(git log \\*)")
     grants = GrantsFile(project)
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (project_rules, user_rules)
@@ -129,8 +125,11 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
         grants.add("bash(ls *)", scope)
         grants.add("write", scope)
     text = permissions_text(project, "revoke bash(ls *)")
-    assert text.endswith(" this project and the user: `bash(ls *)`")
-    assert permissions_text(project, "revoke write user").endswith(" the user: `write`")
+    assert [line.rpartition(" for ")[2] for line in text.split("\n\n")] == [
+        "this project\\: bash(ls \\*)",
+        "the user\\: bash(ls \\*)",
+    ]
+    assert permissions_text(project, "revoke write --user").endswith(" the user\\: write")
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (("write",), ())
 

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, Usage
-from steno.app.commands.dispatch import SESSION_COMMANDS
-from steno.app.session_state import CommandContext
 from steno.records.entry import Compaction
 from steno.store import Store
-from tests.app.command_setup import with_context
+from tests.app.command_setup import run_with_context
 from tests.app.project_setup import make_project, write_settings
 
 HEAD = (
@@ -23,10 +21,6 @@ HEAD = (
 def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_settings(home, '[models."offline/assistant"]\ncontext_tokens = 10000\n')
     return make_project(tmp_path, monkeypatch)
-
-
-async def ask(context: CommandContext) -> str:
-    return (await SESSION_COMMANDS["usage"](context, "")).text
 
 
 def append_turn(conversation: Conversation, read: int, written: int) -> None:
@@ -50,17 +44,19 @@ def two_branches(store: Store) -> Conversation:
 def test_tokens_and_cost_are_listed_by_model_for_the_branch_and_in_total(
     project: Path,
 ) -> None:
-    branch, everything = with_context(project, ask, begin=two_branches).split("**All branches**")
-    assert branch.startswith(f"**Branch `other`**\n\n{HEAD}\n")
-    assert "| `openai/gpt-4o` | 1 | 1,000,000 | 500,000 | 100,000 | 2.8750 |" in branch
+    branch, everything = run_with_context(project, "usage", begin=two_branches).body.split(
+        "**All branches"
+    )
+    assert branch.startswith(f"**Branch other**\n\n{HEAD}\n")
+    assert "| `openai/gpt-4o` | 1 | 1,000,000 | 500,000 | 100,000 | 2\\.8750 |" in branch
     assert "| `lab/own\\|*x*` | 1 | 2,000 | 1,000 | 500 | – |" in branch
-    assert "| total | 2 | 1,002,000 | 501,000 | 100,500 | 2.8750+ |" in branch
+    assert "| `total` | 2 | 1,002,000 | 501,000 | 100,500 | 2\\.8750+ |" in branch
     assert "| `openai/gpt-4o` | 2 | 1,002,000 |" in everything
     assert " lab/own\\|\\*x\\*; " in everything
 
 
 def test_the_context_is_measured_by_the_last_response(project: Path) -> None:
-    text = with_context(project, ask, begin=two_branches)
+    text = run_with_context(project, "usage", begin=two_branches).body
     last = text.splitlines()[-1]
     assert all(fact in last for fact in (" 2,500 ", " 10,000 (25%)"))
 
@@ -72,7 +68,7 @@ def test_a_single_branch_is_listed_once_and_without_a_total(project: Path) -> No
         append_turn(conversation, 2_000, 200)
         return conversation
 
-    text = with_context(project, ask, begin=begin)
+    text = run_with_context(project, "usage", begin=begin).body
     assert "total" not in text
     assert "All branches" not in text
     assert text.count(HEAD) == 1
@@ -85,9 +81,17 @@ def test_a_summary_makes_room(project: Path) -> None:
         conversation.append(Compaction(through=through, summary="They talked."))
         return conversation
 
-    assert with_context(project, ask, begin=begin).endswith(" 10,000 (0%).")
+    assert run_with_context(project, "usage", begin=begin).body.endswith(" 10,000 (0%).")
 
 
 def test_before_the_first_prompt_nothing_was_used(project: Path) -> None:
-    text = with_context(project, ask, begin=lambda store: Conversation())
+    text = run_with_context(project, "usage", begin=lambda store: Conversation()).body
     assert HEAD not in text
+
+
+def test_options_of_the_command_line_can_be_typed(project: Path) -> None:
+    report = run_with_context(project, "usage", "--by day --all", begin=two_branches)
+    [table] = report.tables
+    assert [column.title for column in table.columns][:2] == ["day", "turns"]
+    assert [row[1] for row in table.rows] == ["3"]
+    assert len(run_with_context(project, "usage", "--since 1h", begin=two_branches).tables) == 2

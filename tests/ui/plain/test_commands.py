@@ -13,11 +13,12 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
+from steno.app.commands.report import Report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
-from steno.render.session_events import BranchTreeRow, CommandReply, SessionSummary
+from steno.render.session_events import BranchTreeRow, SessionSummary
 from steno.render.terminal_text import display_width
 from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
 from steno.ui.prompt_state import PromptHistory
@@ -293,7 +294,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
 def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
     session = FakeSession()
     told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
-    session.replies["usage"] = CommandReply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    session.replies["usage"] = Report(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
     output = through_a_pipe("/usage\n", session).said
     assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in output
     assert "  re\\.match\n" in output

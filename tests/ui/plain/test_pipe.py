@@ -11,10 +11,11 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import RunEnded
+from steno.app.commands.report import Report
 from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.ports import ApprovalDecision
-from steno.render.session_events import CommandReply, PendingCall, PendingCallsChanged
+from steno.render.session_events import PendingCall, PendingCallsChanged
 from steno.ui.plain.session import run_plain
 from tests.ui.fake_session import FakeSession
 from tests.ui.plain.line_user import result, through_a_pipe
@@ -132,7 +133,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
 
 def test_a_fault_is_told_and_the_session_goes_on() -> None:
     class Faulty(FakeSession):
-        async def run_command(self, name: str, argument: str = "") -> CommandReply:
+        async def run_command(self, name: str, argument: str = "") -> Report:
             raise ZeroDivisionError("by \x1b[2J")
 
     user = through_a_pipe("/usage\n/quit\n", Faulty())

@@ -34,10 +34,10 @@ class ApprovalApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = "#transcript { height: 1fr; min-height: 4; } Input#prompt { height: 3; }"
 
-    def __init__(self, *pending: PendingCall) -> None:
+    def __init__(self, *pending: PendingCall, session: FakeSession | None = None) -> None:
         super().__init__()
         self.clock = ManualClock()
-        self.session = FakeSession()
+        self.session = session or FakeSession()
         self.idle_s = 0.0
         """For how long nobody has typed in the prompt."""
         self.notices: list[str] = []

@@ -241,13 +241,11 @@ def test_what_the_desk_refuses_is_said() -> None:
             raise Conflict("call_1: somebody has decided already")
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
-        app.panel.session = session = Refusing()
-        session.pending_calls = app.session.pending_calls
         await app.come_here(pilot)
         await app.press(pilot, "o", "enter")
         assert "call_1: somebody has decided already" in app.seen
 
-    run_steps(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call(), session=Refusing()), steps)
 
 
 # -- the mouse -------------------------------------------------------------------------------

@@ -81,13 +81,12 @@ def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
             raise StenoError("call_2.py: is not there")
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
-        app.panel.session = Blind()
         await app.come_here(pilot)
         await app.press(pilot, "ctrl+n")
         await wait_until(pilot, lambda: "call_2.py: is not there" in app.seen)
         assert '│ path: "call_2.py"' in app.seen
 
-    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2"), session=Blind()), steps)
 
 
 def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
@@ -101,8 +100,6 @@ def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
             return CallPreview.of("removes everything")
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
-        app.panel.session = slow = Slow()
-        slow.pending_calls = app.session.pending_calls
         await app.come_here(pilot)
         await app.press(pilot, "ctrl+n", "o")
         assert "▸o once◂" in app.seen
@@ -112,7 +109,8 @@ def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
         await pilot.press("enter")
         assert slow.asked == []
 
-    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    slow = Slow()
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2"), session=slow), steps)
 
 
 def test_all_are_allowed_once_after_they_were_listed_and_confirmed() -> None:

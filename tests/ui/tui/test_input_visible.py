@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from steno.render.session_events import CommandReply, Suggestion
-from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
+from steno.app.commands.report import Report
+from steno.render.session_events import Suggestion
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.widgets import InputScreen, PickerScreen
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.tree_app import TreeUser, run_steps
 
@@ -19,7 +20,7 @@ SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
     "line": (lambda: InputScreen("Call it", str), ()),
     "pick": (lambda: PickerScreen("model", [Suggestion("offline")]), ()),
     "sessions": (lambda: SessionsScreen(FakeSession()), ()),
-    "pager": (lambda: PagerScreen(CommandReply("a text")), ("slash",)),
+    "pager": (lambda: PagerScreen(Report("a text")), ("slash",)),
 }
 
 

@@ -13,8 +13,8 @@ from steno.errors import Missing, StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age
 from steno.render.session_events import SessionSummary
-from steno.ui.tui.screens.dialogs import InputScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.widgets import InputScreen
 from tests.ui.fake_session import FakeSession, FakeSessionList
 from tests.ui.idle_clock import wait_until
 from tests.ui.tui.screen_app import HOSTILE, SIZES, ScreenApp, is_harmless, least_contrast, show

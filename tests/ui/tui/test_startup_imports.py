@@ -13,7 +13,10 @@ import pytest
 from steno import app
 from tests.cli.program import on_terminal
 
-EARLY_APP = {"steno.app.commands.table", "steno.app.errors", "steno.app.folders"}
+EARLY_APP = {
+    *("steno.app.commands.arguments", "steno.app.commands.table"),
+    *("steno.app.errors", "steno.app.folders"),
+}
 """The light modules of `app` that the command line and the first paint need."""
 
 LATER = (

@@ -15,8 +15,8 @@ from steno.errors import Damaged
 from steno.records.entry import Approval, ApprovalStatus
 from steno.render.quantities import format_time
 from steno.ui.tui.screens.compare_screen import CompareScreen
-from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen, TreeView
+from steno.ui.tui.screens.widgets import InputScreen, PickerScreen
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.tui.tree_app import (
     UNSET,

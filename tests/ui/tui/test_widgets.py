@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.render.session_events import CommandReply
+from steno.app.commands.report import Report
 from steno.render.terminal_text import terminal_line
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.pager import PagerScreen
@@ -51,7 +51,7 @@ SCREENS: dict[str, Callable[[], Screen[Any]]] = {
     "tree": lambda: TreeScreen(FakeSession()),
     "compare": comparing,
     "sessions": lambda: SessionsScreen(FakeSession()),
-    "pager": lambda: PagerScreen(CommandReply("\n".join(map(str, range(99))), "numbers")),
+    "pager": lambda: PagerScreen(Report("\n".join(map(str, range(99))), "numbers")),
 }
 
 

@@ -124,7 +124,6 @@ class ToolFault(StenoError):
     code = "tool_fault"
 
     def __init__(self, fault: Exception) -> None:
-        """Take the exception of the tool."""
         super().__init__("it has a fault", place="tool")
         self.fault = fault
 
@@ -149,7 +148,6 @@ class Gate:
         grants: GrantStore | None = None,
         sign_text: SignText | None = None,
     ) -> None:
-        """Take the rules and the approver."""
         self._permissions = permissions or Permissions()
         self._approver = approver
         self._grants = grants
@@ -302,14 +300,11 @@ class Gate:
         try:
             grant = find_granted_rule(decision, request)
         except InvalidValue as exc:
-            recorder.emit(_permission_notice(f"allowed once: {exc}", "rule_invalid"))
+            recorder.emit(Notice(NoticeKind.PERMISSION, f"allowed once: {exc}", "rule_invalid"))
             return None, GrantScope.ONCE
         if grant is None and scope is not GrantScope.ONCE:
-            recorder.emit(
-                _permission_notice(
-                    "allowed once: no rule would cover only calls like this one", "no_rule_fits"
-                )
-            )
+            text = "allowed once: no rule would cover only calls like this one"
+            recorder.emit(Notice(NoticeKind.PERMISSION, text, "no_rule_fits"))
         return grant, scope
 
     def _store_grant(self, grant: PermissionRule, scope: GrantScope, recorder: RunRecorder) -> None:
@@ -319,9 +314,8 @@ class Gate:
         try:
             self._grants.add(str(grant), scope)
         except StenoError as exc:
-            recorder.emit(
-                _permission_notice(f"{grant}: allowed now, but not kept: {exc}", "grant_not_kept")
-            )
+            text = f"{grant}: allowed now, but not kept: {exc}"
+            recorder.emit(Notice(NoticeKind.PERMISSION, text, "grant_not_kept"))
 
     def _lasting_rules(self, recorder: RunRecorder) -> tuple[PermissionRule, ...]:
         """Return the rules allowed for longer than a session; none if they cannot be read."""
@@ -332,9 +326,8 @@ class Gate:
         except StenoError as exc:
             if str(exc) not in self._reported_errors:
                 self._reported_errors.add(str(exc))
-                recorder.emit(
-                    _permission_notice(f"nothing is allowed for good: {exc}", "grants_unreadable")
-                )
+                text = f"nothing is allowed for good: {exc}"
+                recorder.emit(Notice(NoticeKind.PERMISSION, text, "grants_unreadable"))
             return ()
 
     def _read_decisions(self, conversation: Conversation) -> _SessionDecisions:
@@ -462,10 +455,6 @@ async def _ask_approver(
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
             raise StenoError(str(exc), place="approver", code="approver_failed") from exc
         raise
-
-
-def _permission_notice(text: str, code: str) -> Notice:
-    return Notice(NoticeKind.PERMISSION, text, code)
 
 
 # -- recorded decisions ----------------------------------------------------------------------------

@@ -117,7 +117,6 @@ class Revocations:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._read_ids: set[str] = set()
         """The entries that were read."""
         self._targets: set[str] = set()
@@ -197,7 +196,6 @@ class SessionGrants:
         signer: GrantSigner | None = None,
         revocations: Revocations | None = None,
     ) -> None:
-        """Read the entries that there are so far."""
         self.signer: Final = signer or GrantSigner()
         self.revocations: Final = revocations or Revocations()
         self._granted: list[tuple[PermissionRule, Entry]] = []

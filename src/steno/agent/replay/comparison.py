@@ -19,10 +19,10 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.agent.agent import Agent
+from steno.agent.dispatch import CallContext, ToolRunner
 from steno.agent.events import EndReason, RunResult
 from steno.agent.permissions.gate import GateDecision, PermissionGate
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
-from steno.agent.tool_runner import CallContext, ToolRunner
 from steno.errors import InvalidValue
 from steno.log.conversation import Conversation
 from steno.log.queries import Price, cost_by_model, current_model, total_usage
@@ -46,7 +46,6 @@ class RecordedResults:
     """The recorded results of calls, for an agent that makes the same calls again."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Take the entries of a branch."""
         self.count: int = 0
         """How many results were used."""
         self._results: dict[tuple[str, bytes], deque[Entry]] = defaultdict(deque)

@@ -1,34 +1,58 @@
-"""A recorded run: the entries that led to the end of a branch, in the order they were written.
+"""A recorded run, and doubles that give it to the loop again: a journal, a provider, a gate, tools.
 
-They include the entries that a rewind left in the log. The replay knows the next entry, and
-everything that the log has later about a call: which calls ran together, which were stopped, and
-where the program was killed. Results that the agent wrote itself are recognised by their codes;
-older versions recorded none, and their sentences are listed here as they were.
+`RecordedRun` holds the entries that led to the end of a branch, in the order they were written,
+with those that a rewind left in the log. It knows the next entry, and everything that the log has
+later about a call: which calls ran together, which were stopped, and where the program was killed.
+Results that the agent wrote itself are recognised by their codes; older versions recorded none, and
+their sentences are listed here as they were.
+
+The doubles give the loop everything that came from outside as it was recorded. Every entry that the
+loop makes of it is compared with the log before the loop continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from math import inf
-from typing import Final, final
+from typing import Final, Never, Self, cast, final
 
 from msgspec.structs import replace
 
-from steno.agent.permissions.gate import is_deferred
+from steno.agent.dispatch import CallContext
+from steno.agent.permissions.gate import GateDecision, is_deferred
+from steno.agent.recorder import RunRecorder
 from steno.agent.results import ResultCode
-from steno.errors import Damaged, Missing
+from steno.assemble import Assembler, events_from_message
+from steno.errors import CutShort, Damaged, LogError, Missing, ProviderError
+from steno.log.chain import entry_digest
+from steno.log.conversation import Conversation
 from steno.log.queries import is_agent_result, result_code
-from steno.messages.call import AnyToolCall
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Text
+from steno.messages.event import Event
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Failure, Outcome
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
+from steno.ports import CallPreview, Capability, Tool, ToolContext, ToolOutput, default_headline
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
+    Compaction,
     Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
     Payload,
+    PayloadT,
     Repair,
+    Resolution,
     Rewind,
 )
 from steno.records.stored_record import MAIN_BRANCH, Record
@@ -48,6 +72,9 @@ _SENTENCES_WITHOUT_CODE: Final = {
     ),
 }
 """The results of cancelled calls in sessions from before there were codes. Never change these."""
+_END_ID: Final = "end"
+_APPENDABLE: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
+"""Payloads that are often recorded between runs. All others are read back, which takes longer."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
@@ -244,12 +271,10 @@ class RecordedRun:
 
     def result_of(self, call_id: str) -> Entry | None:
         """Return the result of a call of this turn; None if none follows."""
-        results = (
-            entry
-            for entry in self.remaining_in_turn()
-            if isinstance(entry.payload, ToolResultMessage)
-        )
-        return next((entry for entry in results if _call_id_of(entry) == call_id), None)
+        for entry in self.remaining_in_turn():
+            if isinstance(entry.payload, ToolResultMessage) and _call_id_of(entry) == call_id:
+                return entry
+        return None
 
     def call_of(self, entry: Entry) -> AnyToolCall | None:
         """Return the call of this turn that an entry is about."""
@@ -347,3 +372,347 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
             if record.entry and record.seq <= last_seq.get(record.branch, 0)
         ]
     )
+
+
+# -- state -----------------------------------------------------------------------------------------
+
+
+class ReplayEnded(LogError):
+    """The run ends here: the program was killed, or the loop made another entry."""
+
+    code = "replay_ended"
+
+
+class ReplayStopped(Exception):
+    """The recorded run was stopped here."""
+
+
+@final
+class ReplayState:
+    """A recorded run, and how far the loop has made the same entries."""
+
+    def __init__(self, recorded_run: RecordedRun) -> None:
+        self.recorded_run: Final = recorded_run
+        self.made_count: int = 0
+        """How many entries the loop has made again."""
+        self.attempt: Entry | None = None
+        """The entry that the loop made where the log has another one."""
+        self.is_tampered: bool = False
+        """Whether the digest of the next entry is that of another entry."""
+        self.is_over: bool = False
+        self._is_copying = False
+        """Whether the entry that is appended now is copied from the log."""
+        self.stop: Callable[[], object] = lambda: None
+        """Stop the current run, as a user or a limit does."""
+        self.conversation: Final = Conversation(
+            id="replay",
+            journal=_ReplayJournal(self),
+            new_id=lambda: _END_ID if recorded_run.next is None else recorded_run.next.id,
+            # None where the log has no time; no clock returns that.
+            now=lambda: cast(
+                "datetime", None if recorded_run.next is None else recorded_run.next.time
+            ),
+        )
+
+    def accept(self, entry: Entry, digest: str) -> None:
+        """Continue after an entry of the loop if it is the recorded one. Raises ReplayEnded."""
+        record = self.recorded_run.record
+        if not self.is_over and record is not None:
+            has_same_entry, has_same_digest = entry == record.entry, digest == record.digest
+            if has_same_entry and has_same_digest:
+                self.made_count += not self._is_copying
+                self._advance()
+                return
+            if self._is_copying:
+                raise ReplayEnded("this is taken in another way", place="replay")
+            self.is_tampered = has_same_entry or has_same_digest
+            self.attempt = None if has_same_entry else self.attempt or entry
+        self.is_over = True
+        raise ReplayEnded("nothing more is recorded in this run", place="replay")
+
+    def copy_next(self) -> None:
+        """Copy the next entry as it is."""
+        record = self.recorded_run.record
+        assert record is not None
+        assert record.entry is not None
+        before = self.recorded_run.digest_before(record.entry)
+        if record.entry.is_understood and entry_digest(record.entry, before) != record.digest:
+            self.is_over = self.is_tampered = True
+            self.attempt = None
+            return
+        if not self._append(record.entry):
+            self._advance()
+            self.conversation.refresh()
+
+    def _append(self, entry: Entry) -> bool:
+        """Append a copy of the next entry, if it follows the last one and is of a kind for that."""
+        head = self.recorded_run.head
+        if not isinstance(entry.payload, _APPENDABLE) or head is None or entry.parent != head.id:
+            return False
+        self._is_copying = True
+        try:
+            self.conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
+        except ReplayEnded:  # it has members that we do not know
+            return False
+        finally:
+            self._is_copying = False
+        return True
+
+    def copy_given(self) -> None:
+        """Copy the entries that no run makes: settings, labels, feedback, foreign entries."""
+        while (
+            not self.is_over
+            and self.recorded_run.next is not None
+            and not is_made_by_run(self.recorded_run.next)
+        ):
+            self.copy_next()
+
+    def check_next(self, entry: Entry) -> None:
+        """Prepare for the entry after one that was just recorded. Raises ReplayStopped."""
+        self.copy_given()
+        next_entry = self.recorded_run.next
+        if next_entry is None:
+            return
+        if is_not_run(next_entry) and not is_not_run(entry) and not is_partial(entry, next_entry):
+            raise ReplayStopped
+        if is_stopped(next_entry) and isinstance(
+            self.recorded_run.call_of(next_entry), InvalidToolCall
+        ):
+            self.stop()  # no gate and no runner sees an invalid call
+
+    def end_as_killed(self) -> Never:
+        """End the run as if the program had been killed. Raises ReplayEnded."""
+        self.is_over = True
+        raise ReplayEnded("the record goes on in another run", place="replay")
+
+    def _advance(self) -> None:
+        self.recorded_run.position += 1
+        self.attempt = None
+
+
+@final
+class _ReplayJournal:
+    """Holds the entries so far (`steno.ports.Journal`)."""
+
+    def __init__(self, state: ReplayState) -> None:
+        self._state = state
+
+    def extract_blobs(self, payload: Payload) -> Payload:
+        # Blobs were extracted when it was recorded. This is the one place that sees a payload
+        # before its digest is made.
+        recorded = self._state.recorded_run.next
+        return with_recorded_wording(payload, None if recorded is None else recorded.payload)
+
+    def restore_blobs(self, payload: PayloadT) -> PayloadT:
+        return payload
+
+    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
+        self._state.accept(entry, digest)
+
+    def begin_branch(self, name: str, at: str | None) -> None:
+        raise Missing("it has one branch", place="replay", code="branch_in_replay")
+
+    def heads(self) -> Mapping[str, str | None]:
+        head = self._state.recorded_run.head
+        return {MAIN_BRANCH: None if head is None else head.id}
+
+    def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        return self._state.recorded_run.walk_back(entry_id)
+
+
+# -- the provider -------------------------------------------------------------------------------
+
+
+@final
+class RecordedProvider:
+    """Returns the recorded responses (`steno.ports.Provider`)."""
+
+    def __init__(self, state: ReplayState, model: str) -> None:
+        self._state = state
+        self._model = model
+
+    def stream(self, request: Request) -> RecordedStream:
+        """Return the next response. Raises ProviderError if the next entry is none."""
+        entry = self._state.recorded_run.next
+        message = None if entry is None or not is_made_by_run(entry) else entry.payload
+        if entry is None or not isinstance(message, AssistantMessage):
+            raise ProviderError(
+                "there is no answer on record here", place="replay", code="no_recorded_response"
+            )
+        if (entry.audit or {}).get("model", "") != self._model:
+            raise ProviderError(
+                "another model answers here", place="replay", code="other_recorded_model"
+            )
+        return RecordedStream(self._state, entry, message)
+
+
+@final
+class RecordedStream:
+    """Streams a recorded response (`steno.ports.Stream`), and breaks off where it broke off."""
+
+    def __init__(self, state: ReplayState, entry: Entry, message: AssistantMessage) -> None:
+        audit = entry.audit or {}
+        self.envelope: Final = {
+            "model": audit.get("response_model"),
+            "id": audit.get("response_id"),
+        }
+        self._state = state
+        self._entry = entry
+        self._message = message
+        self._events = iter(Assembler().feed_all(events_from_message(message)))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        for event in self._events:
+            return event
+        following = self._state.recorded_run.remaining(skipping=1)
+        if not is_partial(self._entry, next(filter(is_made_by_run, following), None)):
+            raise StopAsyncIteration
+        if self._message.stop_reason is StopReason.ABORTED:
+            await _wait_until_stopped(self._state)
+        if self._is_retried():
+            raise CutShort("the answer broke off here, and was asked for again", place="replay")
+        raise ProviderError(
+            "the answer broke off here", place="replay", code="recorded_response_broken"
+        )
+
+    def _is_retried(self) -> bool:
+        """Return whether the branch is rewound to before the response."""
+        for entry in self._state.recorded_run.remaining(skipping=1):
+            if isinstance(entry.payload, Rewind):
+                return entry.parent == self._entry.parent
+            if is_made_by_run(entry) and not is_not_run(entry):
+                return False
+        return False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    async def collect(self) -> AssistantMessage:
+        """Return the response."""
+        return self._message
+
+    def message(self) -> AssistantMessage:
+        """Return the recorded response, however it ended."""
+        return self._message
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+async def _wait_until_stopped(state: ReplayState) -> Never:
+    state.stop()
+    while True:
+        await asyncio.get_running_loop().create_future()
+
+
+# -- the gate and the tools ------------------------------------------------------------------
+
+
+@final
+class RecordedCalls:
+    """Repeats the recorded decisions and results: a `PermissionGate` and a `ToolRunner`."""
+
+    def __init__(self, state: ReplayState) -> None:
+        self._state = state
+
+    def offers(self, tool: Tool, mode: Mode) -> bool:
+        """Offer all tools: the log has the refusal of a call of a tool that was not offered."""
+        return True
+
+    def denies(self, tool: Tool, subject: str) -> bool:
+        """Deny nothing: no tool is run."""
+        return False
+
+    async def authorize_reference(
+        self, tool: Tool, call: ToolCall, recorder: RunRecorder
+    ) -> GateDecision:
+        """Deny it: the resolutions are in the log."""
+        return GateDecision(False)
+
+    async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Record the decisions about a call again. Raises ReplayEnded if there are none."""
+        recorded_run = self._state.recorded_run
+        while (
+            entry := recorded_run.next_about(call.id)
+        ) is not None and entry is recorded_run.next:
+            approval = entry.payload
+            if not isinstance(approval, Approval):
+                break
+            recorder.record_decision(
+                call.id,
+                approval.status,
+                actor=approval.actor,
+                rule=approval.rule,
+                reason=approval.reason,
+                audit=entry.audit,
+            )
+            if approval.status is not ApprovalStatus.PENDING:
+                return self._build_decision(call, approval)
+        if entry is None or isinstance(entry.payload, Approval) or not is_made_by_run(entry):
+            self._state.end_as_killed()
+        return GateDecision(True)  # it was refused: its result needed no decision
+
+    def _build_decision(self, call: ToolCall, approval: Approval) -> GateDecision:
+        entry = self._state.recorded_run.result_of(call.id)
+        result = None if entry is None else entry.payload
+        if isinstance(result, ToolResultMessage) and approval.status is ApprovalStatus.DENIED:
+            recorded = result_code(result)
+            code = ResultCode(recorded) if recorded in list(ResultCode) else ResultCode.DENIED
+            return GateDecision(result.outcome is not Outcome.DENIED, result.text, code=code)
+        return GateDecision(approval.status is ApprovalStatus.APPROVED)
+
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+        """Return the result of a call; where it was stopped, as soon as it is stopped again."""
+        entry = self._state.recorded_run.next_about(call.id)
+        result = None if entry is None else entry.payload
+        if entry is not None and isinstance(result, ToolResultMessage):
+            if is_stopped(entry):
+                with suppress(asyncio.CancelledError):
+                    await _wait_until_stopped(self._state)
+                return result
+            if is_made_by_run(entry) and not is_outcome_unknown(entry) and not is_not_run(entry):
+                return result
+        self._state.is_over = True  # the program was killed before there was a result
+        return await _wait_until_stopped(self._state)
+
+
+@final
+class RecordedTool:
+    """Stands for a tool that was called; it is never run (`steno.ports.Tool`)."""
+
+    headline = staticmethod(default_headline)
+
+    def __init__(self, state: ReplayState, name: str) -> None:
+        """Take the name; the definition of the tool is not in the log."""
+        self._state = state
+        self.rule_aliases: Final[tuple[str, ...]] = ()
+        self.definition: Final = ToolDefinition(
+            name=name,
+            description="A tool of the record.",
+            parameters={"type": "object", "additionalProperties": True},
+            strict=False,
+        )
+
+    @property
+    def capability(self) -> Capability:
+        """READ if calls of the tool ran together with others in this turn, else EXECUTE."""
+        is_reader = self.definition.name in self._state.recorded_run.read_only_tools()
+        return Capability.READ if is_reader else Capability.EXECUTE
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: no rule is applied."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> CallPreview:
+        """Return nothing: no approver is asked."""
+        return CallPreview()
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Refuse: results are in the log."""
+        raise AssertionError("a replay runs nothing")

@@ -26,15 +26,16 @@ import msgspec
 from steno.agent.agent import Agent
 from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.recorder import OnEvent, ignore_event
-from steno.agent.replay.doubles import (
-    RecordedGate,
+from steno.agent.replay.recorded_run import (
+    RecordedCalls,
     RecordedProvider,
-    RecordedRunner,
+    RecordedRun,
     RecordedTool,
     ReplayState,
     ReplayStopped,
+    is_made_by_run,
+    is_not_run,
 )
-from steno.agent.replay.recorded_run import RecordedRun, is_made_by_run, is_not_run
 from steno.agent.run_config import Limits
 from steno.agent.steering import PromptInput, SteeringPolicy
 from steno.codec import encode_entry
@@ -74,7 +75,11 @@ class ReplayDifference(NamedTuple):
     @property
     def parts(self) -> tuple[ChangedField, ...]:
         """The members that differ, by name and length: never their content."""
-        return () if self.replayed is None else _find_changed_fields(self.recorded, self.replayed)
+        if self.replayed is None:
+            return ()
+        old, new = _encode_fields(self.recorded), _encode_fields(self.replayed)
+        names = [name for name in old | new if old.get(name) != new.get(name)]
+        return tuple([ChangedField(name, _length(old, name), _length(new, name)) for name in names])
 
     def __str__(self) -> str:
         fields = (
@@ -152,17 +157,12 @@ class _Replayer:
             if _begins_run(entry):
                 await self._run_from(entry)
             if recorded_run.position == before and not state.is_tampered:
-                if self._differs(entry):
+                is_other_made = state.attempt is not None and _begins_run(entry)
+                # Without the redacted content the loop cannot make the entries that follow from it.
+                if is_other_made and not self._redacted_ids():
                     break
                 state.copy_next()
         return self._build_result()
-
-    def _differs(self, entry: Entry) -> bool:
-        """Return whether a run has made another entry here."""
-        if self._state.attempt is None or not _begins_run(entry):
-            return False
-        # Without the redacted content the loop cannot make the entries that follow from it.
-        return not self._redacted_ids()
 
     async def _run_from(self, entry: Entry) -> None:
         """Start a run here, and let it continue as long as it makes the recorded entries."""
@@ -193,12 +193,13 @@ class _Replayer:
     def _new_agent(self, model: str, actor: str | None) -> Agent:
         """Return an agent that sees the log and nothing else."""
         state = self._state
+        calls = RecordedCalls(state)
         return Agent(
             RecordedProvider(state, model),
             state.conversation,
             tools=self._tools,
-            gate=RecordedGate(state),
-            runner=RecordedRunner(state),
+            gate=calls,
+            runner=calls,
             model=model,
             limits=_NO_LIMITS,
             actor=actor,
@@ -233,10 +234,9 @@ class _Replayer:
     # -- the result ----------------------------------------------------------------------------
 
     def _redacted_ids(self) -> tuple[str, ...]:
-        entries = [
-            record.entry for record in self._recorded_run.records[: self._recorded_run.position]
-        ]
-        return tuple([e.id for e in entries if e is not None and isinstance(e.payload, Redacted)])
+        records = self._recorded_run.records[: self._recorded_run.position]
+        entries = [record.entry for record in records if record.entry is not None]
+        return tuple([entry.id for entry in entries if isinstance(entry.payload, Redacted)])
 
     def _build_result(self) -> ReplayResult:
         recorded_run = self._recorded_run
@@ -271,14 +271,6 @@ async def _skip_wait(_: float) -> None:
 # -- differences -----------------------------------------------------------------------------
 
 
-def _find_changed_fields(recorded: Entry, replayed: Entry) -> tuple[ChangedField, ...]:
-    old, new = _encode_fields(recorded), _encode_fields(replayed)
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    return tuple(
-        [ChangedField(name, _json_length(old, name), _json_length(new, name)) for name in names]
-    )
-
-
 def _encode_fields(entry: Entry) -> dict[str, bytes]:
     """Return the members of an entry as JSON; those of its payload and its audit one by one."""
     members: dict[str, Any] = msgspec.json.decode(encode_entry(entry))
@@ -289,9 +281,8 @@ def _encode_fields(entry: Entry) -> dict[str, bytes]:
     return {name: msgspec.json.encode(value) for name, value in members.items()}
 
 
-def _json_length(members: dict[str, bytes], name: str) -> int | None:
-    found = members.get(name)
-    return None if found is None else len(found.decode())
+def _length(members: dict[str, bytes], name: str) -> int | None:
+    return len(members[name].decode()) if name in members else None
 
 
 def _describe_length(length: int | None) -> str:

@@ -115,7 +115,7 @@ class OpenTelemetry:
     @contextmanager
     def run(self, conversation_id: str, model: str) -> Generator[TelemetrySpan]:
         """Begin the span of a run; those of its turns and calls are inside."""
-        attributes = _without_none(_operation_attributes("invoke_agent"), _model_attributes(model))
+        attributes = _without_none(_model_attributes("invoke_agent", model))
         token = _conversation.set(conversation_id)
         try:
             with self._start_span("invoke_agent", trace.SpanKind.INTERNAL, attributes) as span:
@@ -126,9 +126,7 @@ class OpenTelemetry:
     @contextmanager
     def turn(self, request: Request, model: str) -> Generator[TelemetrySpan]:
         """Begin the span of a turn."""
-        labels = _without_none(
-            _operation_attributes("chat"), _model_attributes(model, request.model)
-        )
+        labels = _without_none(_model_attributes("chat", model, request.model))
         details = {
             "gen_ai.request.max_tokens": request.max_tokens,
             "gen_ai.request.temperature": request.temperature,
@@ -147,7 +145,8 @@ class OpenTelemetry:
     def call(self, tool: Tool, call: ToolCall) -> Generator[TelemetrySpan]:
         """Begin the span of a call."""
         name = tool.definition.name
-        attributes = _operation_attributes("execute_tool") | {
+        attributes: SpanAttributes = {
+            "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": call.id,
             "gen_ai.tool.type": "function",
@@ -239,15 +238,19 @@ class _OpenTelemetrySpan:
                 model_attribute = _without_none({"gen_ai.response.model": response_model})
                 self._labels |= model_attribute
                 self._usage = result.usage
-                self.set(
-                    model_attribute
-                    | _without_none({"gen_ai.response.id": response_id})
-                    | _response_attributes(result)
-                )
+                reason = _finish_reason(result)
+                details = {
+                    "gen_ai.response.id": response_id,
+                    "gen_ai.response.finish_reasons": None if reason is None else (reason,),
+                }
+                self.set(_without_none(model_attribute, details, _usage_attributes(result.usage)))
                 if self.captures_content:
                     self.set(_output_attributes(result))
             case ToolResultMessage():
-                self._end_call(result)
+                if self.captures_content:
+                    self.set({"gen_ai.tool.call.result": result.text})
+                if result.is_error:
+                    self.fail(result.outcome.value)
             case _:
                 assert_never(result)
 
@@ -283,12 +286,6 @@ class _OpenTelemetrySpan:
             error = result.error
             self.fail(_OTHER if error is None else type(error).__name__, error)
 
-    def _end_call(self, result: ToolResultMessage) -> None:
-        if self.captures_content:
-            self.set({"gen_ai.tool.call.result": result.text})
-        if result.is_error:
-            self.fail(result.outcome.value)
-
 
 # -- attributes ------------------------------------------------------------------------------
 
@@ -303,40 +300,25 @@ def _without_none(*attributes: Mapping[str, Any]) -> SpanAttributes:
     }
 
 
-def _operation_attributes(name: str) -> SpanAttributes:
-    return {"gen_ai.operation.name": name}
-
-
-def _model_attributes(model: str, requested: str = "") -> dict[str, str | None]:
-    """Return provider and model; `requested` is the exact name where it is known."""
+def _model_attributes(operation: str, model: str, requested: str = "") -> dict[str, str | None]:
+    """Return operation, provider and model; `requested` is the exact name where it is known."""
     match = _MODEL_NAME.fullmatch(model)
     assert match is not None
     vendor: str = match["vendor"] or _OTHER
     return {
+        "gen_ai.operation.name": operation,
         "gen_ai.provider.name": _PROVIDER_NAMES.get(vendor, vendor),
         "gen_ai.request.model": requested or match["model"] or None,
     }
 
 
 def _usage_attributes(usage: Usage | None) -> SpanAttributes:
-    return (
-        {}
-        if usage is None
-        else _without_none({_USAGE_NAMES[n]: getattr(usage, n) for n in _USAGE_NAMES})
-    )
+    return _without_none({name: getattr(usage, n, None) for n, name in _USAGE_NAMES.items()})
 
 
 def _finish_reason(message: AssistantMessage) -> str | None:
     reason = message.stop_reason
     return None if reason is None else _FINISH_REASONS.get(reason, reason.value)
-
-
-def _response_attributes(message: AssistantMessage) -> SpanAttributes:
-    reason = _finish_reason(message)
-    reasons = None if reason is None else (reason,)
-    return _without_none(
-        _usage_attributes(message.usage), {"gen_ai.response.finish_reasons": reasons}
-    )
 
 
 # -- content -----------------------------------------------------------------------------------
@@ -346,23 +328,19 @@ def _input_attributes(request: Request) -> SpanAttributes:
     system = [message for message in request.messages if isinstance(message, SystemMessage)]
     messages = [message for message in request.messages if not isinstance(message, SystemMessage)]
     instructions = [build_part_json(block) for message in system for block in message.content]
-    return _without_none(
-        {
-            "gen_ai.input.messages": _encode_attribute(
-                [build_message_json(message) for message in messages]
-            ),
-            "gen_ai.system_instructions": _encode_attribute(instructions) if instructions else None,
-        }
-    )
+    inputs = _encode_attribute([build_message_json(message) for message in messages])
+    if not instructions:
+        return {"gen_ai.input.messages": inputs}
+    return {
+        "gen_ai.input.messages": inputs,
+        "gen_ai.system_instructions": _encode_attribute(instructions),
+    }
 
 
 def _output_attributes(message: AssistantMessage) -> SpanAttributes:
     reason = _finish_reason(message) or StopReason.UNKNOWN.value
-    return {
-        "gen_ai.output.messages": _encode_attribute(
-            [build_message_json(message) | {"finish_reason": reason}]
-        )
-    }
+    output = build_message_json(message) | {"finish_reason": reason}
+    return {"gen_ai.output.messages": _encode_attribute([output])}
 
 
 # -- content as JSON ---------------------------------------------------------------------------
@@ -390,11 +368,11 @@ def build_part_json(block: Block) -> JsonDict:
             return {"type": "text", "content": block.text}
         case Thinking():
             return {"type": "reasoning", "content": block.text}
-        case ToolCall():
-            arguments = msgspec.Raw(block.arguments.encode())
-            return _call_json(block, arguments)
-        case InvalidToolCall():
-            return _call_json(block, block.arguments)
+        case ToolCall() | InvalidToolCall():
+            is_json = isinstance(block, ToolCall)
+            arguments = msgspec.Raw(block.arguments.encode()) if is_json else block.arguments
+            call = {"type": "tool_call", "id": block.id, "name": block.name}
+            return call | {"arguments": arguments}
         case Image():
             return _image_json(block)
         case FileReference():
@@ -406,10 +384,6 @@ def build_part_json(block: Block) -> JsonDict:
             return {"type": "opaque", "kind": block.kind}
         case _:
             assert_never(block)
-
-
-def _call_json(call: ToolCall | InvalidToolCall, arguments: object) -> JsonDict:
-    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments}
 
 
 def _image_json(image: Image) -> JsonDict:

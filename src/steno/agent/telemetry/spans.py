@@ -43,33 +43,20 @@ class Telemetry(Protocol):
 
 
 @final
-class NullTelemetry:
-    """Measures nothing."""
-
-    def run(self, conversation_id: str, model: str) -> AbstractContextManager[TelemetrySpan]:
-        """Begin nothing."""
-        return _NULL_SPAN
-
-    def turn(self, request: Request, model: str) -> AbstractContextManager[TelemetrySpan]:
-        """Begin nothing."""
-        return _NULL_SPAN
-
-    def call(self, tool: Tool, call: ToolCall) -> AbstractContextManager[TelemetrySpan]:
-        """Begin nothing."""
-        return _NULL_SPAN
-
-
-@final
 class _NullSpan:
-    def record_result(
-        self,
-        result: RunResult | AssistantMessage | ToolResultMessage,
-        *,
-        response_id: str | None = None,
-        response_model: str | None = None,
-    ) -> None:
+    def record_result(self, *_: object, **__: object) -> None:
         pass
 
 
-_NULL_SPAN: Final = nullcontext(_NullSpan())
+@final
+class NullTelemetry:
+    """Measures nothing."""
+
+    def run(self, *_: object, **__: object) -> AbstractContextManager[TelemetrySpan]:
+        """Begin nothing."""
+        return nullcontext(_NullSpan())
+
+    turn = call = run
+
+
 NO_TELEMETRY: Final = NullTelemetry()

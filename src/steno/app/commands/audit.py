@@ -1,131 +1,265 @@
-"""`/audit`: the decisions of this session, and the integrity of its log."""
+"""`steno audit` and `/audit`: who decided what in a session, and whether its log is intact."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
-from datetime import datetime
-from typing import Final, NamedTuple
+import argparse
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, get_args
 
-from steno.app.reports.audit import describe_verification, verify_session
-from steno.app.session_state import CommandContext
+import msgspec
+
+from steno.app.commands.arguments import add_session, parse_time, split_words
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, Table
+from steno.app.session_log import SessionLog, describe_log_entry
+from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.errors import LogError, Missing
-from steno.ids import utc_now
-from steno.messages.call import AnyToolCall
-from steno.messages.message import AssistantMessage, ToolResultMessage
-from steno.messages.outcome import Outcome
-from steno.records.entry import Approval, Entry
-from steno.render.describe import describe_decider
-from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
-from steno.render.quantities import format_age, format_count
-from steno.render.session_events import CommandReply
+from steno.formats import audit as audit_format
+from steno.log.chain import Verification
+from steno.log.queries import (
+    EntryKind,
+    EntryQuery,
+    entry_decision,
+    entry_kinds,
+    select_entries,
+    tools_of,
+)
+from steno.messages.content import Opaque
+from steno.messages.message import Message, ToolResultMessage
+from steno.records.entry import Approval, Entry, Payload
+from steno.render.describe import describe_decider, entry_type, payload_type, summarize_arguments
+from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.store import Store
 
-_DECISION_COLUMNS: Final = (
-    Column("when"),
-    Column("call"),
-    Column("decision"),
-    Column("by"),
+_TITLE: Final = "Audit"
+_COLUMNS: Final = (
+    Column("entry", "cyan", is_number=True),
+    Column("time", "dim"),
+    Column("kind", may_shrink=True),
+    Column("decision", "bold"),
+    Column("tool", may_shrink=True),
+    Column("by", may_shrink=True),
     Column("outcome"),
 )
-_MAX_DECISION_ROWS: Final = 50
-_MAX_CALL_WIDTH: Final = 60
-_MAX_ACTOR_WIDTH: Final = 40
+_DETAILS_COLUMN: Final = Column("about")
+_ENTRY_KINDS: Final = (
+    *(kind.value for kind in EntryKind),
+    *(
+        payload_type(payload)
+        for payload in get_args(Payload)
+        if payload is not Opaque and payload not in get_args(Message)
+    ),
+)
+"""The names of entries in the table, except those that a newer steno wrote."""
+_MAX_REASON_LENGTH: Final = 60
+"""How much of a reason is shown; `steno sessions show` prints all of it."""
+_MAX_DETAILS_LENGTH: Final = 200
+"""How much is shown of an entry that is no decision."""
+_BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
-class CallDecision(NamedTuple):
-    """The last decision about a call, and its result."""
-
-    approval: Entry
-    call: AnyToolCall | None
-    outcome: Outcome | None = None
-
-
-async def run_audit(context: CommandContext, argument: str) -> CommandReply:
-    """Report the decisions, and verify the log."""
-    return CommandReply(await asyncio.to_thread(_audit_text, context), "Audit")
-
-
-def _audit_text(context: CommandContext) -> str:
-    session = context.conversation.id
-    try:
-        entries = [r.entry for r in context.store.records(session) if r.entry is not None]
-    except Missing:
-        return "Nothing is on record yet."
-    except LogError as exc:
-        return f"**The record cannot be read:** {escape_markdown(str(exc))}"
-    rows = [_decision_row(decision, utc_now()) for decision in collect_decisions(entries)]
-    parts = [_integrity_text(context), "Nothing had to be decided yet."]
-    if rows:
-        parts[1:] = [
-            markdown_table(_DECISION_COLUMNS, rows[-_MAX_DECISION_ROWS:]),
-            _decision_count_text(len(rows)),
-        ]
-    if context.is_persistent:
-        parts.append(f"{inline_code(f'steno audit {session}')} tells of every entry.")
-    return "\n\n".join(parts)
+def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+    add_session(parser, in_terminal=in_terminal)
+    parser.add_argument(
+        "--json", action="store_true", help="print the audit log as one JSON object"
+    )
+    for name, limit in (("since", "not before"), ("until", "not after")):
+        parser.add_argument(
+            f"--{name}",
+            type=parse_time,
+            metavar="T",
+            help=f"{limit} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
+        )
+    parser.add_argument("--kind", metavar="K", help=", ".join(_ENTRY_KINDS))
+    parser.add_argument("--decision", metavar="D", help="what was decided: approved, denied, ...")
+    parser.add_argument("--tool", metavar="T", help="calls of this tool, and decisions about them")
+    parser.add_argument("--actor", metavar="A", help="what this person or program did")
+    parser.add_argument("--branch", metavar="B", help="only what led to the end of this branch")
 
 
-def _integrity_text(context: CommandContext) -> str:
-    verification = verify_session(context.store, context.conversation.id)
+def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
+    text = ""
+    with context.open_store() as store:
+        session = context.find_session(store, options.session)
+        if context.session is not None:
+            try:
+                text = _describe_integrity(context, verify_session(store, session))
+            except Missing:
+                return Report("Nothing is on record yet.", _TITLE)
+        try:
+            log = SessionLog.read(store, session, context.show_progress)
+        except LogError:
+            if not text:
+                raise
+            return Report(text, _TITLE)
+    entries = _select_entries(log, options)
+    if options.json:
+        return Report(data=[msgspec.Raw(audit_format.encode(log.header, entries).data)])
+    if not entries:
+        missing = _describe_missing_decision(options.decision, log)
+        return Report(text, _TITLE, notices=(f"nothing in the session answers to this{missing}",))
+    table = Table(
+        _COLUMNS,
+        [_entry_row(entry, log) for entry in entries],
+        details=(_DETAILS_COLUMN, [_describe_details(entry, log) for entry in entries]),
+    )
+    return Report(text, _TITLE, tables=(table,))
+
+
+AUDIT: Final = CommandDefinition(
+    _run_audit,
+    _add_arguments,
+    split_words,
+    help="tell who decided what in a session",
+    description="Tell who decided what: everything in a session in the order it was written, "
+    "also what was left behind. Times are UTC.",
+    epilog="example: steno audit last --tool bash --decision denied --since 2d",
+    reads_store=True,
+)
+
+
+def _describe_integrity(context: CommandContext, verification: SessionVerification) -> str:
+    assert context.session is not None
     if verification.problem is not None:
         return f"**The record is not as it was written:** {escape_markdown(verification.problem)}"
     assert verification.chain is not None
     memory_note = (
         "" if context.is_persistent else " It is kept in memory alone, and gone in the end."
     )
-    head = verification.chain.heads.get(context.conversation.branch)
+    head = verification.chain.heads.get(context.session.state.conversation.branch)
     digest = f" The digest of this branch is {inline_code(head)}." if head else ""
     return f"The record is **whole**: {describe_verification(verification.chain)}.{digest}{memory_note}"
 
 
-def _decision_count_text(number: int) -> str:
-    decided = format_count(number, "call was", "calls were")
-    last = f"; these are the last {_MAX_DECISION_ROWS}" if number > _MAX_DECISION_ROWS else ""
-    return f"{decided} decided about in all branches{last}."
+def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[Entry]:
+    all_entries = list(log.entries.values())
+    kind: str | None = options.kind
+    if kind is not None and kind not in {*_ENTRY_KINDS, *map(entry_type, all_entries)}:
+        options.parser.error(f"--kind: it is one of {', '.join(_ENTRY_KINDS)}")
+    query = EntryQuery(
+        since=options.since,
+        until=options.until,
+        kind=EntryKind(kind) if kind in tuple(EntryKind) else None,
+        decision=options.decision,
+        tool=options.tool,
+        actor=options.actor,
+    )
+    candidates = all_entries if options.branch is None else log.path(options.branch)
+    entries = select_entries(candidates, query, call_entries=all_entries)
+    if kind is None or query.kind is not None:
+        return entries
+    return [entry for entry in entries if entry_type(entry) == kind]
 
 
-def collect_decisions(entries: Iterable[Entry]) -> list[CallDecision]:
-    """Return the last decision about each call in the order of the calls.
-
-    A provider may reuse an id: a later decision is then about another call.
-    """
-    found: list[CallDecision] = []
-    calls: dict[str, AnyToolCall] = {}
-    places: dict[str, int] = {}
-    for entry in entries:
-        payload = entry.payload
-        match payload:
-            case AssistantMessage():
-                for call in payload.tool_calls:
-                    calls[call.id] = call
-                    places.pop(call.id, None)
-            case Approval():
-                decision = CallDecision(entry, calls.get(payload.call_id))
-                index = places.setdefault(payload.call_id, len(found))
-                found[index : index + 1] = [decision]
-            case ToolResultMessage() if payload.tool_call_id in places:
-                index = places[payload.tool_call_id]
-                found[index] = found[index]._replace(outcome=payload.outcome)
-            case _:
-                pass
-    return found
+def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
+    """Return the part of a notice about a decision that does not occur in a session."""
+    decisions = dict.fromkeys([entry_decision(entry) for entry in log.entries.values()])
+    if decision is None or decision in decisions:
+        return ""
+    listed = [terminal_line(decision) for decision in decisions if decision]
+    text = f"there are {', '.join(listed)}" if listed else "there is none"
+    return f"; no decision in it is {terminal_line(decision)}, {text}"
 
 
-def _decision_row(decision: CallDecision, now: datetime) -> list[str]:
-    approval = decision.approval.payload
-    assert isinstance(approval, Approval)
-    by = truncate_to_width(describe_decider(approval), _MAX_ACTOR_WIDTH)
+def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
+    payload = entry.payload
+    actor = None if entry.audit is None else entry.audit.get("actor")
     return [
-        format_age(decision.approval.time, now),
-        inline_code(_call_label(decision.call, approval.call_id)),
-        str(approval.status),
-        escape_markdown(by),
-        str(decision.outcome or ""),
+        log.number(entry.id),
+        format_time(entry.time) or "-",
+        entry_type(entry) if entry.message is None else ", ".join(entry_kinds(entry)),
+        terminal_line(entry_decision(entry) or ""),
+        terminal_line(", ".join(tools_of(entry, log.tools))),
+        describe_decider(payload) or (terminal_line(actor) if isinstance(actor, str) else ""),
+        payload.outcome if isinstance(payload, ToolResultMessage) else "",
     ]
 
 
-def _call_label(call: AnyToolCall | None, call_id: str) -> str:
-    label = call_id if call is None else f"{call.name} {call.arguments}"
-    return truncate_to_width(terminal_line(label), _MAX_CALL_WIDTH)
+def _describe_details(entry: Entry, log: SessionLog) -> str:
+    """Return subject, grant and reason of a decision, or the description of another entry."""
+    payload, audit = entry.payload, entry.audit or {}
+    if entry.message is not None:
+        return ""
+    if not isinstance(payload, Approval):
+        return truncate_to_width(terminal_line(describe_log_entry(entry, log)), _MAX_DETAILS_LENGTH)
+    call = log.calls.get(payload.call_id)
+    scope, rule = audit.get("scope"), audit.get("grant")
+    is_grant = isinstance(scope, str) and isinstance(rule, str)
+    parts = (
+        "" if call is None else summarize_arguments(call),
+        terminal_line(f"for the {scope}: {rule}") if is_grant else "",
+        truncate_to_width(terminal_line(payload.reason or ""), _MAX_REASON_LENGTH),
+    )
+    return " · ".join(filter(None, parts))
+
+
+# -- verify ----------------------------------------------------------------------------------
+
+
+class SessionVerification(NamedTuple):
+    """The result of verifying a session."""
+
+    session: str
+    chain: Verification | None
+    """None where it cannot be read."""
+    problem: str | None
+    """None where the session is intact."""
+    head_record: int | None = None
+    """The record with the digest that was searched for."""
+
+
+def verify_session(store: Store, session: str, head: str | None = None) -> SessionVerification:
+    """Check a session, and whether it holds the digest of a head if one is given.
+
+    Raises Missing if there is no such session.
+    """
+    try:
+        chain = store.verify(session)
+    except UNREADABLE_ERRORS as exc:
+        return SessionVerification(session, None, str(exc))
+    if chain.bad is not None:
+        return SessionVerification(session, chain, str(chain.bad))
+    if head is None:
+        return SessionVerification(session, chain, None)
+    for record in store.records(session):
+        if record.digest == head:
+            return SessionVerification(session, chain, None, record.seq)
+    problem = (
+        "the chain does not hold this digest: it is another session, or its past was rewritten"
+    )
+    return SessionVerification(session, chain, problem)
+
+
+def describe_verification(verification: Verification) -> str:
+    """Return how many entries were checked, and which could not be."""
+    parts = [format_count(verification.entries, "entry", "entries")]
+    if verification.redacted:
+        parts.append(f"the content of {verification.redacted:,} taken out")
+    if verification.foreign:
+        parts.append(f"{verification.foreign:,} of a newer version, whose content was not checked")
+    return ", ".join(parts)
+
+
+def verification_as_json(verification: SessionVerification) -> dict[str, Any]:
+    """Return what verifying a session found, as JSON."""
+    chain = verification.chain
+    result: dict[str, Any] = {
+        "session": verification.session,
+        "intact": verification.problem is None,
+        "problem": verification.problem,
+    }
+    if chain is not None:
+        bad = chain.bad
+        result |= {
+            "entries": chain.entries,
+            "redacted": chain.redacted,
+            "foreign": chain.foreign,
+            "heads": dict(chain.heads),
+            "bad": None if bad is None else {name: getattr(bad, name) for name in _BAD_RECORD_KEYS},
+        }
+    if verification.head_record is not None:
+        result["head_record"] = verification.head_record
+    return result

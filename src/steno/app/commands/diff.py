@@ -8,6 +8,7 @@ count. Time and size are bounded.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import posixpath
@@ -15,14 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.app.session_state import CommandContext
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
-from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.tools.file_change import FileChange
 from steno.tools.programs import find_program, helper_process
@@ -198,29 +199,32 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
     return b"".join(chunks)
 
 
-async def run_diff(context: CommandContext, argument: str) -> CommandReply:
+async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Report:
     """Show the changes, of everything or below one path."""
-    path = argument.strip()
-    workspace = context.environment.input_setup.workspace
+    assert context.session is not None
+    path, state = options.text, context.session.state
+    workspace = state.environment.input_setup.workspace
     problem = ""
     try:
         git = await GitWorkTree.find(workspace)
         if git is not None:
-            return _diff_reply(
-                await _diff_from_git(git, workspace, path), "Changed since the last commit", path
-            )
+            text = await _diff_from_git(git, workspace, path)
+            return _diff_report(text, "Changed since the last commit", path)
     except Unavailable as exc:
         problem = f"{exc}\n"
-    entries = context.conversation.entries()
+    entries = state.conversation.entries()
     text = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
-    return _diff_reply(text, f"{problem}Changed by the agent in this branch", path)
+    return _diff_report(text, f"{problem}Changed by the agent in this branch", path)
 
 
-def _diff_reply(text: str, title: str, path: str) -> CommandReply:
+DIFF: Final = CommandDefinition(_run_diff)
+
+
+def _diff_report(text: str, title: str, path: str) -> Report:
     suffix = f" in {terminal_line(path)}" if path else ""
     if not text:
-        return CommandReply(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
-    return CommandReply(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
+        return Report(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
+    return Report(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
 
 
 # -- from git ---------------------------------------------------------------------------------

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import re
 from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     encode_branch,
@@ -17,17 +19,13 @@ from steno.app.session_files import (
     summarize_omissions,
 )
 from steno.app.session_log import SessionLog
-from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Unavailable
 from steno.ids import utc_now
-from steno.messages.change import Change
 from steno.render.items import TextForm
 from steno.render.output import OutputError, write_file
 from steno.render.quantities import format_count
-from steno.render.session_events import CommandReply
 from steno.render.terminal_text import terminal_line
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
-from steno.store import Store
 from steno.store.base import derive_title
 
 _JSON_FORMAT: Final = "json"
@@ -46,30 +44,21 @@ _MAX_STEM_LENGTH: Final = 50
 _MAX_NAMED_LOSSES: Final = 3
 
 
-class _ExportRequest(NamedTuple):
-    """A parsed argument."""
-
-    format_name: str
-    file: str
-    """Empty where none was named."""
+def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+    parser.add_argument("--format", choices=tuple(_SUFFIX_BY_FORMAT), default=_DEFAULT_FORMAT)
+    parser.add_argument("file", nargs="?", default="", metavar="FILE")
 
 
-async def run_export(context: CommandContext, argument: str) -> CommandReply:
-    """Write the active branch to a new file: `[markdown|json|html] [FILE]`.
-
-    Raises InvalidValue if the file exists or the format is unknown, Unavailable if it cannot be
-    written.
-    """
-    return await asyncio.to_thread(_export_branch, context, _parse_export_argument(argument))
-
-
-def _parse_export_argument(argument: str) -> _ExportRequest:
-    format_name, _, rest = argument.strip().partition(" ")
-    if format_name in _SUFFIX_BY_FORMAT:
-        return _ExportRequest(format_name, _strip_quotes(rest.strip()))
-    file = _strip_quotes(argument.strip())
+def _split_typed(text: str) -> list[str]:
+    """Turn `[markdown|json|html] [FILE]` into arguments. Raises InvalidValue."""
+    first, _, rest = text.partition(" ")
+    if first == "--format":
+        first, _, rest = rest.strip().partition(" ")
+    if first in _SUFFIX_BY_FORMAT:
+        return ["--format", first, "--", _strip_quotes(rest.strip())]
+    file = _strip_quotes(text)
     if not file:
-        return _ExportRequest(_DEFAULT_FORMAT, "")
+        return []
     found = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if found is None:
         raise InvalidValue(
@@ -77,7 +66,7 @@ def _parse_export_argument(argument: str) -> _ExportRequest:
             code="unknown_format",
             place="export",
         )
-    return _ExportRequest(found, file)
+    return ["--format", found, "--", file]
 
 
 def _strip_quotes(text: str) -> str:
@@ -86,21 +75,35 @@ def _strip_quotes(text: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def _export_branch(context: CommandContext, request: _ExportRequest) -> CommandReply:
-    store, session, branch = context.store, context.conversation.id, context.conversation.branch
-    # Without a progress bar: the interface owns the screen.
-    log = SessionLog(store.header(session), store.records(session))
-    target = _target_file(context.folder, request, log)
-    data, changes = _encode_export(store, log, branch, request.format_name)
+def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
+    """Write the active branch to a new file.
+
+    Raises InvalidValue if the file exists or the format is unknown, Unavailable if it cannot be
+    written.
+    """
+    assert context.session is not None
+    conversation = context.session.state.conversation
+    with context.open_store() as store:
+        log = SessionLog.read(store, conversation.id)
+        target = _target_file(context.folder, options, log)
+        content = restore_branch_blobs(store, log.path(conversation.branch))
+    format = DOCUMENT_FORMAT if options.format == _JSON_FORMAT else options.format
+    exported = encode_branch(log, content.entries, format, branch=conversation.branch)
+    branch_changes = [session_omission("only_this_branch")] if len(log.heads) > 1 else []
     try:
-        write_file(target, data + b"\n")
+        write_file(target, exported.data + b"\n")
     except OutputError as exc:
         raise Unavailable(terminal_line(str(exc)), code="write_failed") from exc
-    size = format_count(len(data) + 1, "byte", "bytes")
+    size = format_count(len(exported.data) + 1, "byte", "bytes")
     lines = [f"written: {terminal_line(str(target))} ({size})"]
+    changes = [*branch_changes, *content.losses, *exported.losses]
     if names := [omission.name for omission in summarize_omissions(changes, log)]:
         lines.append(_summarize_names(names, is_persistent=context.is_persistent))
-    return CommandReply("\n".join(lines), title="export", form=TextForm.PLAIN)
+    return Report("\n".join(lines), title="export", form=TextForm.PLAIN)
+
+
+EXPORT: Final = CommandDefinition(_run_export, _add_arguments, _split_typed)
+"""`/export`; `steno sessions export` has more formats, and options of its own."""
 
 
 def _summarize_names(names: Sequence[str], *, is_persistent: bool) -> str:
@@ -112,25 +115,15 @@ def _summarize_names(names: Sequence[str], *, is_persistent: bool) -> str:
     return f"left out: {shown} ({format_count(len(names), 'kind', 'kinds')}){hint}"
 
 
-def _encode_export(
-    store: Store, log: SessionLog, branch: str, format_name: str
-) -> tuple[bytes, list[Change]]:
-    content = restore_branch_blobs(store, log.path(branch))
-    format = DOCUMENT_FORMAT if format_name == _JSON_FORMAT else format_name
-    exported = encode_branch(log, content.entries, format, branch=branch)
-    branch_changes = [session_omission("only_this_branch")] if len(log.heads) > 1 else []
-    return exported.data, [*branch_changes, *content.losses, *exported.losses]
-
-
 # -- target file ------------------------------------------------------------------------------
 
 
-def _target_file(folder: Path, request: _ExportRequest, log: SessionLog) -> Path:
+def _target_file(folder: Path, options: argparse.Namespace, log: SessionLog) -> Path:
     """Return the file to write, which is not there yet. Raises InvalidValue."""
-    if not request.file:
-        return _unused_file(folder, _file_stem(log), _SUFFIX_BY_FORMAT[request.format_name])
+    if not options.file:
+        return _unused_file(folder, _file_stem(log), _SUFFIX_BY_FORMAT[options.format])
     try:
-        target = (folder / Path(request.file).expanduser()).resolve()
+        target = (folder / Path(options.file).expanduser()).resolve()
         exists = target.exists()
     except (RuntimeError, OSError, ValueError) as exc:  # no home, a loop of links, a NUL
         raise InvalidValue(

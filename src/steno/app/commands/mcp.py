@@ -1,143 +1,142 @@
-"""`/mcp`: the configured servers, their status, and what they offer."""
+"""`/mcp`, and the listings of `steno mcp`: servers, their status, and what they offer."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, Table
 from steno.app.mcp_servers import (
     MCP_FILE_NAME,
     NOT_TRUSTED,
     describe_server,
-    prompt_usage,
-    resource_row,
+    prompt_arguments,
     server_status,
-    tool_row,
 )
-from steno.app.session_state import CommandContext
-from steno.app.settings_loader import describe_how_to_trust
+from steno.app.settings_loader import LoadedSettings, describe_how_to_trust
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
-from steno.inputs.mcp.prompts import list_mcp_prompts
+from steno.inputs.mcp.prompts import McpPrompts, list_mcp_prompts
+from steno.inputs.mcp.protocol import ListedResource
 from steno.inputs.mcp.server_spec import McpServerSpec
-from steno.inputs.mcp.tools import list_mcp_tools
-from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.inputs.mcp.tools import McpTool, McpTools, list_mcp_tools
+from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count
-from steno.render.session_events import CommandReply
 from steno.render.table_output import Column
-from steno.render.terminal_text import terminal_line
+from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.suggest import suggest_name
 
 _LIST_TIMEOUT_S: Final = 5.0
 """The time limit of a list; a slower server keeps running."""
-_MCP_TITLE: Final = "MCP servers"
+_MAX_DESCRIPTION_LENGTH: Final = 100
 _CONFIG_EXAMPLE: Final = '{"mcpServers": {"time": {"command": "mcp-server-time"}}}'
-_TOOL_COLUMNS: Final = (Column("tool"), Column("may"), Column("description"))
-_RESOURCE_COLUMNS: Final = (Column("resource"), Column("type"), Column("name"))
-_PROMPT_COLUMNS: Final = (Column("prompt"), Column("description"))
+_SERVER_COLUMNS: Final = (
+    Column("server", "cyan"),
+    Column("kind"),
+    Column("state", "bold", may_shrink=True),
+    Column("from", "dim", may_shrink=True),
+)
+_TOOL_COLUMNS: Final = (
+    Column("tool", "cyan"),
+    Column("server's name"),
+    Column("may"),
+    Column("description", may_shrink=True),
+)
+_RESOURCE_COLUMNS: Final = (
+    Column("server", "cyan"),
+    Column("uri"),
+    Column("type", "dim"),
+    Column("name", may_shrink=True),
+)
+_PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_shrink=True))
 
 
-async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
+# -- in a terminal ----------------------------------------------------------------------------
+
+
+async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Report:
     """List all servers, or what one of them offers. Raises Missing, ServerFailed."""
-    servers, name = context.environment.input_setup.servers, argument.strip()
-    if name:
-        spec = servers.specs.get(name)
-        if spec is not None and _is_untrusted(spec):
-            raise ServerFailed(
-                f"{NOT_TRUSTED}; {_trust_hint(context)}", code="not_trusted", place=f"mcp {name}"
-            )
-        return CommandReply(await _server_text(servers, name), f"MCP server {name}")
-    lines = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
-    notices = context.environment.input_setup.notices
-    problems = [f"- {escape_markdown(notice.text)}" for notice in notices]
-    parts = ["\n".join(lines) if lines else "No MCP server is set up."]
-    if problems:
-        parts.append("\n".join(["**To know**", "", *problems]))
-    if lines:
-        parts.append("`/mcp NAME` lists what a server offers.")
-    return CommandReply(
-        "\n\n".join([*parts, _add_server_hint(context), *_trust_notice(context)]), _MCP_TITLE
+    assert context.session is not None
+    state = context.session.state
+    loaded, inputs = state.config.loaded_settings, state.environment.input_setup
+    if options.text:
+        return await _report_server(inputs.servers, options.text, loaded)
+    specs = inputs.servers.specs.values()
+    usable = [spec.name for spec in specs if spec.is_usable]
+    checks = await asyncio.gather(*[_check_all(inputs.servers.get(name)) for name in usable])
+    report = report_servers(list(specs), dict(zip(usable, checks, strict=True)))
+    hint = "`/mcp NAME` lists what a server offers." if specs else "No MCP server is set up."
+    trust = _trust_notice(inputs.servers, loaded)
+    problems = [terminal_line(notice.text) for notice in inputs.notices]
+    return report._replace(
+        title="MCP servers",
+        notices=tuple(dict.fromkeys([*report.notices, *problems])),
+        footer="\n\n".join(filter(None, [hint, _add_server_hint(loaded), trust])),
     )
 
 
-class _ListCounts(NamedTuple):
-    tools: int
-    resources: int
-    prompts: int
-
-    def __str__(self) -> str:
-        parts = zip(self, ("tool", "resource", "prompt"), strict=True)
-        return ", ".join([format_count(number, noun, f"{noun}s") for number, noun in parts])
+MCP: Final = CommandDefinition(_run_mcp)
+"""`/mcp`; the command line has a group of commands instead (`steno.cli.mcp`)."""
 
 
-async def _server_line(servers: McpServers, spec: McpServerSpec) -> str:
-    facts: dict[str, Any] = describe_server(spec)
-    state = server_status(spec).text
-    if spec.is_usable:
-        server = servers.get(spec.name)
-        try:
-            async with asyncio.timeout(_LIST_TIMEOUT_S):
-                counts = await _count_listed(server)
-            version = f" ({server.protocol})" if server.protocol else ""
-            state = f"answers{version}: {counts}"
-        except TimeoutError:
-            state = f"has not answered within {_LIST_TIMEOUT_S:g} s"
-        except ServerFailed as exc:
-            state = f"fails: {exc}"
-    origin = " ".join(
-        filter(None, [facts["kind"], f"from {inline_code(spec.origin)}" if spec.origin else ""])
-    )
-    return f"- {inline_code(spec.name)} {escape_markdown(state)}{f' · {origin}' if origin else ''}"
+async def _check_all(server: McpConnection) -> ServerCheck:
+    """Return how many tools, resources and prompts a server offers."""
+    try:
+        async with asyncio.timeout(_LIST_TIMEOUT_S):
+            listed = await asyncio.gather(server.tools(), server.resources(), server.prompts())
+    except TimeoutError:
+        return ServerCheck(error=f"{server.name} has not answered within {_LIST_TIMEOUT_S:g} s")
+    except ServerFailed as exc:
+        return ServerCheck(error=str(exc))
+    counts = zip(map(len, listed), ("tool", "resource", "prompt"), strict=True)
+    offers = ", ".join([format_count(number, noun, f"{noun}s") for number, noun in counts])
+    return ServerCheck(len(listed[0]), server.protocol, offers=offers)
 
 
-async def _count_listed(server: McpConnection) -> _ListCounts:
-    listed = await asyncio.gather(server.tools(), server.resources(), server.prompts())
-    return _ListCounts(*map(len, listed))
-
-
-def _add_server_hint(context: CommandContext) -> str:
-    user_file = context.loaded_settings.user_file
+def _add_server_hint(loaded: LoadedSettings) -> str:
+    user_file = loaded.user_file
     toml_hint = (
         ""
         if user_file is None
         else f", or as `[mcp_servers.time]` to {inline_code(str(user_file))}"
     )
     return (
-        f"To add one, write it to {inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))}{toml_hint}, "
+        f"To add one, write it to {inline_code(str(loaded.project / MCP_FILE_NAME))}{toml_hint}, "
         f"and start again:\n\n```json\n{_CONFIG_EXAMPLE}\n```"
     )
 
 
-def _trust_notice(context: CommandContext) -> list[str]:
+def _trust_notice(servers: McpServers, loaded: LoadedSettings) -> str:
     """Return how to trust the project's own file, unless a notice about its servers does."""
-    specs = context.environment.input_setup.servers.specs.values()
-    has_note = any(_is_untrusted(spec) for spec in specs)
-    if context.loaded_settings.trusts_project or has_note:
-        return []
-    file = inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))
-    return [
-        f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(_trust_hint(context))}."
-    ]
+    if loaded.trusts_project or any(map(_is_untrusted, servers.specs.values())):
+        return ""
+    file, advice = inline_code(str(loaded.project / MCP_FILE_NAME)), _trust_hint(loaded)
+    return f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(advice)}."
 
 
 def _is_untrusted(spec: McpServerSpec) -> bool:
     return not spec.is_trusted and not spec.disabled
 
 
-def _trust_hint(context: CommandContext) -> str:
-    return describe_how_to_trust(context.loaded_settings.project, context.loaded_settings.user_file)
+def _trust_hint(loaded: LoadedSettings) -> str:
+    return describe_how_to_trust(loaded.project, loaded.user_file)
 
 
-# -- one server -------------------------------------------------------------------------------
-
-
-async def _server_text(servers: McpServers, name: str) -> str:
-    if name not in servers.specs:
+async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings) -> Report:
+    spec = servers.specs.get(name)
+    if spec is None:
         hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
         raise Missing(
             f"no server has the name {terminal_line(name)}; {hint}",
             code="server_not_found",
             place="mcp",
+        )
+    if _is_untrusted(spec):
+        raise ServerFailed(
+            f"{NOT_TRUSTED}; {_trust_hint(loaded)}", code="not_trusted", place=f"mcp {name}"
         )
     server = servers.get(name)
     try:
@@ -151,25 +150,172 @@ async def _server_text(servers: McpServers, name: str) -> str:
             code="server_timeout",
             place=f"mcp {name}",
         ) from None
-    parts = [escape_markdown(notice.text) for notice in (*tools.notices, *prompts.notices)]
-    if tools.tools:
-        rows = [tool_row(tool) for tool in tools.tools]
-        cells = [
-            [inline_code(tool), capability, escape_markdown(description)]
-            for tool, _, capability, description in rows
+    reports = (
+        report_tools(tools),
+        report_resources([(name, resource) for resource in resources]),
+        report_prompts(prompts),
+    )
+    tables = tuple([table for report in reports for table in report.tables])
+    hint = f"In a prompt, {inline_code(f'@{name}:URI')} points at a resource."
+    return Report(
+        "" if tables else "It offers nothing.",
+        f"MCP server {name}",
+        footer=hint if resources else "",
+        tables=tables,
+        notices=tuple([notice for report in reports for notice in report.notices]),
+    )
+
+
+# -- servers ----------------------------------------------------------------------------------
+
+
+class ServerCheck(NamedTuple):
+    """The result of starting a server: protocol and number of tools, or an error."""
+
+    tools: int | None = None
+    protocol: str | None = None
+    error: str | None = None
+    offers: str = ""
+    """Everything that it offers, in words; empty if only its tools were listed."""
+
+
+async def check_server(server: McpConnection) -> ServerCheck:
+    """Start a server, and list its tools."""
+    try:
+        return ServerCheck(len(await server.tools()), server.protocol)
+    except ServerFailed as exc:
+        return ServerCheck(error=str(exc))
+
+
+def report_servers(specs: Sequence[McpServerSpec], checks: Mapping[str, ServerCheck]) -> Report:
+    """List servers; `checks` are those of the servers that were started."""
+    rows = [_server_row(spec, checks.get(spec.name)) for spec in specs]
+    errors = [terminal_line(check.error) for check in checks.values() if check.error]
+    return Report(
+        tables=(Table(_SERVER_COLUMNS, rows),) if rows else (),
+        notices=tuple(errors),
+        data=[_server_as_json(spec, checks.get(spec.name)) for spec in specs],
+        is_failed=bool(errors),
+    )
+
+
+def _server_row(spec: McpServerSpec, check: ServerCheck | None) -> list[str]:
+    state = server_status(spec).text
+    if check is not None and check.error:
+        state = "fails, see below"
+    elif check is not None:
+        version = f" ({check.protocol})" if check.protocol else ""
+        offers = check.offers or format_count(check.tools or 0, "tool", "tools")
+        state = f"answers{version}, with {offers}"
+    kind = describe_server(spec)["kind"]
+    return [spec.name, kind, terminal_line(state), terminal_line(spec.origin)]
+
+
+def _server_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str, Any]:
+    members = {"name": spec.name, **describe_server(spec)}
+    if check is None:
+        return members | {"state": server_status(spec).text}
+    return members | {
+        "state": "fails" if check.error else "answers",
+        "tools": check.tools,
+        "protocol": check.protocol,
+        "error": check.error,
+    }
+
+
+# -- offers -----------------------------------------------------------------------------------
+
+
+def report_tools(tools: McpTools) -> Report:
+    """List tools: the name that models and rules know, and the server's own."""
+    return Report(
+        tables=(Table(_TOOL_COLUMNS, list(map(_tool_row, tools.tools))),) if tools.tools else (),
+        notices=tuple([terminal_line(notice.text) for notice in tools.notices]),
+        data=map(_tool_as_json, tools.tools),
+        is_failed=bool(tools.notices) and not tools.tools,
+    )
+
+
+def _tool_row(tool: McpTool) -> list[str]:
+    first_line = tool.description.partition("\n")[0]
+    return [
+        tool.definition.name,
+        terminal_line(tool.original_name),
+        str(tool.capability),
+        truncate_to_width(terminal_line(first_line), _MAX_DESCRIPTION_LENGTH),
+    ]
+
+
+def _tool_as_json(tool: McpTool) -> dict[str, Any]:
+    return {
+        "name": tool.definition.name,
+        "server": tool.server,
+        "original_name": tool.original_name,
+        "capability": tool.capability,
+        "description": tool.definition.description,
+    }
+
+
+def report_resources(listed: Sequence[tuple[str, ListedResource]]) -> Report:
+    """List resources, each with the name of its server."""
+    rows = [_resource_row(server, resource) for server, resource in listed]
+    return Report(
+        tables=(Table(_RESOURCE_COLUMNS, rows),) if rows else (),
+        data=[_resource_as_json(server, resource) for server, resource in listed],
+    )
+
+
+def _resource_row(server: str, resource: ListedResource) -> list[str]:
+    template = " (fill in what is in braces)" if resource.is_template else ""
+    return [
+        server,
+        terminal_line(resource.uri),
+        terminal_line(resource.mime_type or "-"),
+        terminal_line(resource.name or resource.description) + template,
+    ]
+
+
+def _resource_as_json(server: str, resource: ListedResource) -> dict[str, Any]:
+    return {
+        "server": server,
+        "uri": resource.uri,
+        "name": resource.name,
+        "description": resource.description,
+        "mime_type": resource.mime_type,
+        "size": resource.size,
+        "is_template": resource.is_template,
+    }
+
+
+def report_prompts(prompts: McpPrompts) -> Report:
+    """List prompts, as they are typed in a terminal."""
+    rows = [
+        [
+            terminal_line(f"{prompt.command} {prompt_arguments(prompt)}"),
+            terminal_line(prompt.description),
         ]
-        parts.append(markdown_table(_TOOL_COLUMNS, cells))
-    if resources:
-        rows = [resource_row(name, resource) for resource in resources]
-        cells = [
-            [inline_code(f"@{name}:{uri}"), escape_markdown(kind), escape_markdown(title)]
-            for _, uri, kind, title in rows
-        ]
-        parts.append(markdown_table(_RESOURCE_COLUMNS, cells))
-    if prompts.prompts:
-        cells = [
-            [inline_code(prompt_usage(prompt)), escape_markdown(prompt.description)]
-            for prompt in prompts.prompts
-        ]
-        parts.append(markdown_table(_PROMPT_COLUMNS, cells))
-    return "\n\n".join(parts) or "It offers nothing."
+        for prompt in prompts.prompts
+    ]
+    data = [
+        {
+            "command": prompt.command,
+            "server": prompt.server,
+            "name": prompt.name,
+            "description": prompt.description,
+            "arguments": [
+                {
+                    "name": argument.name,
+                    "description": argument.description,
+                    "is_required": argument.is_required,
+                }
+                for argument in prompt.arguments
+            ],
+        }
+        for prompt in prompts.prompts
+    ]
+    return Report(
+        tables=(Table(_PROMPT_COLUMNS, rows),) if rows else (),
+        notices=tuple([terminal_line(notice.text) for notice in prompts.notices]),
+        data=data,
+        is_failed=bool(prompts.notices) and not rows,
+    )

@@ -1,38 +1,38 @@
-"""`/permissions`: the rules that allow and deny calls, and where they come from.
+"""`steno permissions` and `/permissions`: the rules that allow and deny calls.
 
-`/permissions allow RULE [project|user]` adds a lasting rule. `/permissions revoke RULE` removes a
-lasting rule or one of the session, on all of its branches, and `/permissions revoke 2` the second
-rule of the session, as listed. It counts from the next decision on.
+`allow` adds a lasting rule, `revoke` removes one. In a terminal the rules of the session and those
+of the settings are listed, too; there `revoke` also removes a rule of the session, on all of its
+branches, and `revoke 2` the second one, as listed. It counts from the next decision on.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
 
-from steno.agent import Permissions
+from steno.agent import EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
-from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
-from steno.app.session_state import CommandContext
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, Table
+from steno.app.errors import UsageError
+from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
-from steno.records.entry import Entry
-from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.markdown_escape import inline_code
 from steno.render.quantities import format_count
-from steno.render.session_events import CommandReply
+from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
+from steno.values import replace_lone_surrogates
 
-_PERMISSIONS_TITLE: Final = "Permissions"
-_USAGE_HINT: Final = (
-    "write allow RULE [project|user], or revoke RULE [session|project|user], "
-    "or revoke N for one of this session's"
-)
+_TITLE: Final = "Permissions"
+_GRANT_COLUMNS: Final = (Column("for", "cyan", may_shrink=True), Column("rule"))
+_SCOPES_IN_TERMINAL: Final = {GrantScope.SESSION: "this session", **SCOPE_NAMES}
 _DENY_HINT: Final = (
     'deny rules are settings, and count from the next start: write deny = ["RULE"] into'
 )
-_SCOPE_BY_NAME: Final = {str(scope): scope for scope in (GrantScope.SESSION, *SCOPE_NAMES)}
-_THIS_SESSION: Final = "this session"
 _REVOKE_HINT: Final = "`/permissions revoke N` takes one back"
 _CHANGE_HINT: Final = (
     "`/permissions allow RULE [project|user]` allows more, "
@@ -40,79 +40,188 @@ _CHANGE_HINT: Final = (
 )
 
 
-async def run_permissions(
-    context: CommandContext, argument: str, on_entry: Callable[[Entry], object] = lambda _: None
-) -> CommandReply:
-    """List the rules, or change them; `on_entry` receives each recorded entry.
-
-    Raises StenoError.
-    """
-    verb, _, rest = argument.strip().partition(" ")
-    rest = rest.strip()
-    if verb == "deny":
-        raise InvalidValue(
-            f"{_DENY_HINT} {_settings_file(context)}", code="deny_is_setting", place="permissions"
+def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+    parser.set_defaults(action="list", all=False, json=False, folder=None)
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND")
+    listing = actions.add_parser(
+        "list", help="list what is allowed", description="List what is allowed for good."
+    )
+    listing.add_argument("--all", action="store_true", help="that of other projects, too")
+    listing.add_argument("--json", action="store_true", help="print it as one JSON object")
+    allow = actions.add_parser(
+        "allow",
+        help="allow what a rule covers",
+        description="Allow what a rule covers from now on, without a question.",
+        epilog="example: steno permissions allow 'bash(git log *)' --project",
+    )
+    revoke = actions.add_parser(
+        "revoke",
+        help="ask again about what a rule covers",
+        description="Take back what was allowed, for this project and for you unless told which.",
+    )
+    for name, action in (("allow", allow), ("revoke", revoke)):
+        action.set_defaults(action=name)
+        action.add_argument(
+            "rule", metavar="RULE", help="a tool, or bash(git log *), write(src/**)"
         )
-    # Files are read, and locked against other processes, in a thread.
-    match verb:
-        case "":
-            text = await asyncio.to_thread(_permissions_text, context, _session_rules(context))
-        case "allow" if rest:
-            text = await asyncio.to_thread(_allow_rule, context, rest)
-        case "revoke" if rest:
-            text = await _revoke_rule(context, rest, on_entry)
+        scopes = action.add_mutually_exclusive_group(required=action is allow and not in_terminal)
+        names = _SCOPES_IN_TERMINAL if in_terminal and action is revoke else SCOPE_NAMES
+        for scope, scope_name in names.items():
+            scopes.add_argument(
+                f"--{scope}",
+                dest="scope",
+                action="store_const",
+                const=scope,
+                help=f"for {scope_name}",
+            )
+    for action in (listing, allow, revoke):
+        action.add_argument("--folder", type=Path, help="the folder of the project; else this one")
+    if in_terminal:
+        deny = actions.add_parser("deny", add_help=False)
+        deny.add_argument("rule", nargs="?")
+        deny.set_defaults(action="deny")
+
+
+def _split_typed(text: str) -> list[str]:
+    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes."""
+    action, _, rest = text.partition(" ")
+    rest = rest.strip()
+    if action not in ("allow", "revoke", "deny") or not rest:
+        return text.split()
+    rule, _, last = rest.rpartition(" ")
+    scope = last.removeprefix("--")
+    if rule and scope in tuple(_SCOPES_IN_TERMINAL):
+        return [action, f"--{scope}", "--", rule.strip()]
+    return [action, "--", rest]
+
+
+def _run_permissions(
+    context: CommandContext, options: argparse.Namespace
+) -> Report | Awaitable[Report]:
+    grants = GrantsFile(context.folder if options.folder is None else options.folder)
+    match options.action:
+        case "allow":
+            return _allow_rule(grants, options)
+        case "revoke" if context.session is not None:
+            return _revoke_in_session(context, grants, options)
+        case "revoke":
+            return _revoke_grant(grants, options)
+        case "deny":
+            raise InvalidValue(
+                f"{_DENY_HINT} {_settings_file(context)}",
+                code="deny_is_setting",
+                place="permissions",
+            )
+        case _ if context.session is not None and not options.json:
+            return _list_in_session(context, grants, options)
         case _:
-            raise InvalidValue(_USAGE_HINT, code="invalid_usage", place="permissions")
-    return CommandReply(text, _PERMISSIONS_TITLE)
+            return _list_grants(grants, options)
 
 
-# -- changing --------------------------------------------------------------------------------
+PERMISSIONS: Final = CommandDefinition(
+    _run_permissions,
+    _add_arguments,
+    _split_typed,
+    help="show and change what is allowed for good",
+    description="Show and change what the agent may do without asking, for the project in this "
+    "folder and for you in all of them. It is kept in your own folder, not in the project.",
+    epilog="'steno permissions COMMAND --help' tells more about a command; without one it lists.",
+)
 
 
-class _RuleRequest(NamedTuple):
-    rule: PermissionRule
-    scope: GrantScope | None
+# -- lasting rules ----------------------------------------------------------------------------
 
 
-def _parse_rule_request(text: str) -> _RuleRequest:
-    """Split a rule and its scope; a rule may contain blanks. Raises InvalidValue."""
-    rule, _, last = text.rpartition(" ")
-    if rule and last in _SCOPE_BY_NAME:
-        return _RuleRequest(read_rule(rule.strip()), _SCOPE_BY_NAME[last])
-    return _RuleRequest(read_rule(text), None)
+def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
+    stored = grants.read()
+    project_rules = stored.rules_for(grants.folder)
+    others = stored.with_rules(grants.folder, ()).projects if options.all else {}
+    rows = [("project", rule) for rule in project_rules] + [("user", rule) for rule in stored.user]
+    rows += [(terminal_line(folder), rule) for folder, rules in others.items() for rule in rules]
+    members = {
+        "file": str(grants.file),
+        "folder": replace_lone_surrogates(grants.folder),
+        "project": project_rules,
+        "user": stored.user,
+        "other_projects": others,
+    }
+    return Report(
+        title=_TITLE,
+        tables=(Table(_GRANT_COLUMNS, rows),) if rows else (),
+        notices=() if rows or options.json else ("nothing is allowed for good",),
+        data=[members],
+    )
 
 
-def _allow_rule(context: CommandContext, text: str) -> str:
-    wanted = _parse_rule_request(text)
-    rule, scope = str(wanted.rule), wanted.scope or GrantScope.PROJECT
-    GrantsFile(context.folder).add(rule, scope)
-    return f"Allowed for {SCOPE_NAMES[scope]}: {inline_code(rule)}"
+def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
+    if not Path(grants.folder).is_dir():
+        raise UsageError(
+            f"there is no folder {terminal_line(str(options.folder))}",
+            code="folder_missing",
+            place="--folder",
+        )
+    try:
+        rule = read_rule(options.rule)
+    except InvalidValue as exc:
+        raise UsageError(exc.message, code=exc.code, place=exc.place) from None
+    scope = options.scope or GrantScope.PROJECT
+    grants.add(str(rule), scope)
+    return Report(
+        title=_TITLE,
+        notices=(f"allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}",),
+    )
 
 
-async def _revoke_rule(
-    context: CommandContext, text: str, on_entry: Callable[[Entry], object]
-) -> str:
+def _revoke_grant(grants: GrantsFile, options: argparse.Namespace) -> Report:
+    revoked = revoke_rule(grants, options.rule, options.scope)
+    if not revoked:
+        raise Missing(
+            "this rule is not allowed here; `steno permissions list` shows which",
+            code="rule_not_granted",
+            place="revoke",
+        )
+    return _revoked_report(options.rule, [SCOPE_NAMES[scope] for scope in revoked])
+
+
+def _revoked_report(rule: str, scopes: Iterable[str]) -> Report:
+    shown = terminal_line(rule)
+    return Report(
+        title=_TITLE,
+        notices=tuple([f"no longer allowed for {scope}: {shown}" for scope in scopes]),
+    )
+
+
+# -- rules of the open session ----------------------------------------------------------------
+
+
+async def _revoke_in_session(
+    context: CommandContext, grants: GrantsFile, options: argparse.Namespace
+) -> Report:
     """Revoke a rule: by number from the session alone, else from every scope that allows it."""
+    assert context.session is not None
+    state, scope, scopes = context.session.state, options.scope, list[str]()
     session_rules = _session_rules(context)
-    wanted = _rule_by_number(text, session_rules) if text.isdecimal() else _parse_rule_request(text)
-    rule, scope = wanted
-    revoked_scopes: list[str] = []
+    if options.rule.isdecimal():
+        rule, scope = _rule_by_number(options.rule, session_rules), GrantScope.SESSION
+    else:
+        rule = read_rule(options.rule)
     if scope in (None, GrantScope.SESSION):
-        recorded = context.environment.gate.revoke(rule, context.conversation, actor=context.actor)
+        with context.session.explain_conflicts():
+            recorded = state.environment.gate.revoke(rule, state.conversation, actor=state.actor)
         for entry in recorded:
-            on_entry(entry)
+            state.emit(EntryRecorded(entry))
         if recorded or rule in session_rules:
-            revoked_scopes.append(_THIS_SESSION)
+            scopes.append(_SCOPES_IN_TERMINAL[GrantScope.SESSION])
     if scope is not GrantScope.SESSION:
-        revoke = asyncio.to_thread(revoke_rule, GrantsFile(context.folder), str(rule), scope)
-        revoked_scopes += [SCOPE_NAMES[scope] for scope in await revoke]
-    if not revoked_scopes:
+        revoked = await asyncio.to_thread(revoke_rule, grants, str(rule), scope)
+        scopes += [SCOPE_NAMES[scope] for scope in revoked]
+    if not scopes:
         code, hint = _rule_location(context, rule)
         raise Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
-    return f"No longer allowed for {' and '.join(revoked_scopes)}: {inline_code(str(rule))}"
+    return _revoked_report(str(rule), scopes)
 
 
-def _rule_by_number(text: str, session_rules: Sequence[PermissionRule]) -> _RuleRequest:
+def _rule_by_number(text: str, session_rules: Sequence[PermissionRule]) -> PermissionRule:
     """Return the rule of the session with a number of the list. Raises Missing."""
     number = int(text)
     if not 1 <= number <= len(session_rules):
@@ -122,73 +231,72 @@ def _rule_by_number(text: str, session_rules: Sequence[PermissionRule]) -> _Rule
             code="no_such_number",
             place="revoke",
         )
-    return _RuleRequest(session_rules[number - 1], GrantScope.SESSION)
+    return session_rules[number - 1]
 
 
 def _rule_location(context: CommandContext, rule: PermissionRule) -> tuple[str, str]:
     """Return a code and a hint: where a rule is allowed that is not allowed in the wanted scope."""
+    assert context.session is not None
+    state = context.session.state
     if rule in (session_rules := _session_rules(context)):
         number = session_rules.index(rule) + 1
         return "rule_in_session", f"it is in this session: /permissions revoke {number}"
-    if rule in context.environment.settings.allow:
-        origins = ", ".join(context.loaded_settings.origins.get("allow", ()))
+    if rule in state.environment.settings.allow:
+        origins = ", ".join(state.config.loaded_settings.origins.get("allow", ()))
         return "rule_is_setting", f"it is a setting ({origins})"
     return "rule_not_allowed", "/permissions shows which are"
 
 
 def _settings_file(context: CommandContext) -> str:
     """Return where rules can be written down: for all projects, or for this one."""
-    return terminal_line(
-        str(context.loaded_settings.user_file or context.loaded_settings.project_file)
-    )
+    assert context.session is not None
+    loaded = context.session.state.config.loaded_settings
+    return terminal_line(str(loaded.user_file or loaded.project_file))
 
 
-# -- listing ----------------------------------------------------------------------------------
+def _session_rules(context: CommandContext) -> tuple[PermissionRule, ...]:
+    assert context.session is not None
+    state = context.session.state
+    return state.environment.gate.session_rules(state.conversation)
 
 
-def _permissions_text(context: CommandContext, of_session: Sequence[PermissionRule]) -> str:
-    settings, mode = context.environment.settings, context.conversation.mode
+def _list_in_session(
+    context: CommandContext, grants: GrantsFile, options: argparse.Namespace
+) -> Report:
+    """List everything that decides about calls: limits, settings, the session, lasting rules."""
+    assert context.session is not None
+    state = context.session.state
+    settings, mode = state.environment.settings, state.conversation.mode
+    origins = {
+        name: ", ".join(map(inline_code, files))
+        for name, files in state.config.loaded_settings.origins.items()
+    }
     limits = (
         "No rule allows more than both of these do:\n\n"
         f"- mode {inline_code(mode)}: {_capability_list(MODE_CAPABILITIES[mode])}\n"
         f"- role {inline_code(settings.role)}: {_capability_list(ROLE_CAPABILITIES[settings.role])}"
     )
+    defaults = Permissions()
+    rules = ", ".join([inline_code(str(rule)) for rule in defaults.default_rules])
     parts = [
         limits,
-        _rule_section("Denied by settings", settings.deny, _setting_origins(context, "deny")),
-        _rule_section("Allowed by settings", settings.allow, _setting_origins(context, "allow")),
-        _rule_section("Allowed in this session", of_session, _REVOKE_HINT, are_numbered=True),
-        *_grant_sections(context),
-        _defaults_text(),
-        _CHANGE_HINT,
-    ]
-    return "\n\n".join(filter(None, parts))
-
-
-def _grant_sections(context: CommandContext) -> list[str]:
-    """Return the rules that outlast the session, or why they cannot be read."""
-    try:
-        grants = GrantsFile(context.folder)
-        stored: StoredGrants = grants.read()
-    except StenoError as exc:
-        return [f"Nothing is allowed for good: {escape_markdown(str(exc))}"]
-    origin = f"in {inline_code(str(grants.file))}"
-    return [
+        _rule_section("Denied by settings", settings.deny, origins.get("deny", "")),
+        _rule_section("Allowed by settings", settings.allow, origins.get("allow", "")),
         _rule_section(
-            f"Allowed for {SCOPE_NAMES[GrantScope.PROJECT]}",
-            stored.rules_for(grants.folder),
-            origin,
+            "Allowed in this session", _session_rules(context), _REVOKE_HINT, are_numbered=True
         ),
-        _rule_section(f"Allowed for {SCOPE_NAMES[GrantScope.USER]}", stored.user, origin),
     ]
-
-
-def _session_rules(context: CommandContext) -> tuple[PermissionRule, ...]:
-    return context.environment.gate.session_rules(context.conversation)
-
-
-def _setting_origins(context: CommandContext, setting: str) -> str:
-    return ", ".join(map(inline_code, context.loaded_settings.origins.get(setting, ())))
+    footer = (
+        f"Without any rule: {_capability_list(defaults.default_allow)}, {rules}; "
+        f"the rest is asked about.\n\n{_CHANGE_HINT}"
+    )
+    report = Report("\n\n".join(filter(None, parts)), _TITLE, footer=footer)
+    try:
+        tables = _list_grants(grants, options).tables
+    except StenoError as exc:
+        return report._replace(notices=(terminal_line(f"Nothing is allowed for good: {exc}"),))
+    title = f"Allowed for good, in {terminal_line(str(grants.file))}"
+    return report._replace(tables=tuple([table._replace(title=title) for table in tables]))
 
 
 def _rule_section(
@@ -199,12 +307,6 @@ def _rule_section(
         for number, rule in enumerate(rules, start=1)
     ]
     return "\n".join([f"**{title}**, {origin}:", "", *items]) if items else ""
-
-
-def _defaults_text() -> str:
-    defaults = Permissions()
-    rules = ", ".join([inline_code(str(rule)) for rule in defaults.default_rules])
-    return f"Without any rule: {_capability_list(defaults.default_allow)}, {rules}; the rest is asked about."
 
 
 def _capability_list(capabilities: frozenset[Capability]) -> str:

@@ -1,80 +1,169 @@
-"""`/usage`: tokens and cost by model, of one branch and of all, and how full the context is."""
+"""`steno usage` and `/usage`: how many tokens sessions used, and about what they cost.
+
+Every response counts, also those of abandoned branches: they were paid for.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Final
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, NamedTuple
 
-from steno.app.reports.usage import (
-    UNKNOWN_NUMBER,
-    USAGE_COLUMNS,
-    TurnUsage,
-    describe_unpriced,
-    find_turns,
-    group_usage,
-    sum_usage,
-    usage_row,
+from steno.app.commands.arguments import parse_time, split_words
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, Table
+from steno.app.session_lookup import (
+    UnreadableSessions,
+    readable_headers,
+    shortest_unique_length,
 )
-from steno.app.session_state import CommandContext
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
-from steno.providers.prices import find_price
-from steno.records.entry import Entry
-from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
-from steno.render.session_events import CommandReply
+from steno.log.queries import Price, cost_of
+from steno.log.tree import EntryNode
+from steno.messages.message import AssistantMessage
+from steno.messages.usage import Usage
+from steno.providers.prices import find_price, has_prices
+from steno.records.entry import Compaction, Entry
+from steno.records.stored_record import Header
 from steno.render.table_output import Column
+from steno.render.terminal_text import terminal_line
+from steno.store import Store
 
-_USAGE_COLUMNS: Final = (Column("model"), *USAGE_COLUMNS)
-_USAGE_TITLE: Final = "Usage"
+_TITLE: Final = "Usage"
+_UNKNOWN_NUMBER: Final = "\N{EN DASH}"
+_GROUP_COLUMNS: Final = {
+    "model": Column("model", "cyan", may_shrink=True),
+    "session": Column("session", "cyan"),
+    "day": Column("day", "cyan"),
+}
+_USAGE_COLUMNS: Final = (
+    Column("turns", is_number=True),
+    Column("input", is_number=True),
+    Column("cached", is_number=True),
+    Column("output", is_number=True),
+    Column("USD", "bold", is_number=True),
+)
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+_MIN_SHOWN_COST: Final = Decimal("0.0001")
+"""Smaller costs are shown as less than this."""
 
 
-async def run_usage(context: CommandContext, argument: str) -> CommandReply:
-    """Report the usage."""
-    # Prices take a moment to load, and a long session to read.
-    return CommandReply(await asyncio.to_thread(_usage_text, context), _USAGE_TITLE)
+def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+    default = "this one" if in_terminal else "all"
+    parser.add_argument(
+        "sessions", nargs="*", metavar="ID", help=f"ids, their beginnings, or last; else {default}"
+    )
+    parser.add_argument("--all", action="store_true", help="all sessions, as without any ID")
+    parser.add_argument(
+        "--since",
+        type=parse_time,
+        metavar="T",
+        help="only turns not before this time: 2024-05-17, or 12h, 7d (ago)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=tuple(_GROUP_COLUMNS),
+        default="model",
+        help="what to add up by (default: model)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print an object for each sum, one a line"
+    )
 
 
-def _usage_text(context: CommandContext) -> str:
-    conversation = context.conversation
-    entries = conversation.entries()
-    branch_turns = _branch_turns(conversation.id, entries)
+def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
+    if options.all and options.sessions:
+        options.parser.error("name sessions, or use --all")
+    unreadable = UnreadableSessions()
+    with context.open_store() as store:
+        if context.session is not None and not options.all and not options.sessions:
+            return _report_session(context, store, options)
+        headers = readable_headers(store, unreadable)
+        ids = dict.fromkeys([context.find_session(store, name) for name in options.sessions])
+        all_turns = _read_turns(context, store, headers, list(ids), unreadable)
+    turns = _turns_since(all_turns, options.since)
+    length = shortest_unique_length([header.id for header in headers])
+    report = _build_report([("", turns)], options, length)
+    if not turns and unreadable:  # they may have used some
+        report = report._replace(notices=())
+    notices = (*report.notices, *unreadable.lines)
+    return report._replace(notices=notices, is_failed=bool(unreadable))
+
+
+def _report_session(context: CommandContext, store: Store, options: argparse.Namespace) -> Report:
+    """Report the usage of the open session, on its branch and in all of it."""
+    assert context.session is not None
+    state = context.session.state
+    conversation, entries = state.conversation, state.conversation.entries()
+    branch_turns = [turn for _, turn in _find_turns(conversation.id, entries)]
     try:
-        records = context.store.records(conversation.id)
-        all_turns = _branch_turns(
-            conversation.id, filter(None, (record.entry for record in records))
-        )
+        records = store.records(conversation.id)
+        stored = filter(None, (record.entry for record in records))
+        all_turns = [turn for _, turn in _find_turns(conversation.id, stored)]
     except Missing:  # nothing is recorded yet
         all_turns = branch_turns
-    if not all_turns:
-        return f"No model has said how many tokens it used.\n\n{_context_text(context, entries)}"
-    parts = [f"**Branch {inline_code(conversation.branch)}**", _usage_table(branch_turns)]
+    groups = [(f"Branch {terminal_line(conversation.branch)}", branch_turns)]
     if len(all_turns) != len(branch_turns):
-        parts += ["**All branches**, with what was left behind", _usage_table(all_turns)]
-    total = sum_usage("total", all_turns)
-    if total.unpriced:
-        parts.append(escape_markdown(describe_unpriced(total)))
-    return "\n\n".join([*parts, _context_text(context, entries)])
+        groups.append(("All branches, with what was left behind", all_turns))
+    report = _build_report(
+        [(title, _turns_since(turns, options.since)) for title, turns in groups], options
+    )
+    return report._replace(
+        footer=_describe_context(state.environment.target.context_tokens, entries)
+    )
 
 
-def _branch_turns(session: str, entries: Iterable[Entry]) -> list[TurnUsage]:
-    return [turn for _, turn in find_turns(session, entries)]
+def _turns_since(turns: list[TurnUsage], since: datetime | None) -> list[TurnUsage]:
+    if since is None:
+        return turns
+    return [turn for turn in turns if turn.time is not None and turn.time >= since]
 
 
-def _usage_table(turns: list[TurnUsage]) -> str:
-    sums = group_usage(turns, "model")
-    rows = [usage_row(usage_sum) for usage_sum in sums]
-    shown = [
-        [inline_code(name) if name != UNKNOWN_NUMBER else name, *numbers] for name, *numbers in rows
+def _build_report(
+    groups: Sequence[tuple[str, list[TurnUsage]]],
+    options: argparse.Namespace,
+    id_length: int | None = None,
+) -> Report:
+    """Return a table for each group of turns under its title; the last group holds all turns."""
+    _, all_turns = groups[-1]
+    if options.json:
+        sums = _group_usage(all_turns, options.by)
+        return Report(data=[_usage_as_json(usage_sum, options.by) for usage_sum in sums])
+    if not all_turns:
+        return Report(title=_TITLE, notices=("no model has said how many tokens it used",))
+    total = _sum_usage("total", all_turns)
+    return Report(
+        title=_TITLE,
+        tables=tuple(
+            [_usage_table(title, turns, options.by, id_length) for title, turns in groups]
+        ),
+        notices=(_describe_unpriced(total),) if total.unpriced else (),
+    )
+
+
+def _usage_table(title: str, turns: list[TurnUsage], by: str, id_length: int | None) -> Table:
+    sums, total = _group_usage(turns, by), _sum_usage("total", turns)
+    rows = [
+        _usage_row(group._replace(name=group.name[:id_length]) if by == "session" else group)
+        for group in sums
     ]
     if len(sums) != 1:
-        shown.append(usage_row(sum_usage("total", turns)))
-    return markdown_table(_USAGE_COLUMNS, shown)
+        rows.append(_usage_row(total))
+    sizes: Sequence[Decimal] = ()
+    if by != "model" and len(sums) > 1:  # of the costs if all are known, else of the tokens
+        sizes = [
+            Decimal(group.usage.total_tokens) if total.unpriced else group.cost or Decimal(0)
+            for group in sums
+        ]
+    return Table((_GROUP_COLUMNS[by], *_USAGE_COLUMNS), rows, title, sizes=sizes)
 
 
-def _context_text(context: CommandContext, entries: Sequence[Entry]) -> str:
+def _describe_context(limit: int | None, entries: Sequence[Entry]) -> str:
     """Return how much of the context window is used."""
-    limit = context.environment.target.context_tokens
     totals = UsageTotals(find_price)
     totals.rebuild(entries)
     used = totals.context_tokens
@@ -83,3 +172,171 @@ def _context_text(context: CommandContext, entries: Sequence[Entry]) -> str:
         return f"Context: not counted yet; {limit_text}{'' if limit is None else ' tokens'}."
     share = "" if not limit else f" ({used / limit:.0%})"
     return f"Context: about {used:,} tokens were taken last; {limit_text}{share}."
+
+
+USAGE: Final = CommandDefinition(
+    _run_usage,
+    _add_arguments,
+    split_words,
+    help="tell how many tokens were used, and what they cost",
+    description="Add up the tokens that models read and wrote, and about what that cost, in "
+    "some sessions or all of them. Days are those of UTC.",
+    epilog="Prices are those of the package genai-prices, for short requests (pip install "
+    "'steno[prices]'); the bill of a vendor may differ. "
+    "example: steno usage --since 7d --by day",
+    reads_store=True,
+)
+
+
+# -- turns -----------------------------------------------------------------------------------
+
+
+class TurnUsage(NamedTuple):
+    """One response of a model, and its cost."""
+
+    session: str
+    time: datetime | None
+    model: str
+    usage: Usage
+    cost: Decimal | None
+
+
+class UsageSum(NamedTuple):
+    """The sum of a group of turns."""
+
+    name: str
+    turns: int
+    usage: Usage
+    cost: Decimal | None
+    """The cost of the turns with a known price; None if there are none."""
+    unpriced: tuple[str, ...]
+    """The models without a known price."""
+
+
+# -- adding up -------------------------------------------------------------------------------
+
+
+def _read_turns(
+    context: CommandContext,
+    store: Store,
+    headers: list[Header],
+    ids: list[str],
+    unreadable: UnreadableSessions,
+) -> list[TurnUsage]:
+    """Return the turns of the named sessions, or of all; turns that clones share count once."""
+    originals = _clone_origins(headers)
+    sessions = [id for id in originals if id in ids] if ids else list(originals)
+    sessions += [id for id in ids if id not in originals]
+    turns: dict[tuple[str, str], TurnUsage] = {}
+    with context.show_progress("reading sessions", len(sessions)) as progress:
+        for session in progress.track(sessions):
+            with unreadable.skip_unreadable(session):
+                entries = (record.entry for record in store.records(session))
+                for id, turn in _find_turns(session, filter(None, entries)):
+                    turns.setdefault((originals.get(session, session), id), turn)
+    return list(turns.values())
+
+
+def _clone_origins(headers: list[Header]) -> dict[str, str]:
+    """Return the original of each session, by id; the oldest session comes first."""
+    originals: dict[str, str] = {}
+    for header in sorted(headers, key=lambda header: (header.created_at or _EARLIEST, header.id)):
+        origin = header.cloned_from or header.id
+        originals[header.id] = originals.get(origin, origin)
+    return originals
+
+
+def _find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, TurnUsage]]:
+    """Yield all turns of a session, each with the model in force on its branch."""
+    nodes: dict[str | None, EntryNode] = {}
+    for entry in entries:
+        nodes[entry.id] = node = EntryNode(entry, nodes.get(entry.parent), None)
+        payload = entry.payload
+        if isinstance(payload, AssistantMessage | Compaction) and payload.usage is not None:
+            model = node.settings.model or ""
+            price = _price_on_day(model, None if entry.time is None else _noon_of_day(entry.time))
+            cost = None if price is None else cost_of(payload.usage, price)
+            yield entry.id, TurnUsage(session, entry.time, model, payload.usage, cost)
+
+
+@cache
+def _price_on_day(model: str, time: datetime | None) -> Price | None:
+    return find_price(model, at=time)
+
+
+def _noon_of_day(time: datetime) -> datetime:
+    """Return one time for all of a day: prices change daily, and looking them up is slow."""
+    return time.astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+
+
+def _group_usage(turns: list[TurnUsage], group_by: str) -> list[UsageSum]:
+    """Add up turns by group: days in their order, other groups by size."""
+    groups: dict[str, list[TurnUsage]] = {}
+    for turn in turns:
+        groups.setdefault(_group_key(turn, group_by), []).append(turn)
+    sums = [_sum_usage(name, members) for name, members in groups.items()]
+    if group_by == "day":
+        return sorted(sums, key=lambda group: group.name)
+    return sorted(sums, key=lambda group: (group.cost or 0, group.usage.total_tokens), reverse=True)
+
+
+def _group_key(turn: TurnUsage, group_by: str) -> str:
+    if group_by == "day":
+        return "" if turn.time is None else f"{turn.time.astimezone(UTC):%Y-%m-%d}"
+    return turn.model if group_by == "model" else turn.session
+
+
+def _sum_usage(name: str, turns: list[TurnUsage]) -> UsageSum:
+    """Add up turns under one name."""
+    usage = sum((turn.usage for turn in turns), Usage())
+    costs = [turn.cost for turn in turns if turn.cost is not None]
+    unpriced = dict.fromkeys([turn.model for turn in turns if turn.cost is None])
+    cost = sum(costs, Decimal(0)) if costs else None
+    return UsageSum(name, len(turns), usage, cost, tuple(sorted(unpriced)))
+
+
+# -- output ----------------------------------------------------------------------------------
+
+
+def _usage_as_json(group: UsageSum, by: str) -> dict[str, Any]:
+    """Return the sum of usage of one group, as JSON."""
+    counts = {
+        name: getattr(group.usage, name) for name in Usage.__struct_fields__ if name != "unknown"
+    }
+    return {
+        by: group.name or None,
+        "turns": group.turns,
+        **counts,
+        "cost_usd": None if group.cost is None else str(group.cost),
+        "unpriced_models": group.unpriced,
+    }
+
+
+def _usage_row(group: UsageSum) -> list[str]:
+    """Return what a table shows of a sum: its name, and a cell for each of `_USAGE_COLUMNS`."""
+    usage = group.usage
+    counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+    cells = [_UNKNOWN_NUMBER if count is None else f"{count:,}" for count in counts]
+    return [
+        terminal_line(group.name) or _UNKNOWN_NUMBER,
+        f"{group.turns:,}",
+        *cells,
+        _format_cost(group),
+    ]
+
+
+def _format_cost(group: UsageSum) -> str:
+    if group.cost is None:
+        return _UNKNOWN_NUMBER
+    amount = f"<{_MIN_SHOWN_COST}" if 0 < group.cost < _MIN_SHOWN_COST else f"{group.cost:,.4f}"
+    return f"{amount}+" if group.unpriced else amount
+
+
+def _describe_unpriced(total: UsageSum) -> str:
+    """Return why a part of a sum has no price."""
+    if not has_prices():
+        return "prices are not known here: pip install 'steno[prices]'"
+    names = ", ".join(
+        [terminal_line(model) or "a model that was not recorded" for model in total.unpriced]
+    )
+    return f"no price is known for {names}; such turns are in no sum of costs"

@@ -11,6 +11,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias, final
 
+from steno.bounded_text import truncate_middle
 from steno.inputs.mcp.protocol import ResourceContents
 from steno.inputs.mcp.resource_uri import redact_uri
 from steno.inputs.mcp.untrusted_data import clean_text
@@ -144,14 +145,10 @@ class _ResourceBlockBuilder:
         if len(text) <= remaining:
             return text
         head = int(remaining * _HEAD_SHARE)
-        tail = remaining - head
-        omitted = len(text) - remaining
-        self.shortened += omitted
+        self.shortened += len(text) - remaining
         self.notices.append("only its beginning and its end are shown")
-        end = text[len(text) - tail :]
-        return (
-            f"{text[:head]}\n[… {omitted:,} characters left out here: {self._whole_hint} …]\n{end}"
-        )
+        note = f"\n[… {{omitted}} characters left out here: {self._whole_hint} …]\n"
+        return truncate_middle(text, max_head=head, max_tail=remaining - head, note=note)
 
     def _add_bytes(self, part: ResourceContents, data: bytes) -> None:
         if (clean_mime_type(part.mime_type) or "").lower().startswith("image/"):

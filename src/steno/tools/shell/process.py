@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final, NamedTuple, cast, final
 
 from msgspec import DecodeError, json
 
+from steno.bounded_text import BoundedText
 from steno.errors import ToolFailed
 from steno.messages.outcome import Outcome
 from steno.tools.programs import isolated_python_command
@@ -222,22 +223,17 @@ class OutputCapture:
     """Collects output in bounded memory, and drops the middle of what is too long."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_head_bytes = max_bytes - max_bytes // 2
-        self._max_tail_bytes = max_bytes // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.total: int = 0
+        max_tail = max_bytes // 2
+        self._kept = BoundedText(b"".join, max_head=max_bytes - max_tail, max_tail=max_tail)
+
+    @property
+    def total(self) -> int:
         """How many bytes came in all."""
+        return self._kept.total
 
     def feed(self, data: bytes) -> None:
         """Add output."""
-        self.total += len(data)
-        remaining_bytes = self._max_head_bytes - len(self._head)
-        self._head += data[:remaining_bytes]
-        self._tail += data[remaining_bytes:]
-        # Trim rarely: each byte is moved about once.
-        if len(self._tail) > 2 * self._max_tail_bytes:
-            del self._tail[: len(self._tail) - self._max_tail_bytes]
+        self._kept.add(data)
 
     def restore(self, data: bytes) -> None:
         """Put taken output back before the output that came since."""
@@ -247,14 +243,10 @@ class OutputCapture:
 
     def take(self) -> bytes:
         """Return the output since the last call, with a line where a part is missing."""
-        tail = self._tail[max(0, len(self._tail) - self._max_tail_bytes) :]
-        missing = self.total - len(self._head) - len(tail)
-        gap = f"\n[... {missing:,} bytes were not kept ...]\n".encode() if missing else b""
-        output = bytes(self._head) + gap + bytes(tail)
-        self._head.clear()
-        self._tail.clear()
-        self.total = 0
-        return output
+        head, missing, tail = self._kept.ends()
+        self._kept.clear()
+        gap = f"\n[... {missing:,} bytes were not kept ...]\n" if missing else ""
+        return head + gap.encode() + tail
 
 
 # -- reports --------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Final, final
 
-from steno.agent import PromptInput
 from steno.agent.events import (
     CallEnded,
     CallOutput,
@@ -28,14 +28,14 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry
-from steno.render.describe import summarize_arguments
+from steno.render.describe import describe_exit, describe_result, summarize_arguments
 from steno.render.items import ItemKind, TextForm
 from steno.render.items_from_entries import (
     item_from_prompt,
     items_from_answer,
     marker_from_entry,
 )
-from steno.render.quantities import format_count, format_dollars
+from steno.render.quantities import format_count
 from steno.render.session_events import (
     RETRY_HINT,
     ErrorRaised,
@@ -45,6 +45,7 @@ from steno.render.session_events import (
     ShellOutput,
     ShellStarted,
     describe_run_end,
+    describe_run_usage,
 )
 from steno.render.terminal_text import terminal_line
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
@@ -58,89 +59,70 @@ _MAX_RECAP_LINES: Final = 20
 _HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARKER: "Notice"}
 
 
-@final
-class _ChunkLines:
+class _StreamedLines:
     """Splits chunks into lines; the cost per chunk does not depend on the length of the line."""
 
-    def __init__(self) -> None:
+    def __init__(self, writer: LineWriter) -> None:
+        self._writer = writer
         self._partial: list[str] = []
 
-    def feed(self, chunk: str) -> list[str]:
-        """Return the lines that are complete now."""
+    def feed(self, chunk: str) -> None:
+        """Add the lines that are complete now."""
         first, *rest = chunk.split("\n")
         self._partial.append(first)
-        if not rest:
-            return []
-        complete = ["".join(self._partial), *rest[:-1]]
-        self._partial = [rest[-1]]
-        return [line.removesuffix("\r") for line in complete]
+        if rest:
+            complete = ["".join(self._partial), *rest[:-1]]
+            self._partial = [rest[-1]]
+            self._add([line.removesuffix("\r") for line in complete])
 
-    def rest(self) -> list[str]:
-        """Return the line that was never ended, if there is one."""
-        unfinished, self._partial = "".join(self._partial), []
-        return [unfinished] if unfinished else []
+    def end(self) -> None:
+        """Add the line that was never ended, if there is one."""
+        if unfinished := "".join(self._partial):
+            self._partial = []
+            self._add([unfinished])
+
+    def _add(self, lines: list[str]) -> None:
+        raise NotImplementedError
 
 
 @final
-class StreamedText:
-    """The streamed text of a model, under one heading."""
+class StreamedText(_StreamedLines):
+    """The streamed text of a model or a shell command, under one heading."""
 
     def __init__(self, writer: LineWriter, heading: str) -> None:
-        """Take the heading."""
-        self._writer = writer
-        self._heading = heading
-        self._chunk_lines = _ChunkLines()
-        self._has_begun = False
+        super().__init__(writer)
+        self._heading: str | None = heading
+        """None once it is written."""
 
-    def feed(self, chunk: str) -> None:
-        """Write the complete lines."""
-        self._write_lines(self._chunk_lines.feed(chunk))
-
-    def end(self) -> None:
-        """Write the rest."""
-        self._write_lines(self._chunk_lines.rest())
-
-    def _write_lines(self, lines: list[str]) -> None:
-        if not self._has_begun:
-            while lines and not lines[0].strip():
-                lines = lines[1:]
+    def _add(self, lines: list[str]) -> None:
+        if self._heading is not None:
+            lines = list(dropwhile(lambda line: not line.strip(), lines))
             if not lines:
                 return
-            self._has_begun = True
-            self._writer.begin(self._heading, lines[0])
-            lines = lines[1:]
+            self._writer.begin(self._heading, lines.pop(0))
+            self._heading = None
         self._writer.write_lines(lines)
 
 
 @final
-class StreamedOutput:
+class StreamedOutput(_StreamedLines):
     """The streamed output of a tool: the first lines as they arrive, the last ones at the end."""
 
-    def __init__(
-        self, writer: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
-    ) -> None:
-        """Take how many lines are written at each end."""
-        self._writer = writer
-        self._chunk_lines = _ChunkLines()
-        self._first = first
-        self._last: deque[str] = deque(maxlen=last)
+    def __init__(self, writer: LineWriter) -> None:
+        super().__init__(writer)
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._count = 0
-
-    def feed(self, chunk: str) -> None:
-        """Write the complete lines, unless the limit is reached."""
-        self._add_lines(self._chunk_lines.feed(chunk))
 
     def end(self) -> None:
         """Write the number of omitted lines, and the last lines."""
-        self._add_lines(self._chunk_lines.rest())
-        pending = self._count - self._first
-        omitted = pending - len(self._last)
+        super().end()
+        omitted = self._count - _FIRST_LINES - len(self._last)
         if omitted > 0:
             self._writer.write_lines([f"… {omitted:,} lines are not shown …"])
         self._writer.write_lines(self._last)
 
-    def _add_lines(self, lines: list[str]) -> None:
-        immediate = lines[: max(0, self._first - self._count)]
+    def _add(self, lines: list[str]) -> None:
+        immediate = lines[: max(0, _FIRST_LINES - self._count)]
         self._writer.write_lines(immediate)
         self._last.extend(lines[len(immediate) :])
         self._count += len(lines)
@@ -154,17 +136,12 @@ def write_call(writer: LineWriter, call: AnyToolCall) -> None:
 
 def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
     """Write the result of a call: the number of lines, the change, or the failure."""
-    lines = result.text.strip("\n").split("\n") if result.text.strip() else []
-    diff = (result.details or {}).get("diff")
-    if result.outcome is not Outcome.OK:
-        first, *rest = lines or ["nothing more is known"]
-        writer.begin("Result", f"{result.outcome}: {first}")
-        writer.write_lines(shorten_lines(rest, _MAX_FAILURE_LINES))
-    elif isinstance(diff, str) and diff.strip():
-        writer.write("Result", "ok, this has changed")
-        writer.quote(shorten_lines(diff.strip("\n").split("\n"), _MAX_DIFF_LINES))
+    summary, lines = describe_result(result)
+    writer.write("Result", summary)
+    if result.outcome is Outcome.OK:
+        writer.quote(shorten_lines(lines, _MAX_DIFF_LINES))
     else:
-        writer.write("Result", f"ok, {format_count(len(lines), 'line', 'lines')}")
+        writer.write_lines(shorten_lines(lines, _MAX_FAILURE_LINES))
 
 
 def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
@@ -241,9 +218,16 @@ class EventWriter:
                 self._end_text()
                 self._has_streamed_answer = False
             case CallStarted(call):
-                self._on_call_started(call)
-            case CallOutput(call_id, text):
-                self._on_call_output(call_id, text)
+                self._end_text()
+                self._running[call.id] = (call, StreamedOutput(self._writer))
+                self._last_output_call = call.id
+                write_call(self._writer, call)
+            case CallOutput(call_id, text) if call_id in self._running:
+                call, output = self._running[call_id]
+                if self._last_output_call != call_id:
+                    self._writer.write("Output", f"of {terminal_line(call.name)}")
+                    self._last_output_call = call_id
+                output.feed(text)
             case CallEnded(call, result):
                 self._on_call_ended(call, result)
             case Notice(_, text):
@@ -252,12 +236,24 @@ class EventWriter:
             case RunEnded(result):
                 self._on_run_ended(result)
             case InputReturned(prompts):
-                self._on_input_returned(prompts)
+                self._end_text()
+                for prompt in prompts:
+                    if prompt.text in self._queued:
+                        self._queued.remove(prompt.text)
+                    self._writer.write("Not said", prompt.text)
             case ErrorRaised(text):
                 self._end_text()
                 self._writer.write("Trouble", text)
-            case ShellStarted() | ShellOutput() | ShellEnded():
-                self._on_shell_event(event)
+            case ShellStarted(command):
+                self._end_text()
+                self._writer.write("Shell", terminal_line(command))
+                self._shell = StreamedText(self._writer, "Output")
+            case ShellOutput(text) if self._shell is not None:
+                self._shell.feed(text)
+            case ShellEnded(status) if self._shell is not None:
+                self._shell.end()
+                self._shell = None
+                self._writer.write("Shell", describe_exit(status))
             case _:
                 pass
 
@@ -265,13 +261,6 @@ class EventWriter:
         """Record that a prompt is queued, and write that."""
         self._queued.append(text)
         self._writer.write("Notice", "this is heard at the next step")
-
-    def _on_input_returned(self, prompts: Sequence[PromptInput]) -> None:
-        self._end_text()
-        for prompt in prompts:
-            if prompt.text in self._queued:
-                self._queued.remove(prompt.text)
-            self._writer.write("Not said", prompt.text)
 
     # -- text -----------------------------------------------------------------------------
 
@@ -301,7 +290,10 @@ class EventWriter:
         match payload:
             case AssistantMessage():
                 self._end_text()
-                self._write_answer(entry, payload)
+                for item in items_from_answer(entry, payload):
+                    was_streamed = self._has_streamed_answer and item.form is TextForm.MARKDOWN
+                    if item.kind is ItemKind.ANSWER and not was_streamed:
+                        self._writer.write("Answer", item.body)
                 self._has_streamed_answer = False
             case UserMessage():
                 self._prompts[entry.id] = payload
@@ -319,30 +311,7 @@ class EventWriter:
                     self._writer.write(_HEADINGS[marker.kind], marker.head or marker.body)
                     self._has_reported_failure |= marker.kind is ItemKind.ERROR
 
-    def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
-        """Write the parts of an answer that were not streamed."""
-        for item in items_from_answer(entry, message):
-            was_streamed = self._has_streamed_answer and item.form is TextForm.MARKDOWN
-            if item.kind is ItemKind.ANSWER and not was_streamed:
-                self._writer.write("Answer", item.body)
-
     # -- calls ----------------------------------------------------------------------------
-
-    def _on_call_started(self, call: AnyToolCall) -> None:
-        self._end_text()
-        self._running[call.id] = (call, StreamedOutput(self._writer))
-        self._last_output_call = call.id
-        write_call(self._writer, call)
-
-    def _on_call_output(self, call_id: str, text: str) -> None:
-        running = self._running.get(call_id)
-        if running is None:
-            return
-        call, output = running
-        if self._last_output_call != call_id:
-            self._writer.write("Output", f"of {terminal_line(call.name)}")
-            self._last_output_call = call_id
-        output.feed(text)
 
     def _on_call_ended(self, call: AnyToolCall, result: ToolResultMessage) -> None:
         self._end_text()
@@ -353,20 +322,6 @@ class EventWriter:
             running[1].end()
         write_result(self._writer, result)
         self._last_output_call = None
-
-    def _on_shell_event(self, event: ShellStarted | ShellOutput | ShellEnded) -> None:
-        if isinstance(event, ShellStarted):
-            self._end_text()
-            self._writer.write("Shell", terminal_line(event.command))
-            self._shell = StreamedText(self._writer, "Output")
-            return
-        if self._shell is not None and isinstance(event, ShellOutput):
-            self._shell.feed(event.text)
-        elif self._shell is not None and isinstance(event, ShellEnded):
-            self._shell.end()
-            self._shell = None
-            ending = "stopped" if event.status is None else f"ended with status {event.status}"
-            self._writer.write("Shell", ending)
 
     def _on_run_ended(self, result: RunResult) -> None:
         self._end_text()
@@ -381,9 +336,4 @@ class EventWriter:
         elif (ending := describe_run_end(result)) is not None:
             self._writer.write(_HEADINGS[ending[0]], ending[1])
         self._has_reported_failure = False
-        self._writer.write("Done", _usage_text(result))
-
-
-def _usage_text(result: RunResult) -> str:
-    tokens = format_count(result.usage.total_tokens, "token", "tokens")
-    return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
+        self._writer.write("Done", describe_run_usage(result))

@@ -100,6 +100,8 @@ class LineWriter:
         return columns - used if columns >= _MIN_WIDTH else None
 
     def _print(self, lines: Sequence[str]) -> None:
+        if not lines:
+            return
         text = "".join([f"{line}\n" for line in lines])
         self._write(text if self._typed_line is None else f"\n{text}{self._typed_line()}")
 

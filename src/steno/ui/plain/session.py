@@ -17,6 +17,7 @@ from typing import Final, TextIO, final
 
 from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
+from steno.app.commands.report import Report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
@@ -25,7 +26,6 @@ from steno.render.session_events import (
     UNFINISHED_NOTICE,
     BranchChanged,
     ChangeSummarizer,
-    CommandReply,
     InputReturned,
     SessionEvent,
     describe_bug,
@@ -394,9 +394,7 @@ class _PlainSession:
             case TypedCommand("quit", _):
                 self._is_leaving = True
             case TypedCommand("help", _):
-                self._write_reply(
-                    CommandReply(build_help((*_PLAIN_KEYS, *LIST_COMMAND_HINTS)), "help")
-                )
+                self._write_report(Report(build_help((*_PLAIN_KEYS, *LIST_COMMAND_HINTS)), "help"))
             case TypedCommand("theme", _):
                 self._writer.write("Notice", "there are no themes here: lines have no colours")
             case TypedCommand("tree", argument):
@@ -405,11 +403,11 @@ class _PlainSession:
                 await self._lists.run_resume(argument)
             case TypedCommand("model", ""):
                 await self._lists.list_models()
-                self._write_reply(await self._session.run_command("model"))
+                self._write_report(await self._session.run_command("model"))
             case TypedCommand("model", name):
-                self._write_reply(await self._session.change_model(self._lists.model_named(name)))
+                self._write_report(await self._session.change_model(self._lists.model_named(name)))
             case TypedCommand(name, argument):
-                self._write_reply(await self._session.run_command(name, argument))
+                self._write_report(await self._session.run_command(name, argument))
 
     def _offer_edit(self, prompt: PromptInput | None) -> None:
         if prompt is None:
@@ -420,7 +418,9 @@ class _PlainSession:
             self._writer.write("You said", prompt.text)
             self._writer.write("Notice", "say it otherwise, and it goes on here")
 
-    def _write_reply(self, reply: CommandReply) -> None:
-        if reply.text.strip():
-            text = markdown_to_lines(reply.text) if reply.form is TextForm.MARKDOWN else reply.text
-            self._writer.write(reply.title.capitalize() or "Reply", text)
+    def _write_report(self, report: Report) -> None:
+        if report.body.strip():
+            text = (
+                markdown_to_lines(report.body) if report.form is TextForm.MARKDOWN else report.body
+            )
+            self._writer.write(report.title.capitalize() or "Reply", text)

@@ -16,22 +16,19 @@ from typing import Any, Final, final
 from steno.agent import PromptInput
 from steno.agent.events import (
     ApprovalRequested,
-    CallEnded,
-    CallStarted,
     EntryRecorded,
     RunEnded,
-    TurnStarted,
 )
+from steno.app.commands.report import Report
 from steno.app.commands.table import (
-    COMMAND_NAMES,
     QUIT_HINT,
     QUIT_WORDS,
+    SLASH_COMMANDS_BY_NAME,
     TypedCommand,
     parse_slash_command,
 )
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
-from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.live_items import LiveItems
@@ -39,14 +36,13 @@ from steno.render.session_events import (
     UNFINISHED_NOTICE,
     BranchChanged,
     ChangeSummarizer,
-    CommandReply,
     ErrorRaised,
     InputReturned,
     PendingCallsChanged,
     SessionEvent,
     ShellEnded,
-    ShellStarted,
     Suggestion,
+    describe_activity,
     describe_bug,
 )
 from steno.render.terminal_text import terminal_line
@@ -54,10 +50,10 @@ from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp
 from steno.ui.tui.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
-from steno.ui.tui.screens.dialogs import PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
+from steno.ui.tui.screens.widgets import PickerScreen
 from steno.ui.tui.themes import all_theme_names, theme_named
 
 _logger: Final = logging.getLogger("steno.ui")
@@ -116,29 +112,15 @@ class SessionController:
 
     def _on_event(self, event: SessionEvent) -> None:
         self._live_items.apply(event)
+        activity = describe_activity(event, lambda: self._session.status.model)
+        if activity is not None:
+            self._status_line.show_activity(activity, is_interruptible=True)
         match event:
-            case TextDelta():
-                self._show_running("answering")
-            case ThinkingDelta():
-                self._show_running("thinking")
-            case ToolCallBegin(_, _, name):
-                self._show_running(f"calling {terminal_line(name or 'a tool')}")
-            case TurnStarted():
-                self._show_running(f"waiting for {terminal_line(self._session.status.model)}")
-            case CallStarted(call):
-                self._show_running(f"running {terminal_line(call.name)}")
-            case CallEnded():
-                self._show_running("working")
             case ApprovalRequested() | PendingCallsChanged():
                 self._show_pending()
-            case ShellStarted(command):
-                self._show_running(f"running {terminal_line(command)}")
             case EntryRecorded():
                 self._show_status()
-            case RunEnded() | ShellEnded():
-                self._show_running("working")  # the run or the shell command may still be running
-                self._update_idle()
-            case ErrorRaised():
+            case RunEnded() | ShellEnded() | ErrorRaised():
                 self._update_idle()
             case InputReturned(prompts):
                 self._return_to_prompt(prompts)
@@ -146,10 +128,6 @@ class SessionController:
                 self._reload()
             case _:
                 pass
-
-    def _show_running(self, activity: str) -> None:
-        """Show the activity of a run; Esc interrupts it."""
-        self._status_line.show_activity(activity, is_interruptible=True)
 
     def _update_idle(self) -> None:
         """Show that the session is idle, if it is, and return the prompts that wait."""
@@ -221,7 +199,7 @@ class SessionController:
 
     async def _run_command(self, text: str, typed: TypedCommand) -> None:
         # Without anything to fix, the text would only be in the way of the next prompt.
-        is_editable = bool(typed.argument) or typed.name not in COMMAND_NAMES
+        is_editable = bool(typed.argument) or typed.name not in SLASH_COMMANDS_BY_NAME
         with self._reporting_errors(PromptInput(text) if is_editable else _NO_PROMPT):
             match typed:
                 case TypedCommand("quit", _):
@@ -240,14 +218,16 @@ class SessionController:
                     with self._showing_activity(
                         f"/{name}", is_interruptible=name in _INTERRUPTIBLE_COMMANDS
                     ):
-                        self._show_reply(await self._session.run_command(name, argument))
+                        self._show_report(await self._session.run_command(name, argument))
         self._show_status()
 
-    def _show_reply(self, reply: CommandReply) -> None:
-        if reply.text.count("\n") < _MAX_INLINE_LINES:
-            self._live_items.add_text(ItemKind.REPLY, reply.text, head=reply.title, form=reply.form)
+    def _show_report(self, report: Report) -> None:
+        if report.body.count("\n") < _MAX_INLINE_LINES:
+            self._live_items.add_text(
+                ItemKind.REPLY, report.body, head=report.title, form=report.form
+            )
         else:
-            self._app.push_screen(PagerScreen(reply))
+            self._app.push_screen(PagerScreen(report))
 
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
@@ -282,8 +262,8 @@ class SessionController:
                 place="theme",
             )
         self._app.theme = theme
-        reply = await self._session.run_command("theme", theme)
-        self._live_items.add_text(ItemKind.NOTICE, f"theme {theme}; {reply.text}")
+        report = await self._session.run_command("theme", theme)
+        self._live_items.add_text(ItemKind.NOTICE, f"theme {theme}; {report.body}")
 
     async def _pick_model(self) -> None:
         current = self._session.status.model
@@ -291,10 +271,10 @@ class SessionController:
             choices = await self._session.list_models()
         name = await self._app.push_screen_wait(PickerScreen("model", choices, current))
         if not name:  # the model that the user wants may not be listed
-            self._show_reply(await self._session.run_command("model"))
+            self._show_report(await self._session.run_command("model"))
         elif name != current:
             with self._showing_activity(f"/model {name}", is_interruptible=True):
-                self._show_reply(await self._session.change_model(name))
+                self._show_report(await self._session.change_model(name))
 
     # -- keys --------------------------------------------------------------------------------
 
@@ -320,7 +300,7 @@ class SessionController:
 
     def open_help(self) -> None:
         """Show the help."""
-        self._app.push_screen(PagerScreen(CommandReply(build_help(TERMINAL_KEYS), "help")))
+        self._app.push_screen(PagerScreen(Report(build_help(TERMINAL_KEYS), "help")))
 
     def open_tree(self) -> None:
         """Show the branches."""

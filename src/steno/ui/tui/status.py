@@ -61,38 +61,27 @@ class _StatusPart(NamedTuple):
     style: str = ""
 
 
-class _StatusParts(NamedTuple):
-    """The parts of the status, in the order in which they are drawn."""
-
-    model: _StatusPart
-    branch: _StatusPart
-    context: _StatusPart
-    cost: _StatusPart
-    tokens: _StatusPart
-    title: _StatusPart
-    folder: _StatusPart
-
-
-def _status_parts(status: SessionStatus) -> _StatusParts:
-    """Return the parts of a status."""
-    model, branch = _clean_name(status.model), _clean_name(status.branch)
+def _status_parts(status: SessionStatus) -> dict[str, _StatusPart]:
+    """Return the parts of a status, in the order in which they are drawn."""
+    model, branch = _clean_name(status.model), f"⎇ {_clean_name(status.branch)}"
     title = _clean_name(status.title) if status.session is not None else "not kept"
     folder = _clean_name(status.folder)
-    return _StatusParts(
-        model=_StatusPart(
-            (truncate_to_width(model.rpartition("/")[2], 24), truncate_to_width(model, 48)),
-            "$text-primary",
-        ),
-        branch=_StatusPart(
-            (truncate_to_width(f"⎇ {branch}", 18), truncate_to_width(f"⎇ {branch}", 34))
-        ),
-        context=_context_part(status),
-        cost=_StatusPart(() if status.cost is None else (format_dollars(status.cost),)),
-        tokens=_token_part(status.usage),
-        title=_StatusPart((truncate_to_width(title, 16), truncate_to_width(title, 40))),
-        folder=_StatusPart(
-            (truncate_to_width(folder.rpartition("/")[2], 20), truncate_to_width(folder, 40))
-        ),
+    return {
+        "model": _two_forms(model.rpartition("/")[2], 24, model, 48, style="$text-primary"),
+        "branch": _two_forms(branch, 18, branch, 34),
+        "context": _context_part(status),
+        "cost": _StatusPart(() if status.cost is None else (format_dollars(status.cost),)),
+        "tokens": _token_part(status.usage),
+        "title": _two_forms(title, 16, title, 40),
+        "folder": _two_forms(folder.rpartition("/")[2], 20, folder, 40),
+    }
+
+
+def _two_forms(
+    short: str, short_width: int, long: str, long_width: int, *, style: str = ""
+) -> _StatusPart:
+    return _StatusPart(
+        (truncate_to_width(short, short_width), truncate_to_width(long, long_width)), style
     )
 
 
@@ -128,28 +117,29 @@ def _token_part(usage: Usage) -> _StatusPart:
     )
 
 
-def _fit_parts(parts: _StatusParts, order: Iterable[str], width: int) -> list[tuple[str, str]]:
+def _fit_parts(
+    parts: dict[str, _StatusPart], order: Iterable[str], width: int
+) -> list[tuple[str, str]]:
     """Return the parts that fit with their styles: as many as possible, then long forms.
 
     Each part counts with the gap before it.
     """
-    part_by_name: dict[str, _StatusPart] = parts._asdict()
     chosen: dict[str, str] = {}
 
     def has_room(name: str, form: str) -> bool:
         forms = {**chosen, name: form}.values()
         return sum(display_width(text) + len(_GAP) for text in forms) <= width
 
-    for name in [name for name in order if part_by_name[name].forms]:
-        short_form = part_by_name[name].forms[0]
+    for name in [name for name in order if parts[name].forms]:
+        short_form = parts[name].forms[0]
         if not has_room(name, short_form):
             break
         chosen[name] = short_form
     for name in chosen:
-        long_form = part_by_name[name].forms[-1]
+        long_form = parts[name].forms[-1]
         if has_room(name, long_form):
             chosen[name] = long_form
-    return [(chosen[name], part.style) for name, part in part_by_name.items() if name in chosen]
+    return [(chosen[name], part.style) for name, part in parts.items() if name in chosen]
 
 
 # -- the line ----------------------------------------------------------------------------------

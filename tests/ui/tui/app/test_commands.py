@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.commands.table import COMMAND_NAMES, SLASH_COMMANDS
+from steno.app.commands.table import SLASH_COMMANDS, SLASH_COMMANDS_BY_NAME
 from steno.render.items import ItemKind
 from tests.ui.tui.app.screen_user import OFFLINE, ScreenUser, opens_real_session, run_with_screen
 
@@ -177,7 +177,7 @@ PLAYS: dict[str, Play] = {
 
 
 def test_every_command_is_played_below() -> None:
-    assert PLAYS.keys() == COMMAND_NAMES
+    assert PLAYS.keys() == SLASH_COMMANDS_BY_NAME.keys()
 
 
 @pytest.mark.parametrize("name", [command.name for command in SLASH_COMMANDS])

@@ -11,9 +11,9 @@ import pytest
 from steno import StenoError
 from steno.agent import PromptInput
 from steno.agent.events import TurnStarted
+from steno.app.commands.report import Report
 from steno.app.session import AgentSession
 from steno.render.session_events import (
-    CommandReply,
     ErrorRaised,
     InputReturned,
     Suggestion,
@@ -47,9 +47,9 @@ class PatientSession(FakeSession):
         await self._wait()
         return []
 
-    async def run_command(self, name: str, argument: str = "") -> CommandReply:
+    async def run_command(self, name: str, argument: str = "") -> Report:
         await self._wait()
-        return CommandReply("done")
+        return Report("done")
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import pytest
 from steno import ChatMessage
 from steno.agent import EntryRecorded, PromptInput
 from steno.agent.events import EndReason
+from steno.app.commands.report import Report
 from steno.errors import InvalidValue
 from steno.messages.call import ToolCall
 from steno.records.entry import Entry
 from steno.render.items import ItemKind
 from steno.render.session_events import (
-    CommandReply,
     ErrorRaised,
     InputReturned,
     ShellEnded,
@@ -46,9 +46,9 @@ class SlowSession(FakeSession):
         await self.go.wait()
         raise self.fault
 
-    async def run_command(self, name: str, argument: str = "") -> CommandReply:
+    async def run_command(self, name: str, argument: str = "") -> Report:
         await self.go.wait()
-        return CommandReply("done")
+        return Report("done")
 
 
 # -- what waits ----------------------------------------------------------------------------------

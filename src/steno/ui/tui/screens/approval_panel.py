@@ -30,22 +30,16 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from steno.app.session import AgentSession
-from steno.ports import ApprovalDecision
 from steno.render.quantities import format_count
 from steno.render.session_events import PendingCall
 from steno.render.terminal_text import display_width
 from steno.ui.approval_state import (
-    SCOPE_BY_CHOICE,
     ApprovalChoice,
     ApprovalOffer,
     ApprovalState,
     FocusPolicy,
     KeyGuard,
     KeyRefusal,
-    decide_calls,
-    decision_for,
-    find_offer,
-    stored_rule_notice,
 )
 from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
@@ -397,12 +391,11 @@ class ApprovalPanel(Widget, can_focus=True):
         After a while, a new request takes the focus.
         """
         super().__init__()
-        self.session = session
-        self._add_notice = on_notice
         self._focus_policy = FocusPolicy(idle_s)
         self._focus_timer: Timer | None = None
-        self._key_guard = KeyGuard(now)
-        self._state = ApprovalState(self._key_guard)
+        self._session = session
+        self._state = ApprovalState(session, now=now, on_notice=on_notice)
+        self._key_guard = self._state.key_guard
         self._shown_call_key: object = None
         """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
@@ -473,16 +466,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _request_preview(self) -> None:
         """Load the preview of a waiting call."""
-        if self._state.select_preview() and self._state.shown_call is not None:
-            self._fetch_preview(self._state.shown_call)
+        if self._state.select_preview():
+            self._fetch_preview()
 
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self, shown: PendingCall) -> None:
-        error = await self._state.load_preview(self.session, shown.call)
-        if self._state.shown_call == shown and not self._state.listed_calls:
-            self._state.highlight(None, error)
-            self._key_guard.content_changed()
+    async def _fetch_preview(self) -> None:
+        if await self._state.load_preview():
             self._draw()
 
     # -- keys --------------------------------------------------------------------------------
@@ -498,62 +488,35 @@ class ApprovalPanel(Widget, can_focus=True):
             self._answer_input.insert_text_at_cursor(event.character or "")
             return
         letter = (event.character or "").lower()
-        offer = next((offer for offer in self._state.offers if offer.key == letter), None)
-        enlarges = letter == "v" and self._call_pane.can_enlarge
-        edits_rule = letter == "e" and self._state.is_rule_offered
-        is_choice = offer is not None or enlarges or edits_rule
-        refusal = self._key_guard.check_letter(letter, is_choice=is_choice)
-        if refusal is not None:
-            self._state.highlight(None, refusal)
-        elif enlarges:
-            self._state.highlight(None)
-            self.action_enlarge()
-        elif edits_rule:
-            self._open_answer()
-        else:
-            self._state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
-            if offer is not None and offer.choice is ApprovalChoice.REASON:
-                self._open_answer()  # at once: the next keys are the reason, and nothing else
+        if self._state.press_letter(letter, can_enlarge=self._call_pane.can_enlarge):
+            self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
     def on_paste(self, event: Paste) -> None:
         """Ignore a paste: it decides nothing."""
         if self.has_focus:
             event.stop()
-            self._key_guard.check_letter(" ")
-            self._state.highlight(None, KeyRefusal.PASTE)
+            self._state.paste()
             self._draw()
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice, unless the input is open."""
-        refusal = self._key_guard.check_key()
-        if self._state.edited_choice is not None:
-            return
-        if refusal is None:
-            self._state.highlight_next(step)
-        else:
-            self._state.highlight(None, refusal)
+        self._state.press_arrow(step)
         self._draw()
 
     def action_edit(self) -> None:
         """Edit the rule before it is stored; without a rule, pass the key on."""
         if self._state.is_rule_offered:
             self._key_guard.check_key()
-            self._open_answer()
+            self._state.begin_answer()
             self._draw()
         elif self._state.edited_choice is None:
             raise SkipAction
 
     def action_confirm(self) -> None:
         """Confirm the highlighted choice; the input submits its own text."""
-        refusal = self._key_guard.check_enter()
-        if self._state.edited_choice is not None:
-            return
-        if refusal is None:
-            self._confirm()
-        else:
-            self._state.highlight(None, refusal)
-        self._draw()
+        self._state.press_enter()
+        self.show_pending(self._session.pending_calls)
 
     def action_move(self, step: int) -> None:
         """Show another call, unless the input or the list is open."""
@@ -581,15 +544,8 @@ class ApprovalPanel(Widget, can_focus=True):
     @on(ChoiceBar.ChoiceClicked)
     def _handle_choice_click(self, message: ChoiceBar.ChoiceClicked) -> None:
         message.stop()
-        offer = find_offer(self._state.offers, message.choice)
-        refusal = self._key_guard.check_click()
-        if refusal is not None:
-            self._state.message = refusal
-        elif offer is not None and offer == self._state.highlighted:
-            self._confirm()
-        else:
-            self._state.highlight(offer)
-        self._draw()
+        self._state.click(message.choice)
+        self.show_pending(self._session.pending_calls)
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
@@ -602,35 +558,6 @@ class ApprovalPanel(Widget, can_focus=True):
         """Drop the highlight."""
         self._state.highlight(None, self._state.message)
         self._draw()
-
-    # -- decisions ---------------------------------------------------------------------------
-
-    def _confirm(self) -> None:
-        """Apply the highlighted choice, if its request is still pending."""
-        self.show_pending(self.session.pending_calls)
-        state, actor = self._state, self.session.actor
-        offer, shown = state.highlighted, state.shown_call
-        if offer is None or shown is None:
-            state.message = state.message or KeyRefusal.NOTHING_CHOSEN
-        elif offer.choice is ApprovalChoice.ALL:
-            state.list_all()
-        elif offer.choice is ApprovalChoice.BACK:
-            state.reset()
-        elif decision := decision_for(offer.choice, shown.request, actor=actor):
-            self._decide(state.listed_calls or [shown], decision)
-        else:
-            self._open_answer()
-
-    def _open_answer(self) -> None:
-        """Open the input for the rule or the reason of the highlighted choice."""
-        offer, pending = self._state.highlighted, self._state.shown_call
-        if offer is None or pending is None:
-            return
-        stores_rule, request = offer.choice in SCOPE_BY_CHOICE, pending.request
-        self._state.begin_answer(offer.choice)
-        self._answer_input.value = request.rule if request is not None and stores_rule else ""
-        self._answer_input.cursor_position = len(self._answer_input.value)
-        self._answer_input.allows_quick_enter = not stores_rule
 
     @on(AnswerInput.Changed)
     def _handle_answer_changed(self, message: AnswerInput.Changed) -> None:
@@ -647,23 +574,8 @@ class ApprovalPanel(Widget, can_focus=True):
     @on(AnswerInput.Submitted)
     def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
         message.stop()
-        self.show_pending(self.session.pending_calls)
-        choice, shown = self._state.edited_choice, self._state.shown_call
-        if choice is not None and shown is not None:
-            decision = decision_for(
-                choice, shown.request, actor=self.session.actor, text=message.value
-            )
-            if decision is not None:
-                self._decide([shown], decision)
-        self._draw()
-
-    def _decide(self, calls: Sequence[PendingCall], decision: ApprovalDecision) -> None:
-        self._state.reset()
-        errors = decide_calls(self.session, calls, decision)
-        if not errors and (notice := stored_rule_notice(decision)):
-            self._add_notice(notice)
-        self.show_pending(self.session.pending_calls)
-        self._state.message = self._state.message or " · ".join(errors)
+        self._state.submit(message.value)
+        self.show_pending(self._session.pending_calls)
 
     # -- the screen --------------------------------------------------------------------------
 
@@ -709,6 +621,10 @@ class ApprovalPanel(Widget, can_focus=True):
         self._answer_input.display = is_open
         self._choices.display = not is_open
         if is_open:
+            rule = self._state.offered_rule
+            self._answer_input.value, self._answer_input.cursor_position = rule, len(rule)
+            is_reason = self._state.edited_choice is ApprovalChoice.REASON
+            self._answer_input.allows_quick_enter = is_reason
             self.screen.set_focus(self._answer_input)
 
     def _fit(self, _: object = None) -> None:

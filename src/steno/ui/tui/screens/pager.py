@@ -15,18 +15,17 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from steno.app.commands.report import Report
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
-from steno.render.session_events import CommandReply
-from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
+from steno.ui.tui.screens.widgets import LineInput, TitledScreen
 from steno.ui.tui.transcript.item_drawing import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strips
@@ -35,13 +34,13 @@ _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
 
 
-def _render_text(content: CommandReply, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
+def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return all lines of a text for a width, sanitized."""
     if content.form is TextForm.DIFF:
-        return diff_lines(content.text, width, styles)
-    if content.form is TextForm.MARKDOWN and len(content.text) <= _MAX_MARKDOWN:
-        return create_markdown_drawing(width, styles)(content.text)
-    return styled_strips(break_lines(content.text, width), styles.base)
+        return diff_lines(content.body, width, styles)
+    if content.form is TextForm.MARKDOWN and len(content.body) <= _MAX_MARKDOWN:
+        return create_markdown_drawing(width, styles)(content.body)
+    return styled_strips(break_lines(content.body, width), styles.base)
 
 
 @final
@@ -63,29 +62,26 @@ class PagerText(ScrollView, can_focus=True):
     """
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", show=False),
-        Binding("k", "scroll_up", show=False),
-        Binding("space,f", "page_down", show=False),
-        Binding("b", "page_up", show=False),
-        Binding("g", "scroll_home", show=False),
-        Binding("G", "scroll_end", show=False),
+        ("j", "scroll_down"),
+        ("k", "scroll_up"),
+        ("space,f", "page_down"),
+        ("b", "page_up"),
+        ("g", "scroll_home"),
+        ("G", "scroll_end"),
     ]
 
-    @final
     class PositionChanged(Message):
         """The scroll position or the matches have changed."""
 
-    def __init__(self, content: CommandReply) -> None:
+    def __init__(self, content: Report) -> None:
         super().__init__()
         self._content = content
         self._lines: Sequence[Strip] = ()
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
-        """The search pattern."""
         self._matches: list[int] = []
         """The lines that match."""
         self._current_match = -1
-        """The current match."""
 
     @property
     def summary(self) -> list[str]:
@@ -187,7 +183,7 @@ class PagerText(ScrollView, can_focus=True):
 
 
 @final
-class PagerScreen(ModalScreen[None]):
+class PagerScreen(TitledScreen[None]):
     """Shows a long text."""
 
     DEFAULT_CSS: ClassVar[str] = """
@@ -199,35 +195,30 @@ class PagerScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", show=False),
-        Binding("q", "dismiss(None)", show=False),
-        Binding("slash", "search", show=False),
-        Binding("n", "go(1)", show=False),
-        Binding("N", "go(-1)", show=False),
+        ("escape", "back"),
+        ("q", "dismiss(None)"),
+        ("slash", "search"),
+        ("n", "go(1)"),
+        ("N", "go(-1)"),
     ]
 
-    def __init__(self, content: CommandReply) -> None:
-        super().__init__()
-        self._title = Title(content.title)
-        self._title.display = bool(content.title.strip())
+    def __init__(self, content: Report) -> None:
+        super().__init__(content.title)
+        self.title_bar.display = bool(content.title.strip())
         self._text = PagerText(content)
         self._input = LineInput(placeholder="words to find", select_on_focus=False)
-        self._key_hints = KeyHints()
 
-    def compose(self) -> ComposeResult:
-        """Build it; see Widget."""
-        yield self._title
+    def compose_content(self) -> ComposeResult:
+        """Yield the text and the search input."""
         yield self._text
         yield self._input
-        yield ApprovalBanner()
-        yield self._key_hints
 
     @on(PagerText.PositionChanged)
     def _update_hints(self) -> None:
         keys = ["/ search", "Esc close"]
         if self._input.value:
             keys = ["n next", "N before", "Esc ends search", "q close"]
-        self._key_hints.update([*self._text.summary, *keys])
+        self.key_hints.update([*self._text.summary, *keys])
 
     @on(Input.Changed)
     def _search_typed(self) -> None:

@@ -26,8 +26,7 @@ from steno.ids import utc_now
 from steno.render.quantities import format_age, format_count
 from steno.render.session_events import SessionSummary
 from steno.render.terminal_text import display_width, terminal_line
-from steno.ui.tui.screens.dialogs import FilteredList, InputScreen, ListRow, fit_name
-from steno.ui.tui.screens.widgets import TitledScreen
+from steno.ui.tui.screens.widgets import FilteredList, InputScreen, ListRow, TitledScreen, fit_name
 
 _TYPING_PAUSE_S: Final = 0.15
 """The pause after typing that starts the search."""

@@ -39,8 +39,7 @@ from steno.ui.tree_state import (
     entry_text,
 )
 from steno.ui.tui.screens.compare_screen import CompareScreen
-from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
-from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
+from steno.ui.tui.screens.widgets import CURSOR_KEYS, InputScreen, PickerScreen, TitledScreen
 
 T = TypeVar("T")
 _TREE_KEYS: Final = (

@@ -1,23 +1,41 @@
-"""Widgets of all screens: title, message bar, key hints, window, input and approval banner.
+"""Widgets that screens share, and small windows: a line to type, and a list to pick from.
 
-`TitledScreen` stacks them around the content of a screen.
+`TitledScreen` stacks a title, messages and keys around the content of a screen. Typed text filters
+a list, and the arrow keys move in it at the same time. Rows are drawn when they are visible and for
+the current width, so that thousands cost little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Final, TypeVar, final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
+from textual import on
 from textual.app import App, ComposeResult, RenderResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.css.styles import RulesMap
 from textual.geometry import Size
+from textual.message import Message
 from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import RenderOptions, Visual
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
-from steno.render.terminal_text import display_width, terminal_line, terminal_text
+from steno.errors import StenoError
+from steno.render.session_events import Suggestion
+from steno.render.terminal_text import (
+    display_width,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
 
 T = TypeVar("T")
 CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
@@ -31,6 +49,13 @@ CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
 """The keys of a widget with a cursor: lines, pages, and both ends."""
 _HINT_SEPARATOR: Final = " · "
 _ASKED_CLASS: Final = "-asked"
+_INPUT_KEYS: Final = "Enter accepts · Esc cancels"
+DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
+"""Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
+_MAX_NAME_LENGTH: Final = 1000
+"""Longer names are cut before they are sanitized, which takes time."""
+_DETAIL_OPACITY: Final = 0.8
+"""The opacity of a detail next to a name."""
 _BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
@@ -210,3 +235,272 @@ class TitledScreen(ModalScreen[T]):
     def show_message(self, text: str, *, is_error: bool = False) -> None:
         """Show a message at the bottom, or none."""
         self._message_bar.show_message(text, is_error=is_error)
+
+
+# -- a line to type ----------------------------------------------------------------------------
+
+
+@final
+class InputScreen(ModalScreen[T | None]):
+    """Asks for a line until it is accepted; the result is None if the user leaves."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    InputScreen {
+        align: center middle;
+        #question { text-style: bold; }
+        #refusal { color: $error; }
+        #keys { color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)")]
+
+    def __init__(
+        self,
+        question: str,
+        accept: Callable[[str], T],
+        *,
+        default: str = "",
+        replaces_default: bool = True,
+        keys: str = _INPUT_KEYS,
+    ) -> None:
+        """Take the question, the function that accepts the line, and a default.
+
+        The result of `accept` is the result of the screen; if it raises StenoError, the screen
+        stays. An offer is replaced by typed text; any other default can be edited.
+        """
+        super().__init__()
+        self._accept = accept
+        self._question, self._keys = question, keys
+        self._default, self._replaces_default = default, replaces_default
+        self._refusal = Static(id="refusal")
+
+    def compose(self) -> ComposeResult:
+        """Stack the question, the input, and the refusal."""
+        with Window():
+            yield Static(Content(terminal_line(self._question)), id="question")
+            yield LineInput(self._default, select_on_focus=self._replaces_default)
+            yield self._refusal
+            yield Static(Content(self._keys), id="keys")
+
+    @on(Input.Submitted)
+    def accept_line(self, event: Input.Submitted) -> None:
+        """Accept the line, or show the refusal."""
+        event.stop()
+        try:
+            result = self._accept(event.value)
+        except StenoError as exc:
+            self._refusal.update(Content(terminal_line(str(exc))))
+        else:
+            self.dismiss(result)
+
+
+def fit_name(text: str, width: int) -> str:
+    """Return an untrusted name on one line, sanitized, and cut to a width."""
+    return truncate_to_width(terminal_line(text[:_MAX_NAME_LENGTH]), width)
+
+
+# -- a list with a filter ----------------------------------------------------------------------
+
+
+@final
+class ListRow(Visual):
+    """A row of a list; it is drawn when it becomes visible."""
+
+    def __init__(self, draw: DrawRow, height: int = 1) -> None:
+        self._draw = draw
+        self._height = height
+
+    def render_strips(
+        self, width: int, height: int | None, style: Style, options: RenderOptions
+    ) -> list[Strip]:
+        """Draw it; see Visual."""
+        # Based on the style of the row, whose colour differs under the cursor.
+        color = style.foreground and style.foreground.multiply_alpha(_DETAIL_OPACITY)
+        detail = Style(foreground=color)
+        return [
+            strip
+            for line in self._draw(width, detail)
+            for strip in line.render_strips(width, 1, style, options)
+        ]
+
+    def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
+        """Take the whole width."""
+        return container_width
+
+    def get_height(self, rules: RulesMap, width: int) -> int:
+        """Return how many lines it has, without drawing it."""
+        return self._height
+
+
+@final
+class _ColumnHeader(Widget):
+    """The header above the rows of a list, as wide as they are."""
+
+    def __init__(self, draw: DrawRow, rows: OptionList) -> None:
+        super().__init__()
+        self._draw = draw
+        self._rows = rows
+
+    def on_mount(self) -> None:
+        """Follow the rows, which make room for a scrollbar."""
+        self.watch(self._rows, "show_vertical_scrollbar", self._follow, init=False)
+
+    def _follow(self) -> None:
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        width = self._rows.scrollable_content_region.width
+        return Content("\n").join(self._draw(width, Style()))
+
+
+@final
+class FilteredList(Vertical):
+    """An input, and a list below it. The owner changes the list on Input.Changed."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    FilteredList {
+        height: 1fr;
+        & > LineInput { padding: 0 1; }
+        & > _ColumnHeader { height: 1; color: $text-muted; }
+        & > OptionList {
+            height: 1fr; border: none; padding: 0; background: transparent;
+            scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
+            & > .option-list--option-highlighted {
+                color: $block-cursor-foreground; background: $block-cursor-background;
+                text-style: $block-cursor-text-style;
+            }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("up", "move('cursor_up')"),
+        ("down", "move('cursor_down')"),
+        ("pageup", "move('page_up')"),
+        ("pagedown", "move('page_down')"),
+        ("ctrl+home", "move('first')"),
+        ("ctrl+end", "move('last')"),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """A row was chosen, with Enter or the mouse."""
+
+        index: int
+
+    def __init__(self, placeholder: str = "", head: DrawRow | None = None) -> None:
+        """Take the placeholder of the input, and the header of the rows."""
+        super().__init__()
+        self._input = LineInput(placeholder=placeholder, select_on_focus=False)
+        self._list = OptionList(markup=False)
+        self._list.can_focus = False
+        self._head = None if head is None else _ColumnHeader(head, self._list)
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        yield self._input
+        if self._head is not None:
+            yield self._head
+        yield self._list
+
+    @property
+    def typed(self) -> str:
+        """The typed text, without blanks around it."""
+        return self._input.value.strip()
+
+    @property
+    def index(self) -> int | None:
+        """The row that the cursor is on; None where there are no rows."""
+        return self._list.highlighted
+
+    def show(self, rows: Iterable[ListRow], index: int = 0) -> None:
+        """Show other rows, with the cursor on one of them."""
+        self._list.set_options([Option(row) for row in rows])
+        self._list.highlighted = index if self._list.option_count else None
+
+    async def action_move(self, action: str) -> None:
+        """Move the cursor in the list while the user types."""
+        await self._list.run_action(action)
+
+    @on(Input.Submitted)
+    def _choose_highlighted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.index is not None:
+            self.post_message(self.Chosen(self.index))
+
+    @on(OptionList.OptionSelected)
+    def _choose_clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.Chosen(event.option_index))
+
+
+# -- one of several ----------------------------------------------------------------------------
+
+
+@final
+class PickerScreen(ModalScreen[str | None]):
+    """A list to pick from; the result is the text of the choice, or None."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    PickerScreen {
+        align: center middle;
+        & > Window { width: 80; max-height: 90%; }
+        & .picker--note { height: 1; color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)")]
+
+    def __init__(self, title: str, candidates: Sequence[Suggestion], current: str | None = None):
+        super().__init__()
+        self._title = title
+        self._all = list(candidates)
+        self._matching = self._all
+        self._current = current
+        self._name_width = max(
+            [display_width(fit_name(choice.text, 40)) for choice in self._all], default=0
+        )
+        self._list = FilteredList("type to filter")
+        self._note = Static(markup=False, classes="picker--note")
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        with Window() as window:
+            window.border_title = Content(terminal_line(self._title))
+            window.styles.height = len(self._all) + 4  # the border, the filter, the note
+            yield self._list
+            yield self._note
+
+    def on_mount(self) -> None:
+        """Show everything, with the cursor on the current choice."""
+        self._filter()
+
+    @on(Input.Changed)
+    def _filter(self) -> None:
+        """Show the choices that contain all words; those that start with them first."""
+        words = self._list.typed.lower().split()
+        texts = [f"{choice.text} {choice.description}".lower() for choice in self._all]
+        matching = [
+            choice
+            for choice, text in zip(self._all, texts, strict=True)
+            if all(word in text for word in words)
+        ]
+        if words:
+            matching.sort(key=lambda choice: not choice.text.lower().startswith(words[0]))
+        self._matching = matching
+        names = [choice.text for choice in matching]
+        index = names.index(self._current) if not words and self._current in names else 0
+        self._list.show([ListRow(partial(self._draw_choice, choice)) for choice in matching], index)
+        count = f"{len(matching)} of {len(self._all)}" if matching else "nothing holds these words"
+        self._note.update(f"{count} · Enter picks, Esc leaves things as they are")
+
+    def _draw_choice(self, choice: Suggestion, width: int, detail: Style) -> Sequence[Content]:
+        mark = "● " if choice.text == self._current else "  "
+        name = fit_name(choice.text, min(width - 2, 40 if choice.description else width))
+        name_width = max(self._name_width, display_width(name))
+        gap = " " * (name_width - display_width(name))
+        about = fit_name(choice.description, max(width - 4 - name_width, 0))
+        return [Content.assemble(mark, name, gap, "  ", (about, detail))]
+
+    @on(FilteredList.Chosen)
+    def _choose(self, event: FilteredList.Chosen) -> None:
+        self.dismiss(self._matching[event.index].text)

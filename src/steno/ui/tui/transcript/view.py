@@ -156,14 +156,16 @@ class Transcript(ScrollView, can_focus=True):
         )
         self._item_layout = ItemLayout(self._image_cache.drawer_for)
         self._item_styles: TranscriptStyles | None = None
-        self._selected: TranscriptItem | None = None
+        self.selected: TranscriptItem | None = None
+        """The selected item; None while keys only scroll."""
         self._has_content = False
         """Whether items were set."""
         self._greeting_text = ""
         self._changed_items: set[TranscriptItem] = set()
         self._unseen_items: set[TranscriptItem] = set()
         self._unseen_count = 0
-        self._follows_end = True
+        self.is_at_end: bool = True
+        """Whether the end is visible, so that new items are."""
         self._is_laying_out = False
         self._awaits_redraw = False
         self._pause_s = REDRAW_PAUSE_S
@@ -180,16 +182,6 @@ class Transcript(ScrollView, can_focus=True):
         """The number of drawings so far, for tests."""
         return self._item_layout.draw_count
 
-    @property
-    def is_at_end(self) -> bool:
-        """Whether the end is visible, so that new items are; for tests."""
-        return self._follows_end
-
-    @property
-    def selected(self) -> TranscriptItem | None:
-        """The selected item; None while keys only scroll."""
-        return self._selected
-
     def set_image_source(self, find_image: FindImage) -> None:
         """Set the source of images; it is used when an image is drawn, and not before."""
         self._image_cache.find_image = find_image
@@ -203,10 +195,10 @@ class Transcript(ScrollView, can_focus=True):
         """Replace the items, and scroll to the end; without items, show the greeting."""
         self._has_content = True
         self._item_layout.set_items(items)
-        self._selected = None
+        self.selected = None
         self._changed_items.clear()
         self._unseen_items.clear()
-        self._follows_end = True
+        self.is_at_end = True
         self._lay_out_visible(None)
 
     def show_greeting(self, about: str) -> None:
@@ -234,7 +226,7 @@ class Transcript(ScrollView, can_focus=True):
             self._item_layout.remove(item)
             self._changed_items.discard(item)
             self._unseen_items.discard(item)
-            self._selected = None if self._selected is item else self._selected
+            self.selected = None if self.selected is item else self.selected
             self._redraw_soon()
 
     def fold_all(self, *, is_folded: bool) -> None:
@@ -266,7 +258,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _anchor(self) -> ScrollAnchor | None:
         """Return the anchor at the top, which stays there; None while the end is followed."""
-        if not self.items or (self._follows_end and self._selected is None):
+        if not self.items or (self.is_at_end and self.selected is None):
             return None
         return ScrollAnchor(*self._item_layout.position_at(self.scroll_offset.y))
 
@@ -283,7 +275,7 @@ class Transcript(ScrollView, can_focus=True):
             self.scroll_target_y = self.scroll_y = top
         finally:
             self._is_laying_out = False
-        self._follows_end = top >= self._item_layout.height - rows
+        self.is_at_end = top >= self._item_layout.height - rows
         self._report_unseen(top + rows)
         self.refresh()
 
@@ -360,7 +352,7 @@ class Transcript(ScrollView, can_focus=True):
         if line >= self._item_layout.height:
             return self._row_below_items(y, self._item_styles).crop_extend(0, width, base)
         position, drawn = self._item_layout.line_at(line)
-        is_marked = bool(drawn) and self.items[position.item] is self._selected
+        is_marked = bool(drawn) and self.items[position.item] is self.selected
         mark = Segment("▌ " if is_marked else "  ", self._item_styles.selected)
         strip = Strip([mark, *drawn]).apply_style(base)
         if (selection := self.text_selection) is not None:
@@ -382,17 +374,17 @@ class Transcript(ScrollView, can_focus=True):
         if not self.items or not self.size.height:
             return
         top, rows = self.scroll_offset.y, self.size.height
-        if self._selected is None or (index := self._item_layout.index_of(self._selected)) is None:
+        if self.selected is None or (index := self._item_layout.index_of(self.selected)) is None:
             index = self._item_layout.position_at(top + rows - 1 if delta < 0 else top).item
         else:
             index = max(0, min(index + delta, len(self.items) - 1))
-        self._selected = self.items[index]
+        self.selected = self.items[index]
         self._bring_into_view(index)
 
     def deselect(self) -> bool:
         """Select no item; return whether one was selected."""
-        was_selected = self._selected is not None
-        self._selected = None
+        was_selected = self.selected is not None
+        self.selected = None
         self.refresh()
         return was_selected
 
@@ -447,9 +439,9 @@ class Transcript(ScrollView, can_focus=True):
             raise SkipAction
 
     def _selected_item(self) -> TranscriptItem:
-        if self._selected is None:
+        if self.selected is None:
             raise SkipAction
-        return self._selected
+        return self.selected
 
     # -- selecting text --------------------------------------------------------------------
 
@@ -479,10 +471,7 @@ class Transcript(ScrollView, can_focus=True):
         if end <= start:
             return strip
         style = self.screen.get_component_rich_style("screen--selection")
-        before, marked, after = (
-            strip.crop(0, start),
-            strip.crop(start, end),
-            strip.crop(end, strip.cell_length),
-        )
+        before, marked = strip.crop(0, start), strip.crop(start, end)
+        after = strip.crop(end, strip.cell_length)
         shown = Strip([Segment(part.text, (part.style or Style()) + style) for part in marked])
         return Strip.join([before, shown, after])

@@ -1,19 +1,20 @@
-"""`steno models`: list the models that can be used here, and why others cannot."""
+"""`steno models`: the models that can be used here, and why others cannot."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import asdict
 
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, Table
 from steno.app.errors import UsageError
 from steno.app.models import apply_settings_to_models
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import ExitStatus, Subparsers
 from steno.providers.model_discovery import (
     DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
@@ -27,8 +28,7 @@ from steno.providers.model_discovery import (
 )
 from steno.providers.models import Model
 from steno.providers.vendor import Vendor
-from steno.render.output import print_json
-from steno.render.table_output import Column, StdoutPrinter, print_notice
+from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 from steno.suggest import suggest_name
 
@@ -44,38 +44,53 @@ _UNUSABLE_COLUMNS: Final = (Column("provider", "cyan"), Column("why not", may_sh
 _YES_NO: Final = {True: "yes", False: "no", None: "?"}
 
 
-def add_commands(commands: Subparsers) -> None:
-    """Add the command."""
-    models = commands.add_parser(
-        "models",
-        help="list the models that can be used",
-        description="Ask every provider that there is a key or a server for which models it has, "
-        "and list them with what --model takes. '?' stands where nobody says. "
-        "A server that is spoken to in several protocols is asked in the first of them; "
-        "--provider takes the others too, such as openai-responses.",
-        epilog="example: steno models --provider ollama",
-    )
-    models.add_argument("--provider", metavar="NAME", help="only those of one provider")
-    models.add_argument(
+def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+    parser.add_argument("--provider", metavar="NAME", help="only those of one provider")
+    parser.add_argument(
         "--json", action="store_true", help="a line of JSON for each provider, usable or not"
     )
-    models.set_defaults(run=_run_models)
 
 
-def _run_models(options: argparse.Namespace) -> int:
+def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
     loaded = load_settings()
     discovered = asyncio.run(_find_models(options.provider, loaded.settings.providers))
     results = [apply_settings_to_models(result, loaded.settings) for result in discovered]
-    if options.json:
-        for result in results:
-            print_json(msgspec.json.encode(_provider_as_json(result)))
-    else:
-        _print_models(results)
-        if options.provider is None:
-            _print_default(loaded.settings.model, results)
-    for notice in loaded.notices:
-        print_notice(terminal_line(notice.text))
-    return ExitStatus.OK if any(result.is_usable for result in results) else ExitStatus.FAILED
+    usable = [result for result in results if result.is_usable]
+    others = [result for result in results if not result.is_usable]
+    tables = [
+        Table(
+            _MODEL_COLUMNS,
+            [_model_row(result, model) for result in usable for model in result.models],
+        ),
+        Table(
+            _UNUSABLE_COLUMNS,
+            [[terminal_line(result.where), terminal_line(result.outcome)] for result in others],
+        ),
+    ]
+    tables = [table for table, listed in zip(tables, (usable, others), strict=True) if listed]
+    if options.provider is None:  # the first one that can be reached
+        default = format_model_name(usable[0].where, usable[0].choice) if usable else ""
+        used = terminal_line(loaded.settings.model or default)
+        tables[-1] = tables[-1]._replace(note=f"used without --model: {used}")
+    return Report(
+        title="Models",
+        tables=tuple(tables),
+        notices=tuple([terminal_line(notice.text) for notice in loaded.notices]),
+        data=map(_provider_as_json, results),
+        is_failed=not usable,
+    )
+
+
+MODELS: Final = CommandDefinition(
+    _run_models,
+    _add_arguments,
+    help="list the models that can be used",
+    description="Ask every provider that there is a key or a server for which models it has, "
+    "and list them with what --model takes. '?' stands where nobody says. "
+    "A server that is spoken to in several protocols is asked in the first of them; "
+    "--provider takes the others too, such as openai-responses.",
+    epilog="example: steno models --provider ollama",
+)
 
 
 async def _find_models(
@@ -100,36 +115,6 @@ async def _find_models(
         return (await probe(vendor),)
 
 
-# -- for people ------------------------------------------------------------------------------
-
-
-def _print_models(results: Sequence[DiscoveryResult]) -> None:
-    printer = StdoutPrinter()
-    usable = [result for result in results if result.is_usable]
-    others = [result for result in results if not result.is_usable]
-    if usable:
-        printer.table(
-            _MODEL_COLUMNS,
-            [_model_row(result, model) for result in usable for model in result.models],
-        )
-    if usable and others:
-        printer.line()
-    if others:
-        printer.table(
-            _UNUSABLE_COLUMNS,
-            [[terminal_line(result.where), terminal_line(result.outcome)] for result in others],
-        )
-
-
-def _print_default(configured: str | None, results: Iterable[DiscoveryResult]) -> None:
-    """Print the model that is used where none is named: the first that can be reached."""
-    first = next((result for result in results if result.is_usable), None)
-    default_model = "" if first is None else format_model_name(first.where, first.choice)
-    printer = StdoutPrinter()
-    printer.line()
-    printer.line(f"used without --model: {terminal_line(configured or default_model)}")
-
-
 def _model_row(result: DiscoveryResult, model: Model) -> list[str]:
     capabilities = model.capabilities
     return [
@@ -140,9 +125,6 @@ def _model_row(result: DiscoveryResult, model: Model) -> list[str]:
         _YES_NO[capabilities.thinking],
         terminal_line(model.title or ""),
     ]
-
-
-# -- for programs ----------------------------------------------------------------------------
 
 
 def _provider_as_json(result: DiscoveryResult) -> dict[str, Any]:
@@ -159,12 +141,7 @@ def _provider_as_json(result: DiscoveryResult) -> dict[str, Any]:
                 "title": model.title,
                 "context_tokens": model.context_tokens,
                 "max_output_tokens": model.max_output_tokens,
-                "capabilities": {
-                    "tools": model.capabilities.tools,
-                    "vision": model.capabilities.vision,
-                    "thinking": model.capabilities.thinking,
-                    "strict": model.capabilities.strict,
-                },
+                "capabilities": asdict(model.capabilities),
             }
             for model in result.models
         ],

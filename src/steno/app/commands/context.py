@@ -1,0 +1,70 @@
+"""A command's definition, and the context that it runs in.
+
+This module is loaded by every command, so it imports nothing heavy: the types of an open session
+are those of the package, which loads them when they are used.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from steno.app import commands
+from steno.app.commands.arguments import add_text, keep_text
+from steno.app.commands.report import Report
+from steno.app.session_lookup import LAST_SESSION, UnreadableSessions, find_session
+from steno.render.progress import ShowProgress, no_progress
+from steno.store import Store
+
+
+class CommandContext(NamedTuple):
+    """The folder, the store and, in a terminal, the open session of a command."""
+
+    folder: Path
+    open_store: Callable[[], AbstractContextManager[Store]]
+    """Opens the store of the command; that of a session stays open."""
+    show_progress: ShowProgress = no_progress
+    notify: Callable[[str], object] = lambda _: None
+    """Receives remarks that do not depend on the result."""
+    is_persistent: bool = True
+    """Whether the store outlives the program."""
+    session: commands.OpenSession | None = None
+    """None on the command line."""
+
+    def find_session(self, store: Store, name: str | None) -> str:
+        """Return the id of a session, by default that of the open one. Raises Missing."""
+        if name is None and self.session is not None:
+            return self.session.state.conversation.id
+        unreadable = UnreadableSessions()
+        session = find_session(
+            store, name or LAST_SESSION, unreadable=unreadable, show_progress=self.show_progress
+        )
+        for line in unreadable.lines:
+            self.notify(line)
+        return session
+
+
+class AddArguments(Protocol):
+    """Adds the arguments of a command to its parser."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+        """Add the arguments of the command line, or those that can be typed in a terminal."""
+        ...
+
+
+class CommandDefinition(NamedTuple):
+    """The function of a command and its arguments, with the texts of the command line."""
+
+    run: Callable[[CommandContext, argparse.Namespace], Report | Awaitable[Report]]
+    """Raises StenoError. A terminal runs a plain function in a thread, and awaits its result."""
+    add_arguments: AddArguments = add_text
+    split: Callable[[str], list[str]] = keep_text
+    """Turns the text after a slash command into arguments."""
+    help: str = ""
+    description: str = ""
+    epilog: str = ""
+    reads_store: bool = False
+    """Whether the command line has the option `--store` for it."""

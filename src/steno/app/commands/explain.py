@@ -1,0 +1,307 @@
+"""`steno explain`: the messages of a session that a model would see, compared with the log."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.app.commands.arguments import add_session, positive_int
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, ReportLine
+from steno.app.errors import UsageError
+from steno.app.models import MODEL_FLAG, build_target, name_model_in_errors, unknown_model
+from steno.app.session_log import SessionLog
+from steno.app.settings import Settings
+from steno.app.settings_loader import load_settings_leniently
+from steno.codec import encode_message
+from steno.context import BuiltRequest, ContextBuilder, ModelTarget, token_counter_for
+from steno.errors import Damaged, InvalidValue, Missing, StenoError
+from steno.log.blobs import restore_blobs
+from steno.log.queries import current_model
+from steno.messages.change import Change
+from steno.messages.message import Message
+from steno.messages.request import Request
+from steno.providers import CATALOG, Vendor
+from steno.providers.endpoint import build_encoder
+from steno.providers.model_discovery import (
+    EMBEDDED,
+    OFFLINE,
+    ModelName,
+    find_model,
+    parse_model_name,
+)
+from steno.records.entry import Entry
+from steno.render.changes import describe_change, format_change
+from steno.render.describe import payload_type
+from steno.render.message_text import ROLE_STYLES, message_paragraphs
+from steno.render.quantities import format_count
+from steno.render.table_output import INDENT
+from steno.render.terminal_text import terminal_line
+from steno.store import Store
+from steno.wire import load_wire
+
+_DEFAULT_WIDTH: Final = 100
+"""The width of a line where there is no terminal."""
+
+
+class _ContextModel(NamedTuple):
+    """The model that the context is built for; without a vendor there is no protocol."""
+
+    name: str
+    model_id: str = ""
+    vendor_name: str = ""
+    """The name of the vendor, "embedded" or "offline"."""
+    vendor: Vendor | None = None
+
+
+class _ContextExplanation(NamedTuple):
+    """The context of a branch for a model, with all changes."""
+
+    log: SessionLog
+    branch: str
+    model: _ContextModel
+    built: BuiltRequest
+    losses: tuple[Change, ...]
+
+
+def list_context_changes(
+    store: Store, log: SessionLog, name: str, *, vendors: Mapping[str, Vendor], target: ModelTarget
+) -> list[str]:
+    """Describe how the context of the active branch differs from the log, for a model.
+
+    Raises InvalidRequest if there is no message to send.
+    """
+    model = _build_context_model(name, parse_model_name(name, vendors), vendors)
+    built = ContextBuilder(count_tokens=token_counter_for(model.model_id)).build(
+        log.path(), target, restore_blobs=partial(_restore_message, store)
+    )
+    explanation = _ContextExplanation(
+        log, log.active, model, built, _encoding_losses(model, built.request)
+    )
+    over_budget = ["this is more than the model can read"] if built.is_over_budget else []
+    return [*_describe_differences(explanation), *over_budget]
+
+
+def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+    add_session(parser, in_terminal=in_terminal)
+    parser.add_argument(
+        "--model",
+        metavar="PROVIDER/MODEL",
+        help="who would see it; else the model on record. `steno models` lists them",
+    )
+    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
+    parser.add_argument(
+        "--context-tokens",
+        type=positive_int,
+        metavar="N",
+        help="as if the model could read no more than so many tokens",
+    )
+    parser.add_argument("--full", action="store_true", help="print messages in full")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report:
+    settings = load_settings_leniently(context.notify).settings
+    vendors = settings.providers
+    named = None if options.model is None else _parse_context_model(options.model, vendors)
+    with context.open_store() as store:
+        session = context.find_session(store, options.session)
+        log = SessionLog.read(store, session, context.show_progress)
+        path = log.path(options.branch)
+        model = named or _recorded_context_model(path, vendors, context.notify)
+        target = _context_target(model, settings, options.context_tokens)
+        built = ContextBuilder(count_tokens=token_counter_for(model.model_id)).build(
+            path, target, restore_blobs=partial(_restore_message, store)
+        )
+    branch = log.active if options.branch is None else options.branch
+    losses = _encoding_losses(model, built.request)
+    explanation = _ContextExplanation(log, branch, model, built, losses)
+    if options.json:
+        return Report(data=[_explanation_as_json(explanation)])
+    return Report(lines=list(_explanation_lines(explanation, is_full=options.full)))
+
+
+EXPLAIN: Final = CommandDefinition(
+    _run_explain,
+    _add_arguments,
+    help="show what a model would see of a session",
+    description="Show the messages that a model would get to see of a branch, and report what "
+    "it would see otherwise than it is on record: repairs, summaries, what was left out or "
+    "shortened, and what the protocol of its vendor has no words for. Tools are not counted, "
+    "and nothing is sent.",
+    epilog="example: steno explain last --model anthropic/claude-sonnet-4-5",
+    reads_store=True,
+)
+
+
+# -- lines -----------------------------------------------------------------------------------
+
+
+def _explanation_lines(explanation: _ContextExplanation, *, is_full: bool) -> Iterator[ReportLine]:
+    built, log = explanation.built, explanation.log
+    model = terminal_line(explanation.model.name) or "any model"
+    session, branch = terminal_line(log.header.id), terminal_line(explanation.branch)
+    yield ReportLine(
+        [("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), model]
+    )
+    messages = format_count(len(built.request.messages), "message", "messages")
+    yield ReportLine([(f"{messages}, about {built.tokens:,} tokens", "dim")])
+    if not is_full:
+        yield ReportLine([])
+    for message, source in zip(built.request.messages, built.sources, strict=True):
+        yield from _message_lines(message, _entry_number(log, source), is_full=is_full)
+    yield ReportLine([])
+    differences = _describe_differences(explanation)
+    for line in differences or ["nothing is seen otherwise than it is on record"]:
+        yield ReportLine([line])
+    if built.is_over_budget:
+        yield ReportLine([("this is more than the model can read", "bold red")])
+
+
+def _message_lines(message: Message, number: str, *, is_full: bool) -> Iterator[ReportLine]:
+    role = payload_type(message)
+    heading = [(f"{number} ", "dim"), (role, ROLE_STYLES[role])]
+    paragraphs = message_paragraphs(message)
+    if not is_full:
+        text = " ".join([terminal_line(paragraph.text) for paragraph in paragraphs])
+        yield ReportLine([*heading, f"  {text}"], is_cut=True, max_width=_DEFAULT_WIDTH)
+        return
+    yield ReportLine([])
+    yield ReportLine(heading)
+    for paragraph in paragraphs:
+        for line in paragraph.text.rstrip("\n").split("\n"):
+            yield ReportLine([INDENT, (line, paragraph.style)] if line else [])
+
+
+# -- the model -------------------------------------------------------------------------------
+
+
+def _parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextModel:
+    """Return the model that an option names. Raises UsageError."""
+    with name_model_in_errors(name, MODEL_FLAG):
+        parsed = parse_model_name(name, vendors)
+    if parsed.vendor in vendors and not parsed.model:
+        raise UsageError(
+            f"name a model, too: {parsed.vendor}/MODEL", code="model_name_missing", place="--model"
+        )
+    return _build_context_model(name, parsed, vendors)
+
+
+def _recorded_context_model(
+    path: list[Entry], vendors: Mapping[str, Vendor], notify: Callable[[str], object]
+) -> _ContextModel:
+    """Return the model in force on a branch, as far as it is known."""
+    name = current_model(path) or ""
+    with suppress(InvalidValue):
+        return _build_context_model(name, parse_model_name(name, vendors), vendors)
+    if name:
+        notify("the model on record is of no provider that is known here; --model names another")
+    return _ContextModel(name, name)
+
+
+def _build_context_model(
+    name: str, found: ModelName, vendors: Mapping[str, Vendor]
+) -> _ContextModel:
+    # The embedded model has the protocol of a llama.cpp server; the offline assistant has none.
+    vendor = CATALOG["llama.cpp"] if found.vendor == EMBEDDED else vendors.get(found.vendor)
+    return _ContextModel(name, found.model, found.vendor, vendor)
+
+
+def _context_target(
+    model: _ContextModel, settings: Settings, context_tokens: int | None
+) -> ModelTarget:
+    """Return the target of a run; no request is sent to a server.
+
+    No file of a model is opened either: a log may come from another person, and name any path.
+    """
+    name, reported = model.name, unknown_model(model.model_id)
+    if model.vendor_name == OFFLINE or (model.vendor_name == EMBEDDED and not model.model_id):
+        with suppress(StenoError):  # it may be uninstalled, or damaged
+            found = asyncio.run(find_model(name))
+            name, reported = found.name, found.known or reported
+    target = build_target(name, model.vendor_name, reported, settings)
+    return target if context_tokens is None else replace(target, context_tokens=context_tokens)
+
+
+def _encoding_losses(model: _ContextModel, request: Request) -> tuple[Change, ...]:
+    """Return the changes that the protocol of the vendor makes necessary."""
+    if model.vendor is None:
+        return ()
+    encoder = build_encoder(model.vendor, load_wire(model.vendor.wire))
+    return encoder.encode(request, stream=True).losses
+
+
+def _restore_message(store: Store, message: Message) -> Message:
+    """Return a message with the content of its blobs, if that can be read."""
+    with suppress(Missing, Damaged):
+        return restore_blobs(message, store.blob)
+    return message
+
+
+def _describe_differences(explanation: _ContextExplanation) -> list[str]:
+    """Return a line for each difference between the log and the request."""
+    lines = [_describe_change(change, explanation.log) for change in explanation.built.changes]
+    return lines + [_describe_loss(loss, explanation) for loss in explanation.losses]
+
+
+def _describe_change(change: Change, log: SessionLog) -> str:
+    place = "" if change.entry is None else f"{_entry_number(log, change.entry)}: "
+    return f"{place}{terminal_line(format_change(change))}"
+
+
+def _describe_loss(change: Change, explanation: _ContextExplanation) -> str:
+    member, position, rest = change.place_parts
+    if member != "messages" or position is None:
+        return terminal_line(format_change(change))
+    number = _entry_number(explanation.log, explanation.built.sources[position])
+    place = " ".join(filter(None, [number, rest]))
+    return terminal_line(f"{place}: {describe_change(change)} ({change.code})")
+
+
+def _entry_number(log: SessionLog, entry_id: str | None) -> str:
+    """Return the number of an entry; a plus for a message that is in no entry."""
+    return "+" if entry_id is None else log.number(entry_id)
+
+
+# -- JSON ------------------------------------------------------------------------------------
+
+
+def _explanation_as_json(explanation: _ContextExplanation) -> dict[str, Any]:
+    """Return an explanation of a context, as JSON."""
+    built, numbers = explanation.built, explanation.log.numbers
+    return {
+        "session": explanation.log.header.id,
+        "branch": explanation.branch,
+        "model": explanation.model.name or None,
+        "tokens": built.tokens,
+        "wants_compaction": built.wants_compaction,
+        "is_over_budget": built.is_over_budget,
+        "messages": [
+            {
+                "number": None if source is None else numbers[source],
+                "entry": source,
+                "message": msgspec.Raw(encode_message(message)),
+            }
+            for message, source in zip(built.request.messages, built.sources, strict=True)
+        ],
+        "changes": [
+            {
+                "code": change.code,
+                "number": None if change.entry is None else numbers[change.entry],
+                "entry": change.entry,
+                "explanation": describe_change(change),
+            }
+            for change in built.changes
+        ],
+        "losses": [
+            {"code": loss.code, "place": loss.place, "done": describe_change(loss)}
+            for loss in explanation.losses
+        ],
+    }

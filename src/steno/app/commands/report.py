@@ -1,0 +1,117 @@
+"""The result of a command, for every interface.
+
+The command line prints the tables of a report, a terminal shows it as Markdown, and `--json` dumps
+its data. Cells, lines and notices are plain text that is printable already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.render.items import TextForm
+from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.quantities import format_count
+from steno.render.table_output import Column, StyledText
+
+_NAME_STYLE: Final = "cyan"
+"""The style of columns with names, which Markdown shows as code."""
+_MAX_MARKDOWN_ROWS: Final = 200
+"""The last rows of a table are shown; laying out more of them takes too long."""
+
+
+class Table(NamedTuple):
+    """Rows below the titles of their columns."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    note: str = ""
+    """A line below the table."""
+    details: tuple[Column, Sequence[str]] | None = None
+    """A last column that is never cut: on a terminal its cells are on lines of their own."""
+    sizes: Sequence[Decimal] = ()
+    """The length of a bar for each row, where there is a terminal to draw them."""
+
+    @property
+    def complete_rows(self) -> tuple[Sequence[Column], list[Sequence[str]]]:
+        """The columns and rows, with the details as the last column."""
+        if self.details is None:
+            return self.columns, list(self.rows)
+        column, cells = self.details
+        return (*self.columns, column), [
+            [*row, cell] for row, cell in zip(self.rows, cells, strict=True)
+        ]
+
+
+class ReportLine(NamedTuple):
+    """A line of text on the command line."""
+
+    pieces: Sequence[StyledText]
+    is_cut: bool = False
+    """Whether it is cut at the width of the terminal."""
+    max_width: int | None = None
+    """Where it is cut without a terminal; None for nowhere."""
+
+
+class Report(NamedTuple):
+    """The result of a command."""
+
+    text: str = ""
+    """The answer in a terminal, before any tables; the command line does not print it."""
+    title: str = ""
+    form: TextForm = TextForm.MARKDOWN
+    """The form of `text`; a report with anything else is Markdown."""
+    footer: str = ""
+    """Markdown below the tables, as `text`."""
+    tables: tuple[Table, ...] = ()
+    lines: Sequence[ReportLine] = ()
+    """Drawings of the command line, such as a tree."""
+    notices: tuple[str, ...] = ()
+    """Remarks; the command line prints them on stderr."""
+    data: Iterable[Any] = ()
+    """The JSON values of `--json`, one a line."""
+    is_failed: bool = False
+
+    @property
+    def body(self) -> str:
+        """The whole report in its form."""
+        if self.form is not TextForm.MARKDOWN:
+            return self.text
+        return "\n\n".join(filter(None, [self.text, *self._markdown_parts(), self.footer]))
+
+    def _markdown_parts(self) -> Iterator[str]:
+        for table in self.tables:
+            yield f"**{escape_markdown(table.title)}**" if table.title else ""
+            yield _table_as_markdown(table)
+            yield escape_markdown(table.note)
+        texts = [
+            "".join([piece if isinstance(piece, str) else piece[0] for piece in line.pieces])
+            for line in self.lines
+        ]
+        yield "\n".join(["```", *texts, "```"]) if texts else ""
+        yield from map(escape_markdown, self.notices)
+        values = [msgspec.json.encode(value).decode() for value in self.data]
+        yield "\n".join(["```json", *values, "```"]) if values else ""
+
+
+def _table_as_markdown(table: Table) -> str:
+    columns, rows = table.complete_rows
+    used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
+    cells = [
+        [
+            inline_code(row[index])
+            if columns[index].style == _NAME_STYLE
+            else escape_markdown(row[index])
+            for index in used
+        ]
+        for row in rows[-_MAX_MARKDOWN_ROWS:]
+    ]
+    text = markdown_table([columns[index] for index in used], cells)
+    omitted = len(rows) - len(cells)
+    return (
+        text if omitted <= 0 else f"{format_count(omitted, 'row', 'rows')} before these.\n\n{text}"
+    )

@@ -1,0 +1,223 @@
+"""The slash commands that change the open session, and `change_model` and `change_mode`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from msgspec import json
+
+from steno.agent import EntryRecorded
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.dispatch import terminal_only
+from steno.app.commands.explain import list_context_changes
+from steno.app.commands.open_session import OpenSession
+from steno.app.commands.report import Report
+from steno.app.models import name_model_in_errors
+from steno.app.session_log import SessionLog
+from steno.app.session_lookup import set_mode
+from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.settings import variable_name
+from steno.app.settings_loader import LoadedSettings
+from steno.errors import InvalidRequest, InvalidValue, Missing, StenoError
+from steno.log.queries import last_message
+from steno.messages.message import ToolResultMessage
+from steno.providers.model_discovery import OFFLINE, find_model
+from steno.records.entry import Compaction, Mode
+from steno.render.items import TextForm
+from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line
+
+T = TypeVar("T")
+_MAX_DIFFERENCES: Final = 20
+
+
+# -- model and mode --------------------------------------------------------------------------
+
+
+async def run_interruptible(state: SessionState, search: Coroutine[Any, Any, T]) -> T:
+    """Run a search for models that the user can interrupt.
+
+    Raises StenoError if they do: nothing has changed then.
+    """
+    refusal = f"/model: interrupted; {state.environment.model_selection.name} answers as before"
+    return await state.lock.run_cancellable(search, refusal)
+
+
+async def change_model(state: SessionState, name: str) -> Report:
+    """Change the model of a session; return how its context differs from the log.
+
+    The search for the model can be interrupted. The change is recorded with the next request.
+    """
+    async with state.lock:
+        state.check_idle()
+        search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
+        with name_model_in_errors(name, "/model"):
+            model = await run_interruptible(state, search)
+        if model.name == state.environment.model_selection.name:
+            return Report(f"{inline_code(model.name)} answers already.")
+        await state.use_model(model)
+        differences = (
+            await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
+        )
+    items = [f"- {escape_markdown(line)}" for line in differences[:_MAX_DIFFERENCES]]
+    if len(differences) > len(items):
+        items.append(f"- and {format_count(len(differences) - len(items), 'more', 'more')}")
+    text = f"{inline_code(model.name)} answers from here on."
+    if items:
+        text += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(items)
+    return Report(text, "model")
+
+
+def _context_differences(state: SessionState) -> list[str]:
+    store, environment = state.config.store, state.environment
+    log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
+    vendors = environment.settings.providers
+    try:
+        return list_context_changes(
+            store, log, environment.model_selection.name, vendors=vendors, target=environment.target
+        )
+    except InvalidRequest:  # there is no message yet
+        return []
+
+
+async def _run_model(session: OpenSession, name: str) -> Report:
+    if name:
+        return await change_model(session.state, name)
+    user_file = session.state.config.loaded_settings.user_file
+    row_hint = (
+        ""
+        if user_file is None
+        else f", or write `[providers.NAME]` to {inline_code(str(user_file))}"
+    )
+    return Report(
+        "To add one, set a key such as `ANTHROPIC_API_KEY`, start a server such as Ollama"
+        f"{row_hint}; `steno models` tells which are looked for."
+    )
+
+
+def change_mode(state: SessionState, mode: Mode) -> None:
+    """Change the mode of a session, from the next decision on."""
+    with explain_conflicts(state):
+        entry = set_mode(state.conversation, mode)
+    if entry is not None and state.is_recorded:
+        state.emit(EntryRecorded(entry))
+
+
+async def _run_mode(session: OpenSession, name: str) -> Report:
+    if name:
+        if name not in tuple(Mode):
+            raise InvalidValue(
+                f"must be one of {', '.join(Mode)}", code="no_such_mode", place="/mode"
+            )
+        change_mode(session.state, Mode(name))
+    return Report(f"mode {inline_code(session.state.conversation.mode)}")
+
+
+# -- sessions and branches -------------------------------------------------------------------
+
+
+async def _run_new(session: OpenSession, title: str) -> Report:
+    await session.session_list.new(title)
+    return Report("A new session begins with what you say next.")
+
+
+async def _run_resume(session: OpenSession, name: str) -> Report:
+    if not name:
+        raise InvalidValue(
+            "say which session: by its id, or last", code="session_not_named", place="/resume"
+        )
+    await session.session_list.resume(name)
+    return Report(f"Goes on with {inline_code(session.state.conversation.id)}.")
+
+
+async def _run_rename(session: OpenSession, title: str) -> Report:
+    await session.session_list.rename_current(title)
+    return Report(f"This session is called {escape_markdown(session.state.title)}.")
+
+
+async def _run_fork(session: OpenSession, name: str) -> Report:
+    return Report(f"Goes on in the branch {inline_code(session.branches.fork(name))}.")
+
+
+async def _run_label(session: OpenSession, text: str) -> Report:
+    last = last_message(session.state.conversation.entries_view(), with_shell=True)
+    if last is None:
+        raise Missing("nothing has been said yet", code="empty_session", place="/label")
+    session.branches.label(last.id, text)
+    return Report(f"The last message is called {escape_markdown(text)}.")
+
+
+# -- runs ------------------------------------------------------------------------------------
+
+
+async def _run_retry(session: OpenSession, _: str) -> Report:
+    conversation = session.state.conversation
+    last = last_message(conversation.entries_view(), with_shell=True)
+    is_open = bool(conversation.outstanding)
+    await session.active_run.retry()
+    # After a call nothing is sent again: the turn continues.
+    continues = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
+    return Report("Goes on." if continues else "Tries again.")
+
+
+async def _run_compact(session: OpenSession, _: str) -> Report:
+    if session.state.environment.model_selection.vendor == OFFLINE:
+        raise StenoError(
+            "the offline assistant cannot sum up what was said; "
+            "choose a model that can with /model",
+            code="offline_model",
+            place="/compact",
+        )
+    entry = await session.active_run.compact()
+    if entry is None or not isinstance(entry.payload, Compaction):
+        return Report("Nothing was summed up.")
+    return Report(entry.payload.summary, "summary: this is what the model sees from here on")
+
+
+async def _run_theme(session: OpenSession, name: str) -> Report:
+    """Return where to write down a theme; the terminal has changed it."""
+    if not name:
+        raise terminal_only("theme")
+    hint = _setting_hint("theme", name, session.state.config.loaded_settings)
+    return Report(hint, form=TextForm.PLAIN)
+
+
+def _setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
+    """Return where to write down a setting of a terminal; only the user's own file has those."""
+    variable = variable_name(setting)
+    if variable in loaded.origins.get(setting, ()):  # which takes precedence over the file
+        return f"{variable}={value} keeps it"
+    if loaded.user_file is None:
+        return f"{variable}={value} in your environment keeps it"
+    quoted = json.encode(value).decode()
+    return f"{setting} = {quoted} in {terminal_line(str(loaded.user_file))} keeps it"
+
+
+def _session_command(run: Callable[[OpenSession, str], Awaitable[Report]]) -> CommandDefinition:
+    async def run_with_text(context: CommandContext, options: argparse.Namespace) -> Report:
+        assert context.session is not None, "a slash command has an open session"
+        return await run(context.session, options.text)
+
+    return CommandDefinition(run_with_text)
+
+
+SESSION_COMMANDS: Final[Mapping[str, CommandDefinition]] = MappingProxyType(
+    {
+        "model": _session_command(_run_model),
+        "mode": _session_command(_run_mode),
+        "new": _session_command(_run_new),
+        "resume": _session_command(_run_resume),
+        "rename": _session_command(_run_rename),
+        "fork": _session_command(_run_fork),
+        "label": _session_command(_run_label),
+        "retry": _session_command(_run_retry),
+        "compact": _session_command(_run_compact),
+        "theme": _session_command(_run_theme),
+    }
+)
+"""Each takes any text, and reads it as its argument."""

@@ -1,1 +1,0 @@
-"""Reports that the command line and slash commands share."""

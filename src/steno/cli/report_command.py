@@ -1,0 +1,108 @@
+"""Run a command of the command table: add it to the command line, and print its report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.report import Report, Table
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.store_options import open_existing_store, progress_display
+from steno.render.output import print_json
+from steno.render.table_output import Column, StdoutPrinter, print_notice
+
+_MAX_BAR_LENGTH: Final = 16
+_BAR_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+def add_report_command(commands: Subparsers, name: str, definition: CommandDefinition) -> None:
+    """Add a command of the command table to the command line."""
+    parser = commands.add_parser(
+        name,
+        help=definition.help,
+        description=definition.description,
+        epilog=definition.epilog or None,
+    )
+    definition.add_arguments(parser, in_terminal=False)
+    if definition.reads_store:
+        add_store_option(parser)
+    parser.set_defaults(run=partial(_run_command, definition), parser=parser)
+
+
+def _run_command(definition: CommandDefinition, options: argparse.Namespace) -> int:
+    context = CommandContext(
+        folder=Path(),
+        open_store=partial(open_existing_store, options),
+        show_progress=progress_display(),
+        notify=print_notice,
+    )
+    report = definition.run(context, options)
+    assert isinstance(report, Report), "without an open session there is nothing to await"
+    return print_report(report, as_json=options.json)
+
+
+def print_report(report: Report, *, as_json: bool = False) -> ExitStatus:
+    """Print a report, and return the exit status."""
+    if as_json:
+        for value in report.data:
+            print_json(msgspec.json.encode(value))
+    else:
+        _print_content(report)
+    for notice in report.notices:
+        print_notice(notice)
+    return ExitStatus.FAILED if report.is_failed else ExitStatus.OK
+
+
+def _print_content(report: Report) -> None:
+    printer = StdoutPrinter()
+    for number, table in enumerate(report.tables):
+        if number:
+            printer.line()
+        _print_table(printer, table)
+    for line in report.lines:
+        width = (printer.width or line.max_width) if line.is_cut else None
+        printer.line(*line.pieces, max_width=width)
+
+
+def _print_table(printer: StdoutPrinter, table: Table) -> None:
+    columns, rows = table.complete_rows
+    if printer.width is not None and table.details is not None:
+        printer.table(table.columns, table.rows, below=dict(enumerate(table.details[1])))
+    elif printer.width is not None and table.sizes and _can_draw_bars():
+        bars = _draw_bars(table.sizes)
+        bars += [""] * (len(rows) - len(bars))
+        rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
+        printer.table((*columns, Column("", "cyan")), rows)
+    else:
+        printer.table(columns, rows)
+    if table.note:
+        printer.line()
+        printer.line(table.note)
+
+
+# -- a small chart ---------------------------------------------------------------------------
+
+
+def _can_draw_bars() -> bool:
+    try:
+        "█".encode(sys.stdout.encoding or "ascii")
+    except UnicodeError:
+        return False
+    return True
+
+
+def _draw_bars(sizes: Sequence[Decimal]) -> list[str]:
+    largest = max(sizes) or Decimal(1)
+    bars: list[str] = []
+    for size in sizes:
+        full, eighths = divmod(int(size / largest * _MAX_BAR_LENGTH * 8), 8)
+        bars.append(("█" * full + _BAR_EIGHTHS[eighths]).rstrip())
+    return bars
