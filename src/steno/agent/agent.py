@@ -21,7 +21,7 @@ from steno.agent.permissions.rules import Permissions
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
 from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.run_config import Limits, RunConfig
-from steno.agent.steering import PromptInput, SteeringPolicy, SteeringQueue
+from steno.agent.steering import AnyPrompt, PromptInput, SteeringPolicy, SteeringQueue
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
 from steno.errors import InvalidMessage, InvalidValue, StenoError
@@ -134,7 +134,7 @@ class Agent:
 
     async def run(
         self,
-        prompt: str | UserMessage | PromptInput | None = None,
+        prompt: AnyPrompt | None = None,
         *,
         on_event: OnEvent = ignore_event,
         retry_references: bool = True,
@@ -214,7 +214,7 @@ class Agent:
             self._run = None
             recorder.close()
 
-    async def events(self, prompt: str | UserMessage | None = None) -> AsyncGenerator[LoopEvent]:
+    async def events(self, prompt: AnyPrompt | None = None) -> AsyncGenerator[LoopEvent]:
         """Run, and yield the events; the last is a `RunEnded`.
 
         The run does not wait for the iteration, so an approver may be asked before its
@@ -232,11 +232,7 @@ class Agent:
             task.cancel()
             await asyncio.wait([task])
 
-    def steer(
-        self,
-        prompt: str | UserMessage | PromptInput,
-        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
-    ) -> None:
+    def steer(self, prompt: AnyPrompt, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS) -> None:
         """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none."""
         if not self.is_running:
             raise StenoError(
@@ -249,9 +245,7 @@ class Agent:
             self._run.interrupt()
 
     def enqueue(
-        self,
-        prompt: str | UserMessage | PromptInput,
-        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+        self, prompt: AnyPrompt, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
         """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
@@ -260,7 +254,7 @@ class Agent:
 
     def withdraw(self) -> tuple[PromptInput, ...]:
         """Take back the prompts that follow the prompt of the run, and are not recorded yet."""
-        return tuple(self._steering.withdraw())
+        return tuple(self._steering.take_where(wants_answer=True))
 
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
@@ -275,7 +269,7 @@ class Agent:
             self._run.interrupt()
 
 
-def _build_prompt_input(prompt: str | UserMessage | PromptInput) -> PromptInput:
+def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
     match prompt:
         case PromptInput(message=UserMessage()):
             return prompt

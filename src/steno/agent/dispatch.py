@@ -26,7 +26,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 from msgspec.structs import replace
 
 from steno.agent.events import CallEnded, CallOutput, CallStarted
-from steno.agent.permissions.gate import PermissionGate, ToolFault, is_deferred, last_decision
+from steno.agent.permissions.gate import PermissionGate, ToolFault
+from steno.agent.permissions.grants import is_deferred, last_decision
 from steno.agent.permissions.rules import DENIED_PREFIX
 from steno.agent.recorder import RunRecorder
 from steno.agent.results import (

@@ -6,11 +6,10 @@ otherwise the rewind would remove them, too.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import ensure_rewind_target, prompt_has_references
@@ -29,6 +28,14 @@ class SteeringPolicy(StrEnum):
     """When the model would be done; the run then continues."""
     INTERRUPT = "interrupt"
     """At once: the response and the tools are stopped, and recorded as far as they came."""
+
+
+_DUE_POLICIES: Final = (
+    SteeringPolicy.INTERRUPT,
+    SteeringPolicy.AFTER_CALLS,
+    SteeringPolicy.AFTER_RUN,
+)
+"""The order in which prompts become due; the last only at the end of a run."""
 
 
 class PromptInput(NamedTuple):
@@ -57,51 +64,44 @@ class PromptInput(NamedTuple):
         return PromptInput(self.text, self.images, self.piped)
 
 
+AnyPrompt: TypeAlias = str | UserMessage | PromptInput
+
+
 @final
 class SteeringQueue:
-    """The messages of one agent that are not recorded yet, by policy. It outlives a run."""
+    """The prompts of one agent that are not recorded yet, in the order they were sent.
+
+    It outlives a run.
+    """
 
     def __init__(self) -> None:
-        self._waiting: dict[SteeringPolicy, deque[PromptInput]] = {
-            policy: deque() for policy in SteeringPolicy
-        }
+        self._waiting: list[tuple[SteeringPolicy, PromptInput]] = []
 
-    def put(self, message: PromptInput, policy: SteeringPolicy) -> None:
-        """Add a message."""
-        self._waiting[policy].append(message)
+    def put(self, prompt: PromptInput, policy: SteeringPolicy) -> None:
+        """Add a prompt."""
+        self._waiting.append((policy, prompt))
 
     @property
     def wants_answer(self) -> bool:
-        """Whether any message wants an answer."""
-        return any(
-            message.wants_answer for waiting in self._waiting.values() for message in waiting
-        )
+        """Whether any prompt wants an answer."""
+        return any(prompt.wants_answer for _, prompt in self._waiting)
 
     def take_due(self, *, is_over: bool) -> list[PromptInput]:
-        """Take the messages that are due before the next request; all of them at the end."""
-        due = self._take(SteeringPolicy.INTERRUPT) + self._take(SteeringPolicy.AFTER_CALLS)
-        return due + self._take(SteeringPolicy.AFTER_RUN) if is_over else due
+        """Take the prompts that are due before the next request; all of them at the end."""
+        policies = _DUE_POLICIES if is_over else _DUE_POLICIES[:-1]
+        due = sorted(
+            [waiting for waiting in self._waiting if waiting[0] in policies],
+            key=lambda waiting: policies.index(waiting[0]),
+        )
+        self._waiting = [waiting for waiting in self._waiting if waiting[0] not in policies]
+        return [prompt for _, prompt in due]
 
-    def withdraw(self) -> list[PromptInput]:
-        """Take back every message that wants an answer."""
-        return self._take_where(wants_answer=True)
-
-    def take_without_answer(self) -> list[PromptInput]:
-        """Take the messages that want no answer; the others stay."""
-        return self._take_where(wants_answer=False)
-
-    def _take_where(self, *, wants_answer: bool) -> list[PromptInput]:
-        everything = [
-            (policy, message) for policy in SteeringPolicy for message in self._take(policy)
+    def take_where(self, *, wants_answer: bool) -> list[PromptInput]:
+        """Take the prompts that want an answer, or those that want none; the others stay."""
+        taken = [prompt for _, prompt in self._waiting if prompt.wants_answer is wants_answer]
+        self._waiting = [
+            waiting for waiting in self._waiting if waiting[1].wants_answer is not wants_answer
         ]
-        for policy, message in everything:
-            if message.wants_answer is not wants_answer:
-                self.put(message, policy)
-        return [message for _, message in everything if message.wants_answer is wants_answer]
-
-    def _take(self, policy: SteeringPolicy) -> list[PromptInput]:
-        taken = list(self._waiting[policy])
-        self._waiting[policy].clear()
         return taken
 
 
@@ -160,7 +160,7 @@ class InputRecorder:
         self._record_all(
             self._queue.take_due(is_over=True)
             if is_prompt_on_branch
-            else self._queue.take_without_answer()
+            else self._queue.take_where(wants_answer=False)
         )
 
     def _record_all(self, prompts: Sequence[PromptInput]) -> bool:

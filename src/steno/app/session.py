@@ -15,7 +15,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 
 from steno.agent import PromptInput, RunResult
-from steno.agent.permissions.gate import last_decision, preview_call
+from steno.agent.permissions.gate import preview_call
+from steno.agent.permissions.grants import last_decision
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext

@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage, InvalidValue, ToolCall
-from steno.agent.permissions.gate import is_about_call
-from steno.agent.permissions.grants import SessionGrants, build_grant_audit, find_granted_rule
+from steno.agent.permissions.grants import (
+    SessionGrants,
+    build_grant_audit,
+    find_granted_rule,
+    is_about_call,
+)
 from steno.agent.permissions.rules import (
     MODE_CAPABILITIES,
     ROLE_CAPABILITIES,

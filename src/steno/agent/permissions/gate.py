@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.agent.events import ApprovalRequested, Notice, NoticeKind
 from steno.agent.permissions.grants import (
+    GRANT_REVOKED,
     REVOKED,
     GrantSigner,
     Revocations,
     SessionGrants,
     SignText,
     build_grant_audit,
-    build_revocation,
-    build_revocation_audit,
     find_granted_rule,
+    last_decision,
 )
 from steno.agent.permissions.rules import (
     DENIED_PREFIX,
@@ -47,10 +47,9 @@ from steno.errors import (
     StenoError,
     ToolFailed,
 )
-from steno.log.conversation import Conversation, arguments_digest
+from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
-from steno.messages.call import AnyToolCall, ToolCall
-from steno.messages.message import AssistantMessage
+from steno.messages.call import ToolCall
 from steno.ports import (
     ApprovalDecision,
     ApprovalRequest,
@@ -60,7 +59,7 @@ from steno.ports import (
     GrantStore,
     Tool,
 )
-from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.records.entry import Approval, ApprovalStatus, Entry, Mode, Repair
 
 NO_APPROVER_RULE: Final = "nobody can be asked"
 """The recorded rule of a call that was denied because the gate has no approver. It is stored."""
@@ -156,9 +155,9 @@ class Gate:
         """Errors of the grant store that were reported."""
         self._input_grants: dict[str, list[PermissionRule]] = {}
         """Rules allowed for references, by conversation; they last as long as this gate."""
-        self._decisions = _SessionDecisions(GrantSigner(), Revocations())
+        self._session_grants = SessionGrants()
         self._read_position: tuple[int, Entry | None] = (0, None)
-        """How many entries `_decisions` has read, and the last of them."""
+        """How many entries `_session_grants` has read, and the last of them."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
         """Return whether the tool could be allowed at all."""
@@ -173,19 +172,13 @@ class Gate:
         # However many calls a model writes in one turn, an interruption is noticed in between.
         await asyncio.sleep(0)
         conversation = recorder.conversation
-        decisions = self._read_decisions(conversation)
-        session_rules, lasting_rules = decisions.grants.rules, self._lasting_rules(recorder)
+        granted = self._read_grants(conversation)
+        rules = {"session_rules": granted.rules, "lasting_rules": self._lasting_rules(recorder)}
         with _as_tool_fault():
-            policy = self._permissions.decide(
-                tool,
-                call,
-                mode=conversation.mode,
-                session_rules=session_rules,
-                lasting_rules=lasting_rules,
-            )
+            policy = self._permissions.decide(tool, call, mode=conversation.mode, **rules)
         if policy.kind is DecisionKind.DENY:
             return _record_denial(call, recorder, policy.code, policy.rule, policy.reason)
-        if (earlier := decisions.earlier_decision(call)) is not None:
+        if (earlier := granted.earlier_decision(call)) is not None:
             return _repeat_decision(earlier, policy.subjects, recorder)
         if policy.kind is DecisionKind.ALLOW:
             recorder.record_decision(call.id, ApprovalStatus.APPROVED, rule=policy.rule)
@@ -234,9 +227,7 @@ class Gate:
     def session_rules(self, conversation: Conversation) -> tuple[PermissionRule, ...]:
         """Return the rules allowed for a session: by its record, and for references."""
         input_rules = self._input_grants.get(conversation.id, ())
-        return tuple(
-            dict.fromkeys((*self._read_decisions(conversation).grants.rules, *input_rules))
-        )
+        return tuple(dict.fromkeys((*self._read_grants(conversation).rules, *input_rules)))
 
     def revoke(
         self, rule: PermissionRule, conversation: Conversation, *, actor: str
@@ -252,11 +243,13 @@ class Gate:
         all_grants = SessionGrants(
             revocations.read(conversation), signer=signer, revocations=revocations
         )
+        explanation = f"{rule} is no longer allowed for this session"
+        audit = {"actor": actor, "scope": str(GrantScope.SESSION), REVOKED: str(rule)}
         return [
             conversation.append(
-                build_revocation(rule, granted_in),
+                Repair(code=GRANT_REVOKED, explanation=explanation, target=granted_in),
                 decision=REVOKED,
-                audit=build_revocation_audit(rule, actor),
+                audit=audit,
             )
             for granted_in in all_grants.granting_entries(rule)
         ]
@@ -330,54 +323,26 @@ class Gate:
                 recorder.emit(Notice(NoticeKind.PERMISSION, text, "grants_unreadable"))
             return ()
 
-    def _read_decisions(self, conversation: Conversation) -> _SessionDecisions:
-        """Return the decisions in the log of a session; only entries that are new are read.
+    def _read_grants(self, conversation: Conversation) -> SessionGrants:
+        """Return the grants and decisions in the log of a session; only new entries are read.
 
         After a rewind, or on another branch, all of it is read again: decisions that are not on the
         branch do not count, revocations do. Raises LogError if those cannot be read.
         """
         entries, signer = conversation.entries_view(), GrantSigner(conversation.id, self._sign_text)
         count, last = self._read_position
-        decisions = self._decisions
-        if decisions.grants.signer != signer:
-            decisions, count = _SessionDecisions(signer, Revocations()), 0
+        granted = self._session_grants
+        if granted.signer != signer:
+            granted, count = SessionGrants(signer=signer), 0
         elif count > len(entries) or (count and entries[count - 1] is not last):
-            decisions, count = _SessionDecisions(signer, decisions.grants.revocations), 0
+            granted, count = SessionGrants(signer=signer, revocations=granted.revocations), 0
         for entry in entries[count:]:
-            decisions.add(entry)
-        self._decisions = decisions
+            granted.add(entry)
+        self._session_grants = granted
         self._read_position = (len(entries), entries[-1] if entries else None)
-        if decisions.grants.has_grants:  # else the other branches need not be read
-            decisions.grants.revocations.read(conversation)
-        return decisions
-
-
-@final
-class _SessionDecisions:
-    """The decisions in a log: rules for the session, and about the calls of the last turn."""
-
-    def __init__(self, signer: GrantSigner, revocations: Revocations) -> None:
-        self.grants: Final = SessionGrants(signer=signer, revocations=revocations)
-        self._decisions: dict[str, Entry] = {}
-
-    def add(self, entry: Entry) -> None:
-        """Read an entry."""
-        self.grants.add(entry)
-        if isinstance(entry.payload, AssistantMessage):
-            self._decisions.clear()
-        elif isinstance(entry.payload, Approval):
-            self._decisions[entry.payload.call_id] = entry
-
-    def earlier_decision(self, call: ToolCall) -> Approval | None:
-        """Return a decision about a call that holds: a denial, or a deferred approval of ours."""
-        entry = self._decisions.get(call.id)
-        if entry is None or not isinstance(entry.payload, Approval):
-            return None
-        if not is_about_call(entry.payload, call):
-            return None
-        is_denied = entry.payload.status is ApprovalStatus.DENIED
-        is_approved = is_deferred(entry) and self.grants.signer.has_valid_signature(entry)
-        return entry.payload if is_denied or is_approved else None
+        if granted.has_grants:  # else the other branches need not be read
+            granted.revocations.read(conversation)
+        return granted
 
 
 @contextmanager
@@ -458,27 +423,6 @@ async def _ask_approver(
 
 
 # -- recorded decisions ----------------------------------------------------------------------------
-
-
-def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
-    """Return the last decision about a call of the last turn, with exactly these arguments."""
-    for entry in reversed(entries):
-        payload = entry.payload
-        if isinstance(payload, AssistantMessage):
-            return None
-        if isinstance(payload, Approval) and payload.call_id == call.id:
-            return entry if is_about_call(payload, call) else None
-    return None
-
-
-def is_about_call(approval: Approval, call: AnyToolCall) -> bool:
-    """Return whether a decision is about this call with exactly these arguments."""
-    return approval.call_id == call.id and approval.arguments_sha256 == arguments_digest(call)
-
-
-def is_deferred(entry: Entry) -> bool:
-    """Return whether a decision was made between runs: the call that it allows has not begun."""
-    return entry.audit is not None and entry.audit.get("deferred") is True
 
 
 def decide_later(

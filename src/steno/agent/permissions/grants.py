@@ -1,4 +1,4 @@
-"""Grants of a session: how they are recorded, signed and revoked, and which of them hold.
+"""Decisions and grants of a session: recorded, signed and revoked, and which of them hold.
 
 A grant is read from the log, so it holds after a restart. A revocation counts for the whole
 session: after a rewind, an edit of an earlier message or a fork from before it, the entry that
@@ -8,7 +8,7 @@ revokes a grant is not on the branch, and the grant must not come back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hmac import compare_digest
@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 from steno.agent.permissions.rules import PermissionRule
 from steno.errors import InvalidValue, Missing
 from steno.log.conversation import Conversation, arguments_digest
-from steno.messages.call import AnyToolCall
+from steno.messages.call import AnyToolCall, ToolCall
+from steno.messages.message import AssistantMessage
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
 from steno.records.entry import Approval, ApprovalStatus, Entry, Redacted, Redaction, Repair, Rewind
 
@@ -52,15 +53,25 @@ def build_grant_audit(rule: PermissionRule, scope: GrantScope) -> dict[str, str]
     return {"scope": str(scope), "grant": str(rule)}
 
 
-def build_revocation(rule: PermissionRule, granted_in: str) -> Repair:
-    """Return the payload that revokes a grant of the session; its entry is `granted_in`."""
-    explanation = f"{rule} is no longer allowed for this session"
-    return Repair(code=GRANT_REVOKED, explanation=explanation, target=granted_in)
+def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
+    """Return the last decision about a call of the last turn, with exactly these arguments."""
+    for entry in reversed(entries):
+        payload = entry.payload
+        if isinstance(payload, AssistantMessage):
+            return None
+        if isinstance(payload, Approval) and payload.call_id == call.id:
+            return entry if is_about_call(payload, call) else None
+    return None
 
 
-def build_revocation_audit(rule: PermissionRule, actor: str) -> dict[str, str]:
-    """Return the audit of that entry."""
-    return {"actor": actor, "scope": str(GrantScope.SESSION), REVOKED: str(rule)}
+def is_about_call(approval: Approval, call: AnyToolCall) -> bool:
+    """Return whether a decision is about this call with exactly these arguments."""
+    return approval.call_id == call.id and approval.arguments_sha256 == arguments_digest(call)
+
+
+def is_deferred(entry: Entry) -> bool:
+    """Return whether a decision was made between runs: the call that it allows has not begun."""
+    return entry.audit is not None and entry.audit.get("deferred") is True
 
 
 # -- signatures ------------------------------------------------------------------------------------
@@ -200,6 +211,8 @@ class SessionGrants:
         self.revocations: Final = revocations or Revocations()
         self._granted: list[tuple[PermissionRule, Entry]] = []
         """Every grant with its entry, revoked ones included."""
+        self._decisions: dict[str, Entry] = {}
+        """The last decision about each call of the last turn."""
         for entry in entries:
             self.add(entry)
 
@@ -221,6 +234,10 @@ class SessionGrants:
         """Read an entry; most grant nothing."""
         self.revocations.add(entry)
         approval, audit = entry.payload, entry.audit
+        if isinstance(approval, AssistantMessage):
+            self._decisions.clear()
+        elif isinstance(approval, Approval):
+            self._decisions[approval.call_id] = entry
         if audit is None or audit.get("scope") != GrantScope.SESSION:
             return
         is_decided = (
@@ -231,6 +248,17 @@ class SessionGrants:
         rule = _parse_grant(audit.get("grant")) if is_decided else None
         if rule is not None and self.signer.has_valid_signature(entry):
             self._granted.append((rule, entry))
+
+    def earlier_decision(self, call: ToolCall) -> Approval | None:
+        """Return a decision about a call that holds: a denial, or a deferred approval of ours."""
+        entry = self._decisions.get(call.id)
+        if entry is None or not isinstance(entry.payload, Approval):
+            return None
+        if not is_about_call(entry.payload, call):
+            return None
+        is_denied = entry.payload.status is ApprovalStatus.DENIED
+        is_approved = is_deferred(entry) and self.signer.has_valid_signature(entry)
+        return entry.payload if is_denied or is_approved else None
 
     def _in_force(self) -> list[tuple[PermissionRule, Entry]]:
         return [grant for grant in self._granted if not self.revocations.covers(grant[1])]

@@ -96,9 +96,8 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 
     def covers_all(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
         """Return whether it covers all subjects of a call by itself."""
-        return (
-            find_covering_rules((self,), tool, capability=capability, subjects=subjects) is not None
-        )
+        found = find_covering_rules((self,), tool, capability=capability, subjects=subjects)
+        return found is not None
 
     def covers_any(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
         """Return whether it covers some subject of a call, or every call of the tool."""
@@ -338,20 +337,14 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
 
     def find_mode_denial(self, tool: Tool, mode: Mode) -> PolicyDecision | None:
         """Return the denial of every call of a tool, by mode or role; None if it can be allowed."""
-        if tool.capability not in MODE_CAPABILITIES[mode]:
-            return _build_denial(
-                ResultCode.DENIED_BY_MODE,
-                mode_denial_rule(mode),
-                f"{mode} mode allows {_join_capabilities(MODE_CAPABILITIES[mode])} only; "
-                "tell the user what you would do, or ask for another mode",
-            )
-        if tool.capability not in ROLE_CAPABILITIES[self.role]:
-            return _build_denial(
-                ResultCode.DENIED_BY_ROLE,
-                role_denial_rule(self.role),
-                f"the role {self.role} allows {_join_capabilities(ROLE_CAPABILITIES[self.role])} only; "
-                "say what is to be done, and leave it to others",
-            )
+        if tool.capability not in (allowed := MODE_CAPABILITIES[mode]):
+            advice = "tell the user what you would do, or ask for another mode"
+            text = f"{mode} mode allows {_join_capabilities(allowed)} only; {advice}"
+            return _build_denial(ResultCode.DENIED_BY_MODE, mode_denial_rule(mode), text)
+        if tool.capability not in (allowed := ROLE_CAPABILITIES[self.role]):
+            advice = "say what is to be done, and leave it to others"
+            text = f"the role {self.role} allows {_join_capabilities(allowed)} only; {advice}"
+            return _build_denial(ResultCode.DENIED_BY_ROLE, role_denial_rule(self.role), text)
         return None
 
     def decide(
@@ -402,16 +395,13 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         if rule is not None:
             explanation = f"the rule {rule} forbids this; find another way, or ask the user"
             return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", explanation, subjects)
-        if not subjects or any(
-            is_unknown_subject(subject, tool.capability) for subject in subjects
-        ):
-            # Without a subject only its own name counts: the other names are about their subjects.
-            names = _rule_names(tool) if subjects else _rule_names(tool)[:1]
-            for rule in self.deny:
-                if any(map(rule.names_tool, names)):
-                    return PolicyDecision(
-                        kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects
-                    )
+        if subjects and not any(is_unknown_subject(name, tool.capability) for name in subjects):
+            return None
+        # Without a subject only its own name counts: the other names are about their subjects.
+        names = _rule_names(tool) if subjects else _rule_names(tool)[:1]
+        for rule in self.deny:
+            if any(map(rule.names_tool, names)):
+                return PolicyDecision(kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects)
         return None
 
     def _find_deny_rule(self, tool: Tool, subjects: tuple[str, ...]) -> PermissionRule | None:

@@ -13,6 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Final, NamedTuple, final
 
 import msgspec
@@ -286,13 +287,9 @@ def _stop_reasons(entries: Iterable[Entry]) -> tuple[str, ...]:
 def _find_divergence(
     recorded: Sequence[AssistantMessage], replayed: Sequence[AssistantMessage]
 ) -> Divergence | None:
-    for number in range(max(len(recorded), len(replayed))):
-        old, new = (
-            messages[number] if number < len(messages) else None
-            for messages in (recorded, replayed)
-        )
+    for number, (old, new) in enumerate(zip_longest(recorded, replayed), 1):
         if old is None or new is None or _comparable_content(old) != _comparable_content(new):
-            return Divergence(number + 1, old, new)
+            return Divergence(number, old, new)
     return None
 
 

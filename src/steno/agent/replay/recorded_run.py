@@ -22,7 +22,8 @@ from typing import Final, Never, Self, cast, final
 from msgspec.structs import replace
 
 from steno.agent.dispatch import CallContext
-from steno.agent.permissions.gate import GateDecision, is_deferred
+from steno.agent.permissions.gate import GateDecision
+from steno.agent.permissions.grants import is_deferred
 from steno.agent.recorder import RunRecorder
 from steno.agent.results import ResultCode
 from steno.assemble import Assembler, events_from_message
