@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, assert_never, final
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
@@ -105,11 +105,8 @@ class _Row(NamedTuple):
     """Members that other programs put beside the message."""
 
 
-class _Decision(NamedTuple):
-    """The decision and the audit data that are shown beside an action."""
-
-    decision: str
-    audit: JsonObject
+_Decision: TypeAlias = tuple[str, JsonObject]
+"""The decision and the audit data that are shown beside an action."""
 
 
 @final
@@ -139,7 +136,7 @@ class _Context:
             return None
         about = {"actor": approval.actor, "rule": approval.rule, "reason": approval.reason}
         known = {name: text for name, text in about.items() if text is not None}
-        return _Decision(decision, JsonObject({"tool": tool_name, **known}))
+        return decision, JsonObject({"tool": tool_name, **known})
 
     def displayed_tool_name(self, result: ToolResultMessage) -> str:
         """Return the tool of a result under the name that its call shows."""
@@ -448,15 +445,13 @@ def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
         decision, audit = _decision_of_action(first, context) or (decision, audit)
     first |= {name: write_json(part) for name, part in extras.items() if name not in first}
     message = foreign_json(payload, NAME) or write_object(first)
-    rows = [_build_row(entry, 0, message, _Decision(decision, audit))]
+    rows = [_build_row(entry, 0, message, (decision, audit))]
     if isinstance(surrounding, dict):
         rows[0] |= {
             name: write_json(part) for name, part in surrounding.items() if name not in rows[0]
         }
     for number, message_members in enumerate(others, start=1):
-        action_decision = _decision_of_action(message_members, context) or _Decision(
-            "", JsonObject()
-        )
+        action_decision = _decision_of_action(message_members, context) or ("", JsonObject())
         rows.append(_build_row(entry, number, write_object(message_members), action_decision))
     return rows
 
@@ -466,8 +461,8 @@ def _build_row(entry: Entry, number: int, message: bytes, decision: _Decision) -
         "id": write_json(f"{entry.id}#{number}" if number else entry.id),
         "timestamp": write_time(entry.time),
         "message": message,
-        "decision": write_json(decision.decision),
-        "audit": write_json(raw_members(decision.audit)),
+        "decision": write_json(decision[0]),
+        "audit": write_json(raw_members(decision[1])),
     }
 
 

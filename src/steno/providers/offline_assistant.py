@@ -376,7 +376,7 @@ def _add_attachments(text: str, prompt: _OfflinePrompt, parsed: ParsedRequest) -
     parts = ["This is what I was shown, or how it begins."]
     for one in shown:
         if one.lines:
-            excerpt = _first_lines(one.lines, _MAX_EXCERPT_LINES)
+            excerpt = _shorten(one.lines, _MAX_EXCERPT_LINES, "… {:,} more lines")
             parts += [f"{one.title}:", _fence_lines(excerpt)]
         else:
             parts.append(one.title)
@@ -385,9 +385,15 @@ def _add_attachments(text: str, prompt: _OfflinePrompt, parsed: ParsedRequest) -
     return "\n\n".join(parts)
 
 
-def _first_lines(lines: Sequence[str], maximum: int) -> list[str]:
+def _shorten(
+    lines: Sequence[str], maximum: int, note: str, *, from_the_end: bool = False
+) -> Sequence[str]:
+    """Return the first or the last lines, and a note with the number of the others."""
     left = len(lines) - maximum
-    return [*lines[:maximum], *([f"… {left:,} more lines"] if left > 0 else [])]
+    if left <= 0:
+        return lines
+    noted = note.format(left)
+    return [noted, *lines[-maximum:]] if from_the_end else [*lines[:maximum], noted]
 
 
 def _fence_lines(lines: Sequence[str]) -> str:
@@ -409,11 +415,9 @@ def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
     parts = ["\n".join(lines) if len(lines) > 1 else lines[0].removeprefix("- ")]
     if output := last.text.splitlines():
         is_command = steps[number].tool == "bash"
-        parts.append(
-            _fence_lines(
-                _last_lines(output) if is_command else _first_lines(output, _MAX_OUTPUT_LINES)
-            )
-        )
+        note = "… {} lines before these" if is_command else "… {} more lines"
+        shown = _shorten(output, _MAX_OUTPUT_LINES, note, from_the_end=is_command)
+        parts.append(_fence_lines(shown))
     if progress.failed_at is not None:
         left = [s.description for s in steps[progress.failed_at + 1 :] if s.only_if_failed is None]
         parts.append("I stopped there." + "".join([f"\n- not done: {doing}" for doing in left]))
@@ -425,8 +429,3 @@ def _summarize(result: ToolResultMessage) -> str:
         return _FAILURE_TEXTS.get(result.outcome, "it failed")
     count = len(result.text.splitlines())
     return f"done, {count} line{'' if count == 1 else 's'} of output" if count else "done"
-
-
-def _last_lines(lines: list[str]) -> list[str]:
-    left = len(lines) - _MAX_OUTPUT_LINES
-    return lines if left <= 0 else [f"… {left} lines before these", *lines[-_MAX_OUTPUT_LINES:]]

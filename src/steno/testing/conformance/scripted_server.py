@@ -3,7 +3,8 @@
 A script is a list of lines that name what a server sends, bad habits included, in no protocol.
 A `ScriptedServer` is the server's side of one wire: it encodes scripts and knows of the wire only
 its name. For a line that its protocol cannot express it raises `NotExpressible`, and the kit marks
-the case as not applicable. How a wire must decode the bytes is written in the cases.
+the case as not applicable. `decode_script` decodes the bytes with the wire; how it must decode them
+is written in the cases.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.testing.case_results import CaseFailure, expect, require
 from steno.wire import Wire
+
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+MODEL: Final = "model-1"
+"""The model of every request of the kit."""
+
 
 # -- text and thinking -------------------------------------------------------------------------
 
@@ -265,8 +271,6 @@ def build_whole_response(script: Script) -> WholeResponse:
 
 # -- bytes -------------------------------------------------------------------------------------
 
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
 
 @dataclass(frozen=True)
 class JsonText:
@@ -311,8 +315,7 @@ def without_none(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-MODEL: Final = "model-1"
-"""The model of every request of the kit."""
+# -- scripts, decoded by the wire --------------------------------------------------------------
 
 
 @dataclass(frozen=True)

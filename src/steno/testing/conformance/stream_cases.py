@@ -45,6 +45,12 @@ from steno.testing.conformance.scripted_server import (
 from steno.testing.doubles import ReplayingProvider, ScriptedProvider, ScriptedStep
 from steno.transport.replay import RecordedResponse, ReplayStep, ReplayTransport
 
+REQUEST: Final = Request(model=MODEL, messages=(UserMessage((Text("Hello?"),)),), max_tokens=1000)
+_EVENT_LOOP_STEPS: Final = 20
+
+
+# -- providers that stream scripts -------------------------------------------------------------
+
 
 class ProviderHarness(ABC):
     """Sets up a provider that streams the responses of scripts."""
@@ -127,10 +133,6 @@ def _scripted_step(line: ScriptLine) -> ScriptedStep:
             return asyncio.Event()
         case _:
             raise NotExpressible(line)
-
-
-REQUEST: Final = Request(model=MODEL, messages=(UserMessage((Text("Hello?"),)),), max_tokens=1000)
-_EVENT_LOOP_STEPS: Final = 20
 
 
 def _stream(harness: ProviderHarness, *script: ScriptLine) -> Stream:

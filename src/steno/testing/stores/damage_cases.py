@@ -62,19 +62,13 @@ def nul_padding(harness: StoreHarness) -> None:
             data, all_records = written.files[path], len(written.stored.records)
             middle = (begin + end) // 2
             for size in _PADDING_SIZES:
-                padded, description = data + bytes(size), f"{size} zeros behind its end"
-                _check_damaged(
-                    harness, written, _DamagedFile(description, path, padded, all_records, False)
-                )
-                padded, description = (
-                    data[:middle] + bytes(size),
-                    f"{size} zeros from byte {middle} on",
-                )
-                _check_damaged(
-                    harness,
-                    written,
-                    _DamagedFile(description, path, padded, all_records - 1, False),
-                )
+                zeros = bytes(size)
+                for description, padded, records in (
+                    (f"{size} zeros behind its end", data + zeros, all_records),
+                    (f"{size} zeros from byte {middle} on", data[:middle] + zeros, all_records - 1),
+                ):
+                    damage = _DamagedFile(description, path, padded, records, False)
+                    _check_damaged(harness, written, damage)
 
 
 def truncated_files(harness: StoreHarness) -> None:

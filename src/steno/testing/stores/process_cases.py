@@ -41,6 +41,8 @@ from steno.testing.stores.store_harness import (
     read_session,
 )
 
+ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
+"""The environment variable that overrides the number of rounds of a harness."""
 _THREADS: Final = 4
 _LARGEST_FILE_BYTES: Final = 4_000_000
 
@@ -227,8 +229,7 @@ def full_disk(harness: StoreHarness) -> None:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + len(acknowledged) + 1)
 
 
-ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
-"""The environment variable that overrides the number of rounds of a harness."""
+# -- crashes -----------------------------------------------------------------------------------
 
 
 def crash(harness: StoreHarness) -> None:

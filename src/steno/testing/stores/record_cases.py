@@ -92,6 +92,31 @@ _ODD_TEXTS: Final = (
     *("\U0001f600\U0010ffff", "e\u0301", "\u202e", "\\u0000", "\\", '"', "'", "%s", "{}"),
     *("\u0000", "</script>", "$1", "NULL", "\ufffd", "\ufffe"),
 )
+_SEARCHED_TEXTS: Final = (
+    "alpha beta|Alpha BETA gamma|alphabet|beta, alpha!|read_file alpha|Straße|STRASSE|日本語 alpha"
+    '|naïve café|cafe\u0301|don\'t|x y\0z|_|"alpha beta"|alpha AND beta|alpha\u2028beta|a*b'
+    "|NEAR(alpha, beta)|ΣΊΣΥΦΟΣ|ﬁne|İstanbul|100% sure|c++ -alpha|\U00020000|12.50"
+)
+_SEARCH_QUERIES: Final = (
+    'alpha|ALPHA beta|beta alpha|alph|alpha -beta|"alpha beta"|read file|read_file|strasse|STRAẞE'
+    "|日本|語|cafe|café|naive|don't|don t|near(alpha|alpha*|a*|alpha OR beta|NOT alpha|z|100%|%|_"
+    "|y z|σίσυφος|fine|istanbul|c++|alpha:|^alpha|\U00020000|50|12.5|gamma|run_tests|path|here"
+    "|longer|nothing_like_it"
+)
+_HOSTILE_BLOB_NAMES: Final = (
+    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
+    *(
+        "0" * 63,
+        "0" * 65,
+        "G" * 64,
+        "A" * 64,
+        "0" * 63 + "/",
+        "0" * 64 + "\n",
+        "' or 1=1 --",
+        "日" * 64,
+    ),
+)
+_ANY_AGE: Final = timedelta(0)
 _LARGE_TEXT_CHARACTERS: Final = 5_000_000
 
 
@@ -349,37 +374,7 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
 def search_finds_words(harness: StoreHarness) -> None:
     """Every store finds the same entries: all words, in any case and order, newest first."""
     tag = f"tag{new_id().replace('-', '')}"
-    texts = (
-        *("alpha beta", "Alpha BETA gamma", "alphabet", "beta, alpha!", "read_file alpha"),
-        *("Straße", "STRASSE", "日本語 alpha", "naïve café", "cafe\u0301", "don't", "x y\0z", "_"),
-        *(
-            '"alpha beta"',
-            "alpha AND beta",
-            "alpha\u2028beta",
-            "a*b",
-            "NEAR(alpha, beta)",
-            "ΣΊΣΥΦΟΣ",
-        ),
-        *("ﬁne", "İstanbul", "100% sure", "c++ -alpha", "\U00020000", "12.50", "longer " * 300),
-    )
-    queries = (
-        *("alpha", "ALPHA beta", "beta alpha", "alph", "alpha -beta", '"alpha beta"', "read file"),
-        *(
-            "read_file",
-            "strasse",
-            "STRAẞE",
-            "日本",
-            "語",
-            "cafe",
-            "café",
-            "naive",
-            "don't",
-            "don t",
-        ),
-        *("near(alpha", "alpha*", "a*", "alpha OR beta", "NOT alpha", "z", "100%", "%", "_", "y z"),
-        *("σίσυφος", "fine", "istanbul", "c++", "alpha:", "^alpha", "\U00020000", "50", "12.5"),
-        *("gamma", "run_tests", "path", "here", "longer", "nothing_like_it"),
-    )
+    texts = [*_SEARCHED_TEXTS.split("|"), "longer " * 300]
     payloads = [ChatMessage.user(f"{tag} {text}") for text in texts]
     call = ToolCall(id="c1", name="run_tests", arguments=f'{{"path":"{tag}"}}')
     steps: list[Payload] = [
@@ -397,7 +392,7 @@ def search_finds_words(harness: StoreHarness) -> None:
         store.add_session(headers[1], chain_records(payloads, start=START_TIME + timedelta(days=1)))
         for header in headers:
             memory.add_session(header, store.records(header.id))
-        for query in queries:
+        for query in _SEARCH_QUERIES.split("|"):
             found = store.search(f"{tag} {query}", limit=100)
             wanted = memory.search(f"{tag} {query}", limit=100)
             expect(
@@ -431,20 +426,7 @@ def search_follows_what_is_written(harness: StoreHarness) -> None:
         expect(len(store.search(word)), 2, "hits after a session went and came back")
 
 
-_HOSTILE_BLOB_NAMES: Final = (
-    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
-    *(
-        "0" * 63,
-        "0" * 65,
-        "G" * 64,
-        "A" * 64,
-        "0" * 63 + "/",
-        "0" * 64 + "\n",
-        "' or 1=1 --",
-        "日" * 64,
-    ),
-)
-_ANY_AGE: Final = timedelta(0)
+# -- blobs -------------------------------------------------------------------------------------
 
 
 def blob_round_trip(harness: StoreHarness) -> None:

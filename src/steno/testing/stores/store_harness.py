@@ -33,6 +33,14 @@ from steno.store import MemoryStore, Store
 from steno.store.locate import read_address
 from steno.testing.case_results import CaseFailure, expect, import_named, require
 
+START_TIME: Final = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
+SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
+    ChatMessage.system("You mend code."),
+    ChatMessage.user("Is it broken?"),
+    ChatMessage.assistant("I look.", [ToolCall(id="c1", name="run_tests", arguments="{}")]),
+    ChatMessage.tool_result("c1", "3 passed", details={"passed": 3, "seconds": 1.50}),
+    ChatMessage.assistant("All green."),
+)
 DEFAULT_OPENER: Final = "steno.store:open_store"
 """The function that opens an address, unless a harness sets another."""
 _WRITER_TIMEOUT_S: Final = 120
@@ -258,14 +266,7 @@ class WriterProcess:
                 continue
 
 
-START_TIME: Final = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
-SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
-    ChatMessage.system("You mend code."),
-    ChatMessage.user("Is it broken?"),
-    ChatMessage.assistant("I look.", [ToolCall(id="c1", name="run_tests", arguments="{}")]),
-    ChatMessage.tool_result("c1", "3 passed", details={"passed": 3, "seconds": 1.50}),
-    ChatMessage.assistant("All green."),
-)
+# -- stored sessions and checks of them --------------------------------------------------------
 
 
 @contextmanager

@@ -42,6 +42,11 @@ from steno.values import Sendable
 
 P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S", bound=Sendable)
+KNOWN_TAGS: Final = frozenset(
+    {"record"} | {kind.__struct_config__.tag for kind in get_args(Block | Payload | ImageSource)}
+)
+"""The `type` of everything in the stored format, and `record`, which the codec uses itself."""
 ODD_CHARACTERS: Final = (
     "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # controls, and characters with a meaning in formats
     "\x7f\x85\xa0\xad\u2028\u2029"  # ends of lines and blanks that are not ASCII
@@ -202,12 +207,7 @@ def _write_json(
     return around.format(json.dumps(members, separators=spacing, ensure_ascii=is_ascii))
 
 
-S = TypeVar("S", bound=Sendable)
-
-KNOWN_TAGS: Final = frozenset(
-    {"record"} | {kind.__struct_config__.tag for kind in get_args(Block | Payload | ImageSource)}
-)
-"""The `type` of everything in the stored format, and `record`, which the codec uses itself."""
+# -- seals, extras and text blocks -------------------------------------------------------------
 
 
 @named_strategy

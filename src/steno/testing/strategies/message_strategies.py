@@ -421,6 +421,9 @@ def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
     messages.insert(draw(st.integers(0, len(messages))), message)
 
 
+# -- entries of a log --------------------------------------------------------------------------
+
+
 @named_strategy
 def controls() -> SearchStrategy[Control]:
     """Payloads that steer the conversation and never reach a model."""
