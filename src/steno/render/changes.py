@@ -266,7 +266,6 @@ class IgnoredFieldCounter:
     """
 
     def __init__(self) -> None:
-        """Start with none."""
         self._count = 0
         self._members: dict[str, None] = {}
         self._is_reported = False

@@ -63,7 +63,6 @@ class LiveItems:
     """Turns entries and events into items of a sink."""
 
     def __init__(self, sink: ItemSink) -> None:
-        """Take a sink; it is empty."""
         self._sink = sink
         self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
@@ -347,7 +346,6 @@ class PendingInput:
     """Shows prompts until they are recorded, or taken back for editing."""
 
     def __init__(self, sink: ItemSink) -> None:
-        """Take the sink to show them on."""
         self._sink = sink
         self._queued: list[_QueuedPrompt] = []
         self._returned: dict[TranscriptItem, PromptInput] = {}

@@ -63,7 +63,6 @@ class TerminalTextStream:
     """
 
     def __init__(self) -> None:
-        """Start with an empty buffer."""
         self._pending = ""
 
     def feed(self, chunk: str) -> str:

@@ -120,7 +120,6 @@ class TextReporter(RunReporter):
     """Prints the text of the model: as it arrives on a terminal, else the last message."""
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        """Begin at the start of a line of stdout."""
         super().__init__(quiet=quiet, verbose=verbose)
         self._text = TerminalTextStream() if sys.stdout.isatty() else None
         self._is_within_line = False

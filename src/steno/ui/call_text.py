@@ -59,6 +59,8 @@ _MAX_INLINE: Final = 60
 """A longer text is written below its name."""
 _MAX_DEPTH: Final = 6
 """Deeper values are written as JSON."""
+_QUOTED: Final = re.compile(r'["\\\n\t]')
+"""Characters that would need an escape between quotes."""
 
 
 def describe_call(pending: PendingCall, preview: CallPreview) -> list[CallLine]:
@@ -156,17 +158,14 @@ def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
             next(numbered)
             before, after = line.removeprefix(_OLD_FILE), next_line.removeprefix(_NEW_FILE)
             is_new_file = before == _DEV_NULL
-            yield CallLine(_file_heading(before, after), LineTone.FILE)
+            heading = after if before == after else f"{before} → {after}"
+            if is_new_file:
+                heading = f"{after} · new file"
+            elif after == _DEV_NULL:
+                heading = f"{before} · removed"
+            yield CallLine(heading, LineTone.FILE)
         else:
             yield CallLine(line, LineTone.NOTE if sign == "\\" else LineTone.PLAIN)
-
-
-def _file_heading(before: str, after: str) -> str:
-    if before == _DEV_NULL:
-        return f"{after} · new file"
-    if after == _DEV_NULL:
-        return f"{before} · removed"
-    return after if before == after else f"{before} → {after}"
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
@@ -204,7 +203,8 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
     """Yield the lines of a value; text is quoted or follows a bar, unlike everything else."""
     indent = "  " * depth
     if isinstance(value, str):
-        if _is_inline(value):
+        is_plain = not _QUOTED.search(value) and terminal_text(value) == value
+        if is_plain and len(value) <= _MAX_INLINE:
             yield f'{indent}{name}: "{value}"'
         else:
             yield f"{indent}{name}:"
@@ -218,23 +218,9 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
         for number, member in enumerate(value, 1):
             yield from _describe_value(f"{number}.", member, depth=depth + 1)
     else:
-        yield f"{indent}{name}: {terminal_text(_json(value))}"
-
-
-def _is_inline(text: str) -> bool:
-    is_short = len(text) <= _MAX_INLINE
-    return (
-        is_short
-        and not any(character in text for character in '"\\\n\t')
-        and terminal_text(text) == text
-    )
-
-
-def _json(value: Any) -> str:
-    def plain(part: Any) -> Any:
-        return dict(part)  # the one kind of value that is not JSON already
-
-    return msgspec.json.encode(value, enc_hook=plain).decode()
+        # A mapping is the one kind of value that is not JSON already.
+        json = msgspec.json.encode(value, enc_hook=dict).decode()
+        yield f"{indent}{name}: {terminal_text(json)}"
 
 
 # -- subjects that the preview shows ----------------------------------------------------------

@@ -38,7 +38,6 @@ class LineWriter:
     """Writes lines to a terminal or a pipe, and makes all text printable."""
 
     def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
-        """Take the stream, and the environment."""
         self._out = out
         self._is_styled = supports_styles(out, environ)
         self._has_width = out.isatty()

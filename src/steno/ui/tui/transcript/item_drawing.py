@@ -45,16 +45,16 @@ LIVE_LINES: Final = 12
 LIVE_LINES_UNFOLDED: Final = 200
 _UNFOLD_HINT: Final = "Enter unfolds"
 
-STATE_MARKS: Final[Mapping[CallState | None, str]] = {
-    None: "•",
-    CallState.WAITING: "?",
-    CallState.RUNNING: "●",
-    CallState.DONE: "✓",
-    CallState.FAILED: "✗",
-    CallState.DENIED: "⊘",
-    CallState.STOPPED: "■",
+_STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
+    None: ("•", "head"),
+    CallState.WAITING: ("?", "waiting"),
+    CallState.RUNNING: ("●", "running"),
+    CallState.DONE: ("✓", "done"),
+    CallState.FAILED: ("✗", "failed"),
+    CallState.DENIED: ("⊘", "failed"),
+    CallState.STOPPED: ("■", "stopped"),
 }
-"""The marks of the states, also for terminals without colours."""
+"""The marks of the states, also for terminals without colours, and the names of their styles."""
 
 DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
 """Returns an image as lines of a width, or a placeholder until it is drawn."""
@@ -144,7 +144,7 @@ class ItemDrawing:
         else:
             lines += [*self._images(inner), *self._omission_line(shown.omission)]
         if self._item.head:
-            head = f"{STATE_MARKS[self._item.state]} {self._item.head}"
+            head = f"{_STATE_MARKS[self._item.state][0]} {self._item.head}"
             style = styles.user_text + Style(color=styles.dim.color)
             lines.append(
                 styled_strip((fit_head(head, inner), style)).extend_cell_length(inner, style)
@@ -168,22 +168,14 @@ class ItemDrawing:
 
     def _call(self, body: str) -> list[Strip]:
         item, styles = self._item, self._styles
-        mark_style = {
-            CallState.WAITING: styles.waiting,
-            CallState.RUNNING: styles.running,
-            CallState.DONE: styles.done,
-            CallState.FAILED: styles.failed,
-            CallState.DENIED: styles.failed,
-            CallState.STOPPED: styles.stopped,
-            None: styles.head,
-        }[item.state]
+        mark, style_name = _STATE_MARKS[item.state]
         folded = is_folded(item)
         hint = f"· {item.note}" if item.note else ""
         is_head_alone = folded and not item.is_open and item.kind is not ItemKind.SHELL
         if is_head_alone and not hint:
             count = body.removesuffix("\n").count("\n") + 1 if body else 0
             hint = f"… {format_count(count, 'line', 'lines')}" if count else "… image"
-        lines = [self._head_strip(item.head, STATE_MARKS[item.state], mark_style, hint=hint)]
+        lines = [self._head_strip(item.head, mark, getattr(styles, style_name), hint=hint)]
         if item.is_open:
             return lines + self._live_output(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
         if not is_head_alone:
