@@ -465,13 +465,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _request_preview(self) -> None:
         """Load the preview of a waiting call."""
-        if self._state.select_preview():
-            self._fetch_preview()
+        if pending := self._state.select_preview():
+            self._fetch_preview(pending)
 
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self) -> None:
-        if await self._state.load_preview():
+    async def _fetch_preview(self, pending: PendingCall) -> None:
+        if await self._state.load_preview(pending):
             self._draw()
 
     # -- keys --------------------------------------------------------------------------------
