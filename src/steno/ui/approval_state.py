@@ -324,11 +324,9 @@ class ApprovalState:
             self.show_call(next(iter(asked or undecided), None), _NO_LONGER_ASKED)
         elif same_call != self.shown_call:
             # Its request has arrived; a denial with a reason stays valid.
-            kept_choice = (
-                self.edited_choice if self.edited_choice is ApprovalChoice.REASON else None
-            )
-            self.show_call(same_call, "" if kept_choice else _NO_LONGER_ASKED)
-            self.edited_choice = kept_choice
+            is_reason = self.edited_choice is ApprovalChoice.REASON
+            self.show_call(same_call, "" if is_reason else _NO_LONGER_ASKED)
+            self.edited_choice = ApprovalChoice.REASON if is_reason else None
         elif not all(_find_same_call(call, undecided) for call in self.listed_calls):
             self.reset(_NO_LONGER_ASKED)
 
@@ -410,18 +408,22 @@ class ApprovalState:
     def press_arrow(self, step: int) -> None:
         """Highlight another choice, unless the input is open."""
         refusal = self.key_guard.check_key()
-        if self.edited_choice is None and refusal is None:
+        if self.edited_choice is not None:
+            return
+        if refusal is None:
             self.highlight_next(step)
-        elif self.edited_choice is None:
-            self.highlight(None, refusal or "")
+        else:
+            self.highlight(None, refusal)
 
     def press_enter(self) -> None:
         """Confirm the highlighted choice; the input submits its own text."""
         refusal = self.key_guard.check_enter()
-        if self.edited_choice is None and refusal is None:
+        if self.edited_choice is not None:
+            return
+        if refusal is None:
             self._confirm()
-        elif self.edited_choice is None:
-            self.highlight(None, refusal or "")
+        else:
+            self.highlight(None, refusal)
 
     def click(self, choice: ApprovalChoice) -> None:
         """Highlight a clicked choice, or confirm it if it is highlighted."""
@@ -478,25 +480,24 @@ class ApprovalState:
 
     # -- preview of a waiting call --------------------------------------------------------
 
-    def select_preview(self) -> bool:
-        """Return whether the preview of the shown call must be loaded: a request has its own."""
+    def select_preview(self) -> PendingCall | None:
+        """Return the shown call if its preview must be loaded: a request has its own."""
         shown = self.shown_call
         if shown is None or shown.request is not None or shown.call == self._previewed_call:
-            return False
+            return None
         self._previewed_call, self.loaded_preview = shown.call, CallPreview()
-        return True
+        return shown
 
-    async def load_preview(self) -> bool:
-        """Load the preview of the shown call; return whether it is still shown."""
-        shown, error = self.shown_call, ""
-        assert shown is not None
+    async def load_preview(self, pending: PendingCall) -> bool:
+        """Load the preview of a call; return whether the call is still shown."""
+        error = ""
         try:
-            preview = await self._session.preview(shown.call)
-            if self._previewed_call == shown.call:
+            preview = await self._session.preview(pending.call)
+            if self._previewed_call == pending.call:
                 self.loaded_preview = preview
         except StenoError as exc:
             error = f"it cannot be told what it would do: {terminal_line(str(exc))}"
-        if self.shown_call != shown or self.listed_calls:
+        if self.shown_call != pending or self.listed_calls:
             return False
         self.highlight(None, error)
         self.key_guard.content_changed()

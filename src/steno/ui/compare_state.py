@@ -221,7 +221,7 @@ class CompareState:
     @property
     def _first_row(self) -> int:
         """The item of the first row after the shared entries."""
-        return 1 + (self._comparison.shared if self.shows_shared else 0)
+        return 1 + (self.shared if self.shows_shared else 0)
 
     def __len__(self) -> int:
         return self._first_row + len(self._comparison.rows)
@@ -229,13 +229,23 @@ class CompareState:
     @property
     def shared_text(self) -> str:
         """The line about the shared entries."""
-        shared = self._comparison.shared
+        shared = self.shared
         if not shared:
             return "these branches share nothing"
         last = self._tree_rows[self._left_entries[shared - 1].id].number
         action = "hides" if self.shows_shared else "shows"
         pronoun = "it" if shared == 1 else "them"
         return f"shares {format_count(shared, 'entry', 'entries')} up to #{last} · Enter {action} {pronoun}"
+
+    @property
+    def shared(self) -> int:
+        """The number of entries that both branches start with."""
+        return self._comparison.shared
+
+    def own_rows(self, side: int) -> list[BranchTreeRow]:
+        """Return the rows of the entries that only the left (0) or the right (1) branch has."""
+        entries = [pair[side] for pair in self._comparison.rows]
+        return [self._tree_rows[entry.id] for entry in entries if entry is not None]
 
     @property
     def summary(self) -> str:

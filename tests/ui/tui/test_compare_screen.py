@@ -292,7 +292,7 @@ def test_the_comparison_is_left(key: str) -> None:
     async def steps(user: TreeUser) -> None:
         await user.press(key)
 
-    assert run_steps(screen(two_branches()), steps) is False
+    assert run_steps(screen(two_branches()), steps) is None
 
 
 # -- size and strangers ------------------------------------------------------------------------

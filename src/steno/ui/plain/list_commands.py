@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeAlias, final
 
 from steno.agent import PromptInput
@@ -11,11 +11,10 @@ from steno.errors import InvalidValue, Missing
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.messages.message import UserMessage
-from steno.records.entry import Entry
 from steno.render.quantities import format_age, format_count
 from steno.render.session_events import BranchTreeRow, SessionSummary
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.ui.compare_state import compare_branches
+from steno.ui.compare_state import CompareState
 from steno.ui.plain.line_writer import LineWriter
 from steno.ui.tree_state import entry_names
 
@@ -154,14 +153,8 @@ class ListCommands:
             f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}; "
             f"here the {len(shown)} that matter most",
         )
-        self._writer.write_lines(
-            [
-                truncate_to_width(
-                    f"{row.graph_prefix}{_row_head(row)}: {terminal_line(row.summary)}",
-                    _MAX_LINE_WIDTH,
-                )
-                for row in shown
-            ]
+        self._write_short(
+            [f"{row.graph_prefix}{_row_head(row)}: {terminal_line(row.summary)}" for row in shown]
         )
 
     async def _find_row(self, number: str) -> BranchTreeRow:
@@ -183,25 +176,18 @@ class ListCommands:
                 code="branches_not_named",
                 place="/tree compare",
             )
-        rows = {row.entry.id: row for row in await self._session.branches.rows()}
-        compared = compare_branches(self._session.entries(left), self._session.entries(right))
-        self._writer.write("Both", format_count(compared.shared, "entry", "entries"))
-        for name, entries in (
-            (left, [row.left for row in compared.rows if row.left is not None]),
-            (right, [row.right for row in compared.rows if row.right is not None]),
-        ):
-            self._writer.write(f"Only in {name}", format_count(len(entries), "entry", "entries"))
-            self._writer.write_lines(
-                [truncate_to_width(_row_line(rows, entry), _MAX_LINE_WIDTH) for entry in entries]
-            )
+        state = CompareState(self._session, await self._session.branches.rows(), left, right)
+        self._writer.write("Both", format_count(state.shared, "entry", "entries"))
+        for side, name in enumerate(state.names):
+            rows = state.own_rows(side)
+            self._writer.write(f"Only in {name}", format_count(len(rows), "entry", "entries"))
+            self._write_short([f"{row.number}. {_row_summary(row)}" for row in rows])
 
-    def _write_numbered(self, texts: Sequence[str]) -> None:
-        self._writer.write_lines(
-            [
-                truncate_to_width(f"{number}. {text}", _MAX_LINE_WIDTH)
-                for number, text in enumerate(texts, 1)
-            ]
-        )
+    def _write_numbered(self, texts: Iterable[str]) -> None:
+        self._write_short([f"{number}. {text}" for number, text in enumerate(texts, 1)])
+
+    def _write_short(self, lines: Iterable[str]) -> None:
+        self._writer.write_lines([truncate_to_width(line, _MAX_LINE_WIDTH) for line in lines])
 
 
 def _parse_number(argument: str, count: int) -> int | None:
@@ -223,13 +209,6 @@ def _row_head(row: BranchTreeRow) -> str:
     )
 
 
-def _row_line(rows: Mapping[str, BranchTreeRow], entry: Entry) -> str:
-    """Return an entry on a line, as the tree numbers it. Raises Missing."""
-    row = rows.get(entry.id)
-    if row is None:
-        raise Missing(
-            "the record has changed meanwhile; try again",
-            code="session_changed",
-            place="/tree compare",
-        )
-    return f"{row.number}. {terminal_line(f'{row.kind}: {row.summary[: 10 * _MAX_LINE_WIDTH]}')}"
+def _row_summary(row: BranchTreeRow) -> str:
+    # Text that does not fit need not be sanitized either.
+    return terminal_line(f"{row.kind}: {row.summary[: 10 * _MAX_LINE_WIDTH]}")

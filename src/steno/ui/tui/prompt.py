@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Self, final
+from typing import ClassVar, Final, Self, final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -62,9 +62,6 @@ _MAX_PASTED_CHARACTERS: Final = 600
 """Longer pasted text is shown as a placeholder."""
 _MAX_FOUND: Final = 100
 _UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
-_PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
-_MULTILINE_SHELL_REFUSAL: Final = "shell: a command is one line; more of them are for a script"
-_SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their files instead"
 
 
 @final
@@ -154,7 +151,10 @@ class Popup(Widget, can_focus=False):
         text = truncate_to_width(_choice_text(choice), width - 2)
         # The sign is for terminals without colours.
         row = f"{'▸' if is_chosen else ' '} {text}"
-        row += " " * (2 + self._text_width(width) - display_width(row))
+        # The column of the descriptions; a long suggestion moves only its own.
+        shown = self._choices[self._first_row : self._first_row + MAX_POPUP_ROWS]
+        column = min(max(display_width(_choice_text(other)) for other in shown), width // 2)
+        row += " " * (2 + column - display_width(row))
         about = f"  {choice.description}" if choice.description else ""
         about = truncate_to_width(about, max(0, width - display_width(row)))
         segments = [Segment(row, style), Segment(about, about_style)]
@@ -171,11 +171,6 @@ class Popup(Widget, can_focus=False):
     @property
     def _about_style(self) -> Style:
         return self.get_component_rich_style("popup--about")
-
-    def _text_width(self, width: int) -> int:
-        """Return the column of the descriptions; a long suggestion moves only its own."""
-        shown = self._choices[self._first_row : self._first_row + MAX_POPUP_ROWS]
-        return min(max(display_width(_choice_text(choice)) for choice in shown), width // 2)
 
     def _scroll(self) -> None:
         last_top = max(0, len(self._choices) - MAX_POPUP_ROWS)
@@ -333,18 +328,8 @@ class Editor(TextArea):
 # -- the prompt --------------------------------------------------------------------------------
 
 
-class _PromptMode(NamedTuple):
-    """The kind of the typed text, as it is shown."""
-
-    name: str
-    """A class of the widget."""
-    sign: str
-
-
-_TEXT_MODE: Final = _PromptMode("-text", ">")
-_SEARCH_MODE: Final = _PromptMode("-search", "?")
-_MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
-"""The modes by the first character."""
+_CLASS_BY_SIGN: Final = {">": "-text", "?": "-search", "!": "-shell", "/": "-command"}
+"""The kind of the typed text as a class of the widget, by the sign before it."""
 
 
 @final
@@ -408,9 +393,9 @@ class Prompt(Widget):
         self._search_draft: str | None = None
         """The text before the current search."""
         self._is_setting_text = False
-        self._prompt_mode = _TEXT_MODE
+        self._shown_sign = ">"
         self._popup = Popup()
-        self._sign = Static(_TEXT_MODE.sign, classes="prompt--sign", markup=False)
+        self._sign = Static(self._shown_sign, classes="prompt--sign", markup=False)
         self._editor = Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
@@ -450,10 +435,12 @@ class Prompt(Widget):
 
         The current text goes to the history, as if it had been sent.
         """
-        self._add_to_history(
-            self._editor.text if self._search_draft is None else self._search_draft
-        )
-        self._clear_state()
+        before = self._editor.text if self._search_draft is None else self._search_draft
+        typed = self._placeholders.expand(_trim_prompt(before)).text_without_images
+        if (failure := self._history.add(_trim_prompt(typed))) is not None:
+            self._post_notice(failure)
+        self._history_cursor = self._search_draft = None
+        self._placeholders.clear()
         clean_text = sanitize_pasted(text).text
         if clean_text.startswith("!") and _is_long_paste(clean_text):
             # It may have been pasted, so it must not be run.
@@ -596,17 +583,6 @@ class Prompt(Widget):
         self.clear()
         self.post_message(self.Submitted(expanded.text, expanded.images, expanded.typed))
 
-    def _add_to_history(self, text: str) -> None:
-        """Add the text to the history."""
-        expanded = self._placeholders.expand(_trim_prompt(text)).text_without_images
-        if (failure := self._history.add(_trim_prompt(expanded))) is not None:
-            self._post_notice(failure)
-
-    def _clear_state(self) -> None:
-        self._history_cursor = None
-        self._search_draft = None
-        self._placeholders.clear()
-
     def _put_text(self, text: str, *, at_first_row: bool = False) -> None:
         """Set a text without opening the list."""
         self._is_setting_text = True
@@ -667,15 +643,12 @@ class Prompt(Widget):
 
     def _show_mode(self) -> None:
         first = self._editor.document.get_line(0)[:1]
-        mode = (
-            _SEARCH_MODE if self._search_draft is not None else _MODE_BY_SIGN.get(first, _TEXT_MODE)
-        )
-        if mode == self._prompt_mode:
-            return  # else every key would redraw it
-        self.set_class(False, self._prompt_mode.name)
-        self.set_class(True, mode.name)
-        self._sign.update(mode.sign)
-        self._prompt_mode = mode
+        sign = "?" if self._search_draft is not None else first if first in ("!", "/") else ">"
+        if sign != self._shown_sign:  # else every key would redraw it
+            self.remove_class(_CLASS_BY_SIGN[self._shown_sign])
+            self.add_class(_CLASS_BY_SIGN[sign])
+            self._sign.update(sign)
+            self._shown_sign = sign
 
     def _post_notice(self, text: str) -> None:
         self.post_message(self.Notified(terminal_text(text)))
@@ -701,7 +674,9 @@ def _trim_prompt(text: str) -> str:
 def _shell_refusal(expanded: ExpandedPrompt) -> str | None:
     """Return why a text is not run in the shell: the user must have seen all of it."""
     if expanded.images:
-        return _SHELL_IMAGE_REFUSAL
+        return "shell: a command takes no images; name their files instead"
     if expanded.text != expanded.typed:
-        return _PASTED_SHELL_REFUSAL
-    return _MULTILINE_SHELL_REFUSAL if "\n" in expanded.typed else None
+        return "shell: pasted text is not run as a command; type it"
+    if "\n" in expanded.typed:
+        return "shell: a command is one line; more of them are for a script"
+    return None

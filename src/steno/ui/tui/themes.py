@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, final
 
-from rich.color import Color as RichColor
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
@@ -84,7 +83,10 @@ class NoColorFilter(LineFilter):
 
 @lru_cache(maxsize=1024)
 def _without_color(style: Style, background: Color) -> Style:
-    stands_out = _brightness_difference(style.bgcolor, background) > _MIN_CONTRAST
+    color, stands_out = style.bgcolor, False
+    if color is not None and not color.is_default:
+        brightness = Color.from_rich_color(color).brightness
+        stands_out = abs(brightness - background.brightness) > _MIN_CONTRAST
     return Style(
         bold=style.bold,
         dim=style.dim,
@@ -94,13 +96,6 @@ def _without_color(style: Style, background: Color) -> Style:
         reverse=bool(style.reverse) is not stands_out,
         meta=style.meta or None,
     )
-
-
-def _brightness_difference(color: RichColor | None, background: Color) -> float:
-    """Return how far the brightness of a colour is from that of the screen."""
-    if color is None or color.is_default:
-        return 0.0
-    return abs(Color.from_rich_color(color).brightness - background.brightness)
 
 
 def all_theme_names() -> Sequence[str]:

@@ -50,17 +50,6 @@ _QUOTE_BAR: Final = "│ "
 _MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
-APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
-    ("enter", "confirm"),
-    ("escape", "back"),
-    ("left", "highlight(-1)"),
-    ("right", "highlight(1)"),
-    ("tab", "edit"),
-    ("ctrl+n", "move(1)"),
-    ("ctrl+p", "move(-1)"),
-    ("ctrl+f", "enlarge"),
-    *[(key, f"scroll('{key}')") for key in ("up", "down", "pageup", "pagedown", "home", "end")],
-)
 _PANEL_SHARE: Final = 0.6
 """The share of the screen that the panel takes at most, unless it is enlarged."""
 _MIN_TRANSCRIPT_ROWS: Final = 4
@@ -372,7 +361,17 @@ class ApprovalPanel(Widget, can_focus=True):
         &.-roomy { padding: 0 1 1 1; & > CallPane { margin-bottom: 1; } }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*APPROVAL_KEYS]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("enter", "confirm"),
+        ("escape", "back"),
+        ("left", "highlight(-1)"),
+        ("right", "highlight(1)"),
+        ("tab", "edit"),
+        ("ctrl+n", "move(1)"),
+        ("ctrl+p", "move(-1)"),
+        ("ctrl+f", "enlarge"),
+        *[(key, f"scroll('{key}')") for key in ("up", "down", "pageup", "pagedown", "home", "end")],
+    ]
 
     class Dismissed(Message):
         """The user returns to the prompt without a decision."""
@@ -466,13 +465,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _request_preview(self) -> None:
         """Load the preview of a waiting call."""
-        if self._state.select_preview():
-            self._fetch_preview()
+        if pending := self._state.select_preview():
+            self._fetch_preview(pending)
 
     # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self) -> None:
-        if await self._state.load_preview():
+    async def _fetch_preview(self, pending: PendingCall) -> None:
+        if await self._state.load_preview(pending):
             self._draw()
 
     # -- keys --------------------------------------------------------------------------------

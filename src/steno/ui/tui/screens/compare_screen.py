@@ -296,15 +296,15 @@ class CompareView(Widget, can_focus=True):
 
 
 @final
-class CompareScreen(TitledScreen[bool]):
-    """Two branches; the result is whether the active branch has changed."""
+class CompareScreen(TitledScreen[bool | None]):
+    """Two branches; the result is True if the active branch has changed."""
 
     DEFAULT_CSS: ClassVar[str] = "CompareScreen { background: $background; }"
     AUTO_FOCUS: ClassVar[str | None] = "CompareView"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("enter", "go"),
         ("s", "swap"),
-        ("escape,q", "dismiss(False)"),
+        ("escape,q", "dismiss(None)"),
     ]
 
     def __init__(

@@ -7,10 +7,10 @@ session is deleted only after its name was shown and `y` was typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, Final, NamedTuple, TypeAlias, final
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 from textual import on
 from textual.app import ComposeResult
@@ -36,7 +36,6 @@ _SESSION_KEYS: Final = (
     *("Enter go on", "F2 rename", "Del delete"),
     *("Ctrl+N new", "Tab folder/all", "Esc close"),
 )
-_Operation: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class _SessionColumn(NamedTuple):
@@ -220,49 +219,47 @@ class SessionsScreen(TitledScreen[None]):
 
     def action_new(self) -> None:
         """Start another session."""
-        self._start_operation(
-            partial(self._run_and_close, "beginning a session …", self._session.session_list.new)
-        )
+        operation = self._session.session_list.new()
+        self._start_operation(self._run_and_close("beginning a session …", operation))
 
     @on(FilteredList.Chosen)
     def _choose(self, event: FilteredList.Chosen) -> None:
         # The visible list must match the search: no session is resumed by accident.
         if not self._is_busy and self._search == self._list.typed:
             summary = self._shown[event.index]
-            operation = partial(self._session.session_list.resume, summary.id)
-            self._start_operation(
-                partial(self._run_and_close, f"opening {fit_name(summary.title, 40)} …", operation)
-            )
+            operation = self._session.session_list.resume(summary.id)
+            activity = f"opening {fit_name(summary.title, 40)} …"
+            self._start_operation(self._run_and_close(activity, operation))
 
     def action_rename(self) -> None:
         """Rename the session."""
         if summary := self._session_at_cursor():
-            self._start_operation(partial(self._rename, summary))
+            self._start_operation(self._rename(summary))
 
     def action_delete(self) -> None:
         """Delete the session after a confirmation."""
         if summary := self._session_at_cursor():
-            self._start_operation(partial(self._delete, summary))
+            self._start_operation(self._delete(summary))
 
     def _session_at_cursor(self) -> SessionSummary | None:
         index = self._list.index
         return None if index is None else self._shown[index]
 
-    def _start_operation(self, operation: _Operation) -> None:
+    def _start_operation(self, operation: Coroutine[Any, Any, None]) -> None:
         self._is_busy = True
         self.run_worker(self._run_operation(operation), group="work")
 
-    async def _run_operation(self, operation: _Operation) -> None:
+    async def _run_operation(self, operation: Coroutine[Any, Any, None]) -> None:
         try:
-            await operation()
+            await operation
         except StenoError as exc:
             self._show_note(str(exc), is_error=True)
         finally:
             self._is_busy = False
 
-    async def _run_and_close(self, activity: str, operation: _Operation) -> None:
+    async def _run_and_close(self, activity: str, operation: Coroutine[Any, Any, None]) -> None:
         self._show_note(activity)
-        await operation()
+        await operation
         self.dismiss(None)
 
     async def _rename(self, summary: SessionSummary) -> None:

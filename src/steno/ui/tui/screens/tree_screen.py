@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
@@ -327,21 +328,14 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self.show_message(missing if row is None else "")
         return row
 
-    def _ask(
-        self,
-        question: str,
-        accept: Callable[[str], T],
-        *,
-        default: str = "",
-        on_result: Callable[[T], object] = lambda _: None,
-    ) -> None:
-        """Ask for a line until it is accepted; call a function with the result."""
+    def _push(self, screen: Screen[T | None], on_result: Callable[[T], object]) -> None:
+        """Show a screen, and call a function with its result unless the user leaves it."""
 
         def done(result: T | None) -> None:
-            if result is not None:
+            if result:
                 on_result(result)
 
-        self.app.push_screen(InputScreen(question, accept, default=default), done)
+        self.app.push_screen(screen, done)
 
     def _choose(
         self, question: str, names: Sequence[str], on_choice: Callable[[str], None]
@@ -349,14 +343,10 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         """Call a function with one of several branches; with a single one, without a question."""
         if len(names) == 1:
             on_choice(names[0])
-            return
-
-        def done(name: str | None) -> None:
-            if name is not None:
-                on_choice(name)
-
-        candidates = [Suggestion(name) for name in names]
-        self.app.push_screen(PickerScreen(question, candidates, self._session.status.branch), done)
+        else:
+            candidates = [Suggestion(name) for name in names]
+            picker = PickerScreen(question, candidates, self._session.status.branch)
+            self._push(picker, on_choice)
 
     # -- navigation --------------------------------------------------------------------------
 
@@ -387,14 +377,14 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         """Start a branch after the entry under the cursor."""
         if row := self._row_at_cursor():
             entry_id, names = row.entry.id, self._session.branches.names()
-            self._ask(
+            screen = InputScreen(
                 f"A branch from #{row.number} on, called",
                 lambda typed: self._session.branches.fork(
                     _parse_branch_name(typed, names), at=entry_id
                 ),
                 default=unused_branch_name("fork", names),
-                on_result=lambda _: self.dismiss(None),
             )
+            self._push(screen, lambda _: self.dismiss(None))
 
     def action_edit(self) -> None:
         """Edit a user message in a new branch before it."""
@@ -403,14 +393,14 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self.show_message("only what you said can be said otherwise; f forks here")
         elif row is not None:
             entry_id, names = row.entry.id, self._session.branches.names()
-            self._ask(
+            screen = InputScreen(
                 f"Say #{row.number} otherwise, in a branch called",
                 lambda typed: self._session.branches.fork_before(
                     entry_id, _parse_branch_name(typed, names)
                 ),
                 default=unused_branch_name("edit", names),
-                on_result=self.dismiss,
             )
+            self._push(screen, self.dismiss)
 
     # -- labels and search -------------------------------------------------------------------
 
@@ -423,12 +413,13 @@ class TreeScreen(TitledScreen[PromptInput | None]):
                 self._session.branches.label(entry_id, _parse_name(typed, "label"))
                 return True
 
-            self._ask(f"What to call #{row.number}", label, on_result=lambda _: self.reload())
+            self._push(InputScreen(f"What to call #{row.number}", label), lambda _: self.reload())
 
     def action_search(self) -> None:
         """Ask for a text, and move to its next match."""
         self.show_message("")
-        self._ask("Search for", self._find, default=self._view.lines.search_text)
+        search_text = self._view.lines.search_text
+        self.app.push_screen(InputScreen("Search for", self._find, default=search_text))
 
     def action_next_match(self, step: int) -> None:
         """Move to the next match, or to the one before."""
@@ -502,17 +493,13 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self._compare(other, name)
 
     def _compare(self, left: str, right: str) -> None:
-        def done(has_moved: bool | None) -> None:
-            if has_moved:
-                self.dismiss(None)
-
         try:
             screen = CompareScreen(self._session, self._view.lines.rows, left, right)
         except StenoError as exc:
             self.show_message(str(exc), is_error=True)
         else:
             self.show_message("")
-            self.app.push_screen(screen, done)
+            self._push(screen, lambda _: self.dismiss(None))
 
     def action_close(self) -> None:
         """Close the screen; if all keys are shown, hide them instead."""
