@@ -301,18 +301,15 @@ class ApprovalState:
     @property
     def asked_ids(self) -> frozenset[str]:
         """The ids of the calls that the run waits for."""
-        return frozenset(
-            [pending.call.id for pending in self.undecided if pending.request is not None]
-        )
+        return frozenset([call.call.id for call in self.undecided if call.request is not None])
 
     @property
     def offers(self) -> tuple[ApprovalOffer, ...]:
         """The choices for the shown call or list."""
         if self.listed_calls:
             return offers_for_calls(len(self.listed_calls))
-        return (
-            () if self.shown_call is None else offers_for_call(self.shown_call, len(self.undecided))
-        )
+        shown = self.shown_call
+        return () if shown is None else offers_for_call(shown, len(self.undecided))
 
     def update_pending(self, pending: Sequence[PendingCall]) -> None:
         """Replace the pending calls."""
@@ -533,10 +530,7 @@ class ApprovalState:
             return []
         first = max(0, min(pending.index(shown) - 1, len(pending) - _MAX_LISTED_CALLS))
         return [
-            (
-                f"{'▸' if call == shown else ' '} {_call_status(call):7}  {summarize_call(call.call, call.headline)}",
-                call == shown,
-            )
+            (f"{'▸' if call == shown else ' '} {_call_row(call)}", call == shown)
             for call in pending[first : first + _MAX_LISTED_CALLS]
         ]
 
@@ -572,10 +566,11 @@ def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> 
     return next((candidate for candidate in candidates if candidate.call == pending.call), None)
 
 
-def _call_status(pending: PendingCall) -> str:
+def _call_row(pending: PendingCall) -> str:
+    status = "waits" if pending.request is None else "asked"
     if pending.decision is not None:
-        return "allowed" if pending.decision.allowed else "denied"
-    return "waits" if pending.request is None else "asked"
+        status = "allowed" if pending.decision.allowed else "denied"
+    return f"{status:7}  {summarize_call(pending.call, pending.headline)}"
 
 
 # -- keys that count -----------------------------------------------------------------------------
@@ -625,7 +620,6 @@ class KeyGuard:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """Take a clock in seconds."""
         self._now = now
         self._appeared_at = now()
         self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
@@ -663,14 +657,13 @@ class KeyGuard:
 
     def check_key(self) -> KeyRefusal | None:
         """Check whether a key that is no letter refers to the visible request."""
-        self._record_key(is_enter=False)
+        self._key_at, self._is_enter = self._now(), False
         return self._check_read()
 
     def check_enter(self, *, allows_quick_enter: bool = False) -> KeyRefusal | None:
         """Check whether Enter is a decision."""
-        pause_s = self._now() - self._key_at
-        was_enter = self._is_enter
-        self._record_key(is_enter=True)
+        pause_s, was_enter = self._now() - self._key_at, self._is_enter
+        self._key_at, self._is_enter = self._now(), True
         if was_enter and pause_s < _KEY_REPEAT_S:
             return KeyRefusal.HELD_DOWN
         if pause_s < (_PASTE_PAUSE_S if allows_quick_enter else _MIN_ENTER_PAUSE_S):
@@ -684,9 +677,6 @@ class KeyGuard:
         if now - self._appeared_at < READING_TIME_S:
             return KeyRefusal.TOO_SOON
         return KeyRefusal.DOUBLE_CLICK if pause_s < READING_TIME_S else None
-
-    def _record_key(self, *, is_enter: bool) -> None:
-        self._key_at, self._is_enter = self._now(), is_enter
 
     def _check_read(self) -> KeyRefusal | None:
         now = self._now()

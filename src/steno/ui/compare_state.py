@@ -7,7 +7,7 @@ dropped or moved. The cost is linear in the number of entries.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -20,7 +20,7 @@ from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.render.quantities import format_count
 from steno.render.session_events import BranchTreeRow
-from steno.ui.tree_state import entry_heading, entry_text
+from steno.ui.tree_state import entry_heading, entry_text, nearest_position
 
 _MAX_PARTS: Final = 250
 """The number of lines or words that are compared at once: the cost is quadratic."""
@@ -183,6 +183,8 @@ class ComparedEntry(NamedTuple):
 
     head: str
     text: str
+    differences: tuple[Span, ...] = ()
+    """Where the text differs from the other side; empty if that is missing."""
 
 
 class ComparedRow(NamedTuple):
@@ -190,8 +192,6 @@ class ComparedRow(NamedTuple):
 
     left: ComparedEntry | None
     right: ComparedEntry | None
-    differences: TextDifferences
-    """The differences of two sides; empty if one is missing."""
     is_same: bool
 
 
@@ -261,10 +261,11 @@ class CompareState:
         else:
             row = self._comparison.rows[item - self._first_row]
         left, right = self._side(row.left), self._side(row.right)
-        differences = TextDifferences((), ())
         if left is not None and right is not None:
             differences = find_differences(left.text, right.text)
-        return ComparedRow(left, right, differences, row.is_same)
+            left = left._replace(differences=differences.left)
+            right = right._replace(differences=differences.right)
+        return ComparedRow(left, right, row.is_same)
 
     def _side(self, entry: Entry | None) -> ComparedEntry | None:
         if entry is None:
@@ -274,12 +275,8 @@ class CompareState:
 
     def next_difference(self, item: int, step: int) -> int | None:
         """Return the next item where the branches differ, or the one before."""
-        current = item - self._first_row
-        different = self._different_rows
-        nearest = (
-            bisect_right(different, current) if step > 0 else bisect_left(different, current) - 1
-        )
-        return self._first_row + different[nearest] if 0 <= nearest < len(different) else None
+        row = nearest_position(self._different_rows, item - self._first_row, step)
+        return None if row is None else self._first_row + row
 
     def swap(self) -> None:
         """Exchange left and right."""

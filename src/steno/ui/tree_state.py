@@ -66,6 +66,12 @@ def entry_names(row: BranchTreeRow) -> list[str]:
     ]
 
 
+def nearest_position(positions: Sequence[int], current: int, step: int) -> int | None:
+    """Return the next of sorted positions, or the one before; None if there is none."""
+    nearest = bisect_right(positions, current) if step > 0 else bisect_left(positions, current) - 1
+    return positions[nearest] if 0 <= nearest < len(positions) else None
+
+
 class TreeLine(NamedTuple):
     """One line: a row, or a run of rows."""
 
@@ -167,12 +173,6 @@ class TreeState:
         row = self.rows[index]
         parent = self.index_of(row.entry.parent)
         return parent is not None and len(self.rows[parent].graph_prefix) < len(row.graph_prefix)
-
-    def next_branch_point(self, index: int, step: int) -> int | None:
-        """Return the next row where branches part or end, or the one before."""
-        points = self.branch_points
-        nearest = bisect_right(points, index) if step > 0 else bisect_left(points, index) - 1
-        return points[nearest] if 0 <= nearest < len(points) else None
 
     def find(self, search: str, *, start: int, step: int = 1) -> int | None:
         """Return the next row that contains the text, or the one before; wraps around."""

@@ -77,7 +77,6 @@ class LineApprovals:
     """Asks about the pending calls until every one has a decision."""
 
     def __init__(self, session: AgentSession, writer: LineWriter, read_answer: ReadAnswer) -> None:
-        """Take the function that reads an answer."""
         self._session = session
         self._writer = writer
         self._read_answer = read_answer

@@ -77,7 +77,6 @@ class ReadlineEditor:
     """Edits a line on the terminal of this process."""
 
     def __init__(self, complete: FindCompletions, history: Sequence[str] = ()) -> None:
-        """Take the source of suggestions, and the history."""
         self._complete = complete
         self._readline: Any = import_module("readline")
         self._loop = asyncio.get_running_loop()
@@ -194,7 +193,6 @@ class MultilineInput:
     """Joins lines until a text is complete."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lines: list[str] = []
         self._is_quoted = False
 

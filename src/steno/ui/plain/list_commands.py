@@ -42,7 +42,6 @@ class ListCommands:
     """Writes lists, and reads the user's choice from them."""
 
     def __init__(self, session: AgentSession, writer: LineWriter, confirm: Confirm) -> None:
-        """Take the function that asks the user to confirm."""
         self._session = session
         self._writer = writer
         self._confirm = confirm

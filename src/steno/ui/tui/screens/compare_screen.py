@@ -24,7 +24,7 @@ from steno.app.session import AgentSession
 from steno.errors import StenoError
 from steno.render.session_events import BranchTreeRow
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.ui.compare_state import ComparedEntry, CompareState, Span
+from steno.ui.compare_state import ComparedEntry, CompareState
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
 
 _TWO_COLUMN_WIDTH: Final = 80
@@ -70,7 +70,6 @@ class CompareView(Widget, can_focus=True):
     """The side that Enter goes to: 0 or 1."""
 
     def __init__(self, state: CompareState) -> None:
-        """Take the comparison."""
         super().__init__()
         self.state = state
         self._top = (0, 0)
@@ -256,8 +255,7 @@ class CompareView(Widget, can_focus=True):
             yield from self._wrapped(Text(self.state.shared_text), "head", self.size.width - 1)
             return
         pair, rule = self.state.row(item), self._style("rule")
-        left = self._side(pair.left, pair.differences.left)
-        right = self._side(pair.right, pair.differences.right)
+        left, right = self._side(pair.left), self._side(pair.right)
         if self._is_wide:
             yield from self._two_columns(left, right, is_same=pair.is_same)
             return
@@ -266,12 +264,12 @@ class CompareView(Widget, can_focus=True):
             for line in lines:
                 yield [Segment(mark, rule), *line]
 
-    def _side(self, side: ComparedEntry | None, spans: Sequence[Span]) -> list[list[Segment]]:
+    def _side(self, side: ComparedEntry | None) -> list[list[Segment]]:
         """Return one side of a row as lines of a column."""
         if side is None:
             return []
         text = Text(side.text)
-        for start, end in spans:
+        for start, end in side.differences:
             text.stylize(self._style("differs"), start, end)
         head = Text(truncate_to_width(side.head, self._column))
         lines = self._wrapped(text, "text", self._column) if side.text else []

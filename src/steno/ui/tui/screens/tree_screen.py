@@ -38,6 +38,7 @@ from steno.ui.tree_state import (
     entry_facts,
     entry_heading,
     entry_text,
+    nearest_position,
 )
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, InputScreen, PickerScreen, TitledScreen
@@ -112,7 +113,6 @@ class TreeView(ScrollView, can_focus=True):
         """The cursor has moved, or the line under it has changed."""
 
     def __init__(self) -> None:
-        """Start empty; `show` sets the rows."""
         super().__init__()
         self.lines: Final = TreeState()
 
@@ -198,7 +198,7 @@ class TreeView(ScrollView, can_focus=True):
 
     def action_branch_point(self, step: int) -> None:
         """Go to where branches part or end, the next one or the one before."""
-        index = self.lines.next_branch_point(self.index, step)
+        index = nearest_position(self.lines.branch_points, self.index, step)
         if index is not None:
             self.go_to(index)
 

@@ -389,7 +389,6 @@ class FilteredList(Vertical):
         index: int
 
     def __init__(self, placeholder: str = "", head: DrawRow | None = None) -> None:
-        """Take the placeholder of the input, and the header of the rows."""
         super().__init__()
         self._input = LineInput(placeholder=placeholder, select_on_focus=False)
         self._list = OptionList(markup=False)
