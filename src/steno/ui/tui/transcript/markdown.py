@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from io import StringIO
 from itertools import pairwise
 from typing import ClassVar, Final, TypeAlias, final
 
@@ -29,6 +28,7 @@ from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     TAB_SIZE,
     break_lines,
+    create_console,
     plain_console,
     safe_strips,
     styled_strips,
@@ -194,31 +194,14 @@ class _Markdown(Markdown):
 @lru_cache(maxsize=4)
 def _markdown_console(item_styles: TranscriptStyles) -> Console:
     styles: dict[str, str | Style] = {
-        "paragraph": "none",
-        "text": "none",
+        **dict.fromkeys(("paragraph", "text", "code_block", "list", "item"), "none"),
         "em": "italic",
         "strong": "bold",
         "code": item_styles.code,
-        "code_block": "none",
-        "block_quote": item_styles.dim,
-        "list": "none",
-        "item": "none",
-        "item.bullet": item_styles.frame,
-        "item.number": item_styles.frame,
-        "hr": item_styles.dim,
-        **{f"h{level}": item_styles.heading for level in range(1, 7)},
+        **dict.fromkeys(("block_quote", "hr", "link_url", "table.border"), item_styles.dim),
+        **dict.fromkeys(("item.bullet", "item.number"), item_styles.frame),
+        **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "table.header"), item_styles.heading),
         "link": item_styles.link,
-        "link_url": item_styles.dim,
         "s": "strike",
-        "table.border": item_styles.dim,
-        "table.header": item_styles.heading,
     }
-    return Console(
-        file=StringIO(),
-        theme=Theme({f"markdown.{name}": style for name, style in styles.items()}),
-        width=80,
-        color_system="truecolor",
-        force_terminal=True,
-        legacy_windows=False,
-        _environ={},
-    )
+    return create_console(Theme({f"markdown.{name}": style for name, style in styles.items()}))

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from rich.theme import Theme
 from textual.strip import Strip
 
 from steno.render.quantities import format_count
@@ -144,9 +145,15 @@ def _safe_segment(segment: Segment) -> Segment:
 
 @cache
 def plain_console() -> Console:
+    """Return a console without styles of its own."""
+    return create_console()
+
+
+def create_console(theme: Theme | None = None) -> Console:
     """Return a console that prints nowhere; Rich needs one to draw."""
     return Console(
         file=StringIO(),
+        theme=theme,
         width=80,
         color_system="truecolor",
         force_terminal=True,
