@@ -34,8 +34,7 @@ from steno.ports import (
     ToolContext,
     ToolOutput,
 )
-from steno.tools.arguments import parse_arguments
-from steno.tools.call_summary import call_headline
+from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
 from steno.tools.shell.process import (
@@ -196,11 +195,10 @@ class BashTool:
 
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
-            raise ToolFailed(
+            raise _refusal(
                 f"{self._limits.max_jobs} commands run in the background, and no more may; "
                 "end one with bash_kill",
                 code="too_many_jobs",
-                place="bash",
             )
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
@@ -257,27 +255,23 @@ class BashTool:
         """Return the arguments. Raises ToolFailed for a command that no shell could run."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
-            raise ToolFailed("the command is empty", code="empty_command", place="bash")
+            raise _refusal("the command is empty", code="empty_command")
         if "\0" in arguments.command:
-            raise ToolFailed(
-                "the command holds a NUL character, which no shell can read",
-                code="command_has_nul",
-                place="bash",
+            raise _refusal(
+                "the command holds a NUL character, which no shell can read", code="command_has_nul"
             )
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
-            raise ToolFailed(
+            raise _refusal(
                 f"the command has more than {MAX_COMMAND_BYTES:,} bytes; "
                 "write them to a file first",
                 code="command_too_long",
-                place="bash",
             )
         if arguments.timeout_s is not None and not (
             1 <= arguments.timeout_s <= self._limits.max_timeout_s
         ):
-            raise ToolFailed(
+            raise _refusal(
                 f"timeout_s must be from 1 to {self._limits.max_timeout_s}",
                 code="timeout_out_of_range",
-                place="bash",
             )
         return arguments
 
@@ -286,6 +280,10 @@ class BashTool:
         if arguments.timeout_s is not None or arguments.background:
             return arguments.timeout_s
         return self._limits.timeout_s
+
+
+def _refusal(message: str, *, code: str) -> ToolFailed:
+    return ToolFailed(message, code=code, place="bash")
 
 
 class _LiveOutput:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import islice
-from typing import Annotated, Final, final
+from typing import Annotated, ClassVar, Final, final
 from unicodedata import normalize
 
 from msgspec import Meta, Struct
@@ -22,10 +22,9 @@ from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.arguments import approved_path, parse_arguments
-from steno.tools.call_summary import call_headline
+from steno.tools.calls import approved_path, call_headline, parse_arguments
 from steno.tools.file_change import FileChange
-from steno.tools.safe_open import quote_path
+from steno.tools.safe_open import path_error
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace, run_to_completion
 
@@ -52,26 +51,23 @@ class _EditArguments(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-_DEFINITION: Final = ToolDefinition.from_type(
-    _EditArguments,
-    name="edit",
-    description=(
-        "Replace a text in a file by another. Read the file first. The old text must match"
-        " exactly and only once, unless replace_all is set; do not include the line numbers"
-        " that read shows. Write line ends as plain line feeds: those of the file are kept."
-    ),
-)
-
-
 @final
 class EditTool:
     """Changes files of a workspace that the model has read."""
 
+    definition: ClassVar = ToolDefinition.from_type(
+        _EditArguments,
+        name="edit",
+        description=(
+            "Replace a text in a file by another. Read the file first. The old text must match"
+            " exactly and only once, unless replace_all is set; do not include the line numbers"
+            " that read shows. Write line ends as plain line feeds: those of the file are kept."
+        ),
+    )
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.definition = _DEFINITION
         self.capability = Capability.WRITE
         self.rule_aliases: Final = ("write",)
 
@@ -99,11 +95,7 @@ class EditTool:
         workspace.check_unchanged_since_read(path, before)
         file = decode_text_file(before)
         if file is None:
-            raise ToolFailed(
-                f"is not text but {describe_binary(before)}",
-                code="not_text",
-                place=quote_path(path),
-            )
+            raise path_error(path, f"is not text but {describe_binary(before)}", code="not_text")
         try:
             after = file.encode(
                 replace_text(file, arguments.old, arguments.new, every=arguments.replace_all)

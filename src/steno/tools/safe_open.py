@@ -89,7 +89,12 @@ def explain_os_errors(path: str) -> Generator[None, None, None]:
     except OSError as exc:
         unknown = ("os_error", exc.strerror or type(exc).__name__)
         code, reason = _ERRORS.get(exc.errno or 0, unknown)
-        raise ToolFailed(reason, code=code, place=quote_path(path)) from exc
+        raise path_error(path, reason, code=code) from exc
+
+
+def path_error(path: str, message: str, *, code: str) -> ToolFailed:
+    """Return an error about a path."""
+    return ToolFailed(message, code=code, place=quote_path(path))
 
 
 def quote_path(path: str) -> str:
@@ -168,10 +173,8 @@ class _PathWalk:
 
     def _outside_error(self) -> ToolFailed:
         # Nothing more: a model must not learn whether something exists there.
-        return ToolFailed(
-            "is outside of the folders that may be used",
-            code="outside_workspace",
-            place=quote_path(self._path),
+        return path_error(
+            self._path, "is outside of the folders that may be used", code="outside_workspace"
         )
 
     def _enter_top(self) -> None:
@@ -198,15 +201,9 @@ class _PathWalk:
     def _follow(self, target: str) -> None:
         self._links += 1
         if self._links > _MAX_LINKS:
-            raise ToolFailed(
-                "leads through too many links", code="too_many_links", place=quote_path(self._path)
-            )
+            raise path_error(self._path, "leads through too many links", code="too_many_links")
         if not is_utf8_text(target):
-            raise ToolFailed(
-                "leads to a name that is not UTF-8",
-                code="link_not_utf8",
-                place=quote_path(self._path),
-            )
+            raise path_error(self._path, "leads to a name that is not UTF-8", code="link_not_utf8")
         self._todo.extend(target.split("/")[::-1])
         if target.startswith("/"):
             self.close()
@@ -229,7 +226,7 @@ class _PathWalk:
         ):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
-            raise ToolFailed("lies too deep", code="path_too_deep", place=quote_path(self._path))
+            raise path_error(self._path, "lies too deep", code="path_too_deep")
         self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder))
         self._names.append(name)
         return ()

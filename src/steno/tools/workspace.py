@@ -18,7 +18,7 @@ from copy import copy
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
-from steno.errors import InvalidValue, ToolFailed, Unavailable
+from steno.errors import InvalidValue, Unavailable
 from steno.tools.safe_open import (
     CREATE_FILE_FLAGS,
     MAX_DEPTH,
@@ -28,6 +28,7 @@ from steno.tools.safe_open import (
     ResolvedPath,
     explain_os_errors,
     open_path,
+    path_error,
     quote_path,
 )
 from steno.values import is_utf8_text
@@ -159,11 +160,11 @@ class Workspace:
             data = file.read(max_bytes + 1)
             size = os.fstat(file.fileno()).st_size
         if len(data) > max_bytes:
-            raise ToolFailed(
+            raise path_error(
+                path,
                 f"has {size:,} bytes, and no more than {max_bytes:,} can be read"
                 " at once; search it, or let a command take out what you need",
                 code="file_too_large",
-                place=quote_path(path),
             )
         return data
 
@@ -201,16 +202,14 @@ class Workspace:
         with explain_os_errors(path), self._open_path(path) as place:
             read_fingerprint = self._read_fingerprints.get(place.names)
         if read_fingerprint is None:
-            raise ToolFailed(
-                "has not been read yet; read it before changing it",
-                code="not_read_yet",
-                place=quote_path(path),
+            raise path_error(
+                path, "has not been read yet; read it before changing it", code="not_read_yet"
             )
         if read_fingerprint != Fingerprint.of(data):
-            raise ToolFailed(
+            raise path_error(
+                path,
                 "has changed since it was read; read it again first",
                 code="changed_since_read",
-                place=quote_path(path),
             )
 
     @contextmanager
@@ -218,10 +217,10 @@ class Workspace:
         with open_path(path, self._base, self._outermost_roots) as place:
             # Checked after the walk, so that it cannot change in between.
             if self._is_strict and self._relative_name(place.names) != path:
-                raise ToolFailed(
+                raise path_error(
+                    path,
                     "has changed since it was allowed; try again",
                     code="changed_since_allowed",
-                    place=quote_path(path),
                 )
             yield place
 
@@ -350,11 +349,7 @@ def _check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed(
-            "is a device, pipe or socket, not a file",
-            code="not_a_regular_file",
-            place=quote_path(path),
-        )
+        raise path_error(path, "is a device, pipe or socket, not a file", code="not_a_regular_file")
 
 
 def _replace_file(
@@ -399,22 +394,20 @@ def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None)
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            raise ToolFailed(
-                "was removed since it was read", code="removed_since_read", place=quote_path(path)
+            raise path_error(
+                path, "was removed since it was read", code="removed_since_read"
             ) from None
         return
     with file:
         if expected is None:
-            raise ToolFailed(
-                "is there already; read it before changing it",
-                code="already_exists",
-                place=quote_path(path),
+            raise path_error(
+                path, "is there already; read it before changing it", code="already_exists"
             )
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
-            raise ToolFailed(
+            raise path_error(
+                path,
                 "has changed since it was read; read it again first",
                 code="changed_since_read",
-                place=quote_path(path),
             )
 
 

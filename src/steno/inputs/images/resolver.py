@@ -17,12 +17,12 @@ from urllib.parse import unquote, urlsplit
 
 from steno.context.notes import frame_text
 from steno.errors import MissingExtra, ToolFailed, Unrecognised
-from steno.inputs.changed_files import find_changes, read_recorded_image
+from steno.inputs.file_references import find_changes, read_recorded_image
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
-from steno.inputs.images.limits import ImageLimits
 from steno.inputs.images.prepare import (
     MAX_IMAGE_FILE_BYTES,
     BadImage,
+    ImageLimits,
     describe_image,
     prepare_for_model,
     prepare_for_ocr,

@@ -236,7 +236,7 @@ class McpConnection:
         try:
             return decode_resource(response)
         except InvalidValue as exc:
-            raise ServerFailed(str(exc), code=exc.code, place=f"mcp {self.name}") from exc
+            raise self._error(str(exc), code=exc.code) from exc
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
         """Return a prompt with its arguments filled in. Raises ServerFailed."""
@@ -251,12 +251,14 @@ class McpConnection:
 
     # -- requests ----------------------------------------------------------------------------
 
+    def _error(self, message: str, *, code: str) -> ServerFailed:
+        return ServerFailed(message, code=code, place=f"mcp {self.name}")
+
     def _check_sendable(self, *values: object) -> None:
         if not is_encodable(values):
-            raise ServerFailed(
+            raise self._error(
                 "it cannot be asked this: a name or a value is no valid Unicode",
                 code="not_sendable",
-                place=f"mcp {self.name}",
             )
 
     async def _list_all(
@@ -315,10 +317,9 @@ class McpConnection:
         """Return the complete response to a request. Raises ServerFailed."""
         response = await self._request(send, timeout_s=self.spec.call_timeout_s)
         if response.get("resultType", "complete") != "complete":
-            raise ServerFailed(
+            raise self._error(
                 "the server asks for something in return, which is not offered",
                 code="server_needs_input",
-                place=f"mcp {self.name}",
             )
         return response
 
@@ -333,9 +334,7 @@ class McpConnection:
             async with asyncio.timeout(timeout_s):
                 response = await send(client, sdk.types)
         except TimeoutError as exc:
-            raise ServerFailed(
-                f"no answer within {timeout_s:g} s", code="server_timeout", place=f"mcp {self.name}"
-            ) from exc
+            raise self._error(f"no answer within {timeout_s:g} s", code="server_timeout") from exc
         except sdk.MCPError as exc:
             raise await self._explain_error(exc, client, sdk) from exc
         except (ValueError, RuntimeError, OSError) as exc:
@@ -360,9 +359,7 @@ class McpConnection:
     def _current_session(self, sdk: McpSdk) -> McpClientSession:
         """Return the current session, started if there is none. Raises ServerFailed."""
         if self._is_closed:
-            raise ServerFailed(
-                "the session is over", code="session_closed", place=f"mcp {self.name}"
-            )
+            raise self._error("the session is over", code="session_closed")
         if not self.spec.is_usable:
             raise _unusable_error(self.spec)
         if self._session is None or self._session.is_gone:
@@ -377,11 +374,10 @@ class McpConnection:
     def _count_start(self) -> None:
         if self._starts >= MAX_STARTS:
             if self._now() - self._started_at < _RESTART_DELAY_S:
-                raise ServerFailed(
+                raise self._error(
                     f"it was started {MAX_STARTS} times in a row and has not "
                     f"answered; it is left alone for {_RESTART_DELAY_S} s",
                     code="too_many_starts",
-                    place=f"mcp {self.name}",
                 )
             self._starts = 0
         # A session that never responded has failed, and its caller got the error.
