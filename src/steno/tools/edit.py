@@ -139,9 +139,8 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
 
 def _ambiguous_text_error(text: str, wanted: str) -> str:
     """Return the lines where a text occurs that should occur once."""
-    places = [
-        _line_number(text, position) for position in islice(_find_occurrences(text, wanted), 10)
-    ]
+    positions = islice(_find_occurrences(text, wanted), 10)
+    places = [text.count("\n", 0, position) + 1 for position in positions]
     count = text.count(wanted)
     listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
     return (
@@ -185,10 +184,6 @@ def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
 
 def _normalize_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
-
-
-def _line_number(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 # -- hints -----------------------------------------------------------------------------------

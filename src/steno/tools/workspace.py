@@ -18,7 +18,7 @@ from copy import copy
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
-from steno.errors import InvalidValue, Unavailable
+from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.tools.safe_open import (
     CREATE_FILE_FLAGS,
     MAX_DEPTH,
@@ -74,9 +74,7 @@ class Workspace:
             )
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
-            raise InvalidValue(
-                "there must be at least one folder", code="no_folder", place="workspace"
-            )
+            raise _root_error("there must be at least one folder", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
         self._base: Final = _path_names(self.roots[0])
         all_names = [_path_names(root) for root in self.roots]
@@ -206,11 +204,7 @@ class Workspace:
                 path, "has not been read yet; read it before changing it", code="not_read_yet"
             )
         if read_fingerprint != Fingerprint.of(data):
-            raise path_error(
-                path,
-                "has changed since it was read; read it again first",
-                code="changed_since_read",
-            )
+            raise _changed_error(path)
 
     @contextmanager
     def _open_path(self, path: str) -> Generator[ResolvedPath, None, None]:
@@ -254,26 +248,26 @@ async def run_to_completion(work: Callable[[], T]) -> T:
 
 def _resolve_root(root: _FolderPath) -> Path:
     if not isinstance(root, (str, os.PathLike)):
-        raise InvalidValue(
-            f"a folder must be a path, not {type(root).__name__}",
-            code="folder_not_a_path",
-            place="workspace",
+        raise _root_error(
+            f"a folder must be a path, not {type(root).__name__}", code="folder_not_a_path"
         )
     name = quote_path(str(root))
     try:
         real = Path(root).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or str(exc)
-        raise InvalidValue(
-            f"the folder {name} cannot be used: {reason}", code="folder_unusable", place="workspace"
+        raise _root_error(
+            f"the folder {name} cannot be used: {reason}", code="folder_unusable"
         ) from exc
     if not is_utf8_text(str(real)):
-        raise InvalidValue(
-            "a folder must have a name that is UTF-8", code="path_not_utf8", place="workspace"
-        )
+        raise _root_error("a folder must have a name that is UTF-8", code="path_not_utf8")
     if not real.is_dir():
-        raise InvalidValue(f"{name} is not a folder", code="not_a_folder", place="workspace")
+        raise _root_error(f"{name} is not a folder", code="not_a_folder")
     return real
+
+
+def _root_error(message: str, *, code: str) -> InvalidValue:
+    return InvalidValue(message, code=code, place="workspace")
 
 
 def _path_names(real: Path) -> PathNames:
@@ -404,11 +398,12 @@ def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None)
                 path, "is there already; read it before changing it", code="already_exists"
             )
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
-            raise path_error(
-                path,
-                "has changed since it was read; read it again first",
-                code="changed_since_read",
-            )
+            raise _changed_error(path)
+
+
+def _changed_error(path: str) -> ToolFailed:
+    message = "has changed since it was read; read it again first"
+    return path_error(path, message, code="changed_since_read")
 
 
 def _copy_owner_and_mode(file: int, before: os.stat_result) -> None:

@@ -225,14 +225,7 @@ class McpConnection:
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
-        self._check_sendable(uri)
-
-        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
-            params = types.ReadResourceRequestParams(uri=uri)
-            request = types.ReadResourceRequest(params=params)
-            return await client.request(client.session.send_request(request, types.EmptyResult))
-
-        response = await self._request_result(send)
+        response = await self._ask("ReadResource", uri=uri)
         try:
             return decode_resource(response)
         except InvalidValue as exc:
@@ -240,16 +233,21 @@ class McpConnection:
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
         """Return a prompt with its arguments filled in. Raises ServerFailed."""
-        self._check_sendable(name, arguments)
-
-        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
-            params = types.GetPromptRequestParams(name=name, arguments=dict(arguments))
-            request = types.GetPromptRequest(params=params)
-            return await client.request(client.session.send_request(request, types.EmptyResult))
-
-        return decode_prompt_messages(await self._request_result(send))
+        response = await self._ask("GetPrompt", name=name, arguments=dict(arguments))
+        return decode_prompt_messages(response)
 
     # -- requests ----------------------------------------------------------------------------
+
+    async def _ask(self, kind: str, **params: object) -> dict[str, Any]:
+        """Send a request of the protocol by the name that the SDK has for its kind."""
+        self._check_sendable(params)
+
+        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
+            request_params = getattr(types, f"{kind}RequestParams")(**params)
+            request = getattr(types, f"{kind}Request")(params=request_params)
+            return await client.request(client.session.send_request(request, types.EmptyResult))
+
+        return await self._request_result(send)
 
     def _error(self, message: str, *, code: str) -> ServerFailed:
         return ServerFailed(message, code=code, place=f"mcp {self.name}")
@@ -304,9 +302,7 @@ class McpConnection:
             f"mcp {self.name}: it lists more than {_MAX_PAGES} pages, or "
             f"{MAX_MESSAGE_BYTES >> 20} MB; the rest is left out"
         )
-        self._notify_once(SetupNotice("server_list_truncated", text))
-
-    def _notify_once(self, notice: SetupNotice) -> None:
+        notice = SetupNotice("server_list_truncated", text)
         if notice not in self._notified:
             self._notified.add(notice)
             self._notify(notice)
@@ -517,7 +513,10 @@ class McpClientSession:
                 async with self.sdk.ClientSession(
                     dispatcher=dispatcher, client_info=info
                 ) as session:
-                    await self._handshake(session)
+                    # A newer server describes itself, an older one is initialized.
+                    with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
+                        if self._uses_old_protocol or not await self._discover(session):
+                            await self._initialize(session)
                     # An older server refused the newer handshake first, which is no fault.
                     self.tail.clear_notes()
                     self.session = session
@@ -536,12 +535,6 @@ class McpClientSession:
         if self._spec.command:
             return open_stdio(self._spec, folder=self._folder, tail=self.tail, sdk=self.sdk)
         return open_http(self._spec, tail=self.tail, sdk=self.sdk)
-
-    async def _handshake(self, session: Any) -> None:
-        """Agree on a version: a newer server describes itself, an older one is initialized."""
-        with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
-            if self._uses_old_protocol or not await self._discover(session):
-                await self._initialize(session)
 
     async def _discover(self, session: Any) -> bool:
         try:

@@ -496,25 +496,21 @@ def shorten_uri(uri: str) -> str:
 def check_uri(uri: str) -> None:
     """Raise InvalidValue for a URI that cannot be read, with a remedy."""
     if len(uri) > MAX_URI_CHARACTERS:
-        raise InvalidValue(
-            f"its URI is longer than {MAX_URI_CHARACTERS:,} characters",
-            code="uri_too_long",
-            place="resource",
+        raise _uri_error(
+            f"its URI is longer than {MAX_URI_CHARACTERS:,} characters", code="uri_too_long"
         )
     if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
-        raise InvalidValue(
+        raise _uri_error(
             "its URI holds characters that nobody can see; remove them",
             code="uri_has_hidden_characters",
-            place="resource",
         )
     names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]
     if names:
         listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
-        raise InvalidValue(
+        raise _uri_error(
             f"{shorten_uri(uri)} is a template; "
             f"put a value in the place of each name in braces: {listed}",
             code="uri_is_template",
-            place="resource",
         )
 
 
@@ -532,18 +528,19 @@ def normalize_uri(uri: str) -> str:
     path = _PATH_END.split(normal, maxsplit=1)[0]
     parts = _SLASHES.split(path)
     if "." in parts or ".." in parts:
-        raise InvalidValue(
-            f"{shorten_uri(uri)}: write it without . and .. in its path",
-            code="uri_has_dot_steps",
-            place="resource",
+        raise _uri_error(
+            f"{shorten_uri(uri)}: write it without . and .. in its path", code="uri_has_dot_steps"
         )
     if len(parts) > path.count("/") + 1:
-        raise InvalidValue(
+        raise _uri_error(
             f"{shorten_uri(uri)}: write every slash in its path as /",
             code="uri_has_encoded_slashes",
-            place="resource",
         )
     return normal
+
+
+def _uri_error(message: str, *, code: str) -> InvalidValue:
+    return InvalidValue(message, code=code, place="resource")
 
 
 def _decode_unreserved(found: re.Match[str]) -> str:

@@ -134,7 +134,8 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
             if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
                 raise InvalidTool(f"there are more than {MAX_TOOLS}", code="too_many_tools")
             tool = McpTool(server, listed_tool, prepare_image=prepare_image)
-            size = _definition_size(tool.definition)
+            definition = tool.definition
+            size = len(definition.description) + len(encode_json(definition.parameters))
             if size > remaining_bytes:
                 raise InvalidTool(
                     f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others",
@@ -158,10 +159,6 @@ def _limit_notices(server: str, left_out: Sequence[SetupNotice]) -> tuple[SetupN
         text = f"mcp {server}: left out {extra_count:,} more tools"
         notices.append(SetupNotice("more_tools_left_out", text))
     return tuple(notices)
-
-
-def _definition_size(definition: ToolDefinition) -> int:
-    return len(definition.description) + len(encode_json(definition.parameters))
 
 
 @final
