@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Final, final
+from typing import Annotated, ClassVar, Final, final
 
 from msgspec import Meta, Struct
 
@@ -436,31 +436,29 @@ class BackgroundJobs:
         await asyncio.gather(*[job.end() for job in jobs])
 
 
-class BashOutputArguments(Struct, forbid_unknown_fields=True):
-    """The arguments of the tool `bash_output`."""
+class BashKillArguments(Struct, forbid_unknown_fields=True):
+    """The arguments of the tool `bash_kill`."""
 
     job: Annotated[str, "The id that bash gave."]
+
+
+class BashOutputArguments(BashKillArguments, forbid_unknown_fields=True):
+    """The arguments of the tool `bash_output`."""
+
     wait_s: Annotated[
         int, Meta(ge=0, le=MAX_WAIT_S, description="Wait up to so many seconds for its end.")
     ] = 0
 
 
-@final
-class BashOutputTool:
-    """Reads the output of a background job."""
+class _JobTool:
+    """A tool for one background job."""
 
+    rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
+    _arguments: ClassVar[type[BashKillArguments]]
 
     def __init__(self, jobs: BackgroundJobs) -> None:
-        self.capability: Final = Capability.READ
-        self.rule_aliases: Final[tuple[str, ...]] = ()
         self._jobs = jobs
-        self.definition: Final = ToolDefinition.from_type(
-            BashOutputArguments,
-            name="bash_output",
-            description="Read what a background command has written since you last asked, and "
-            "whether it still runs.",
-        )
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return nothing: rules cannot be about jobs."""
@@ -468,9 +466,21 @@ class BashOutputTool:
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command of the job."""
-        return CallPreview.of(
-            self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
-        )
+        return CallPreview.of(self._jobs.get(parse_arguments(call, self._arguments).job).command)
+
+
+@final
+class BashOutputTool(_JobTool):
+    """Reads the output of a background job."""
+
+    capability = Capability.READ
+    definition = ToolDefinition.from_type(
+        BashOutputArguments,
+        name="bash_output",
+        description="Read what a background command has written since you last asked, and "
+        "whether it still runs.",
+    )
+    _arguments = BashOutputArguments
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Return the output since the last call."""
@@ -482,35 +492,17 @@ class BashOutputTool:
             return await _build_job_output(job, context)
 
 
-class BashKillArguments(Struct, forbid_unknown_fields=True):
-    """The arguments of the tool `bash_kill`."""
-
-    job: Annotated[str, "The id that bash gave."]
-
-
 @final
-class BashKillTool:
+class BashKillTool(_JobTool):
     """Ends a background job."""
 
-    headline = staticmethod(call_headline)
-
-    def __init__(self, jobs: BackgroundJobs) -> None:
-        self.capability: Final = Capability.EXECUTE
-        self.rule_aliases: Final[tuple[str, ...]] = ()
-        self._jobs = jobs
-        self.definition: Final = ToolDefinition.from_type(
-            BashKillArguments,
-            name="bash_kill",
-            description="End a background command and every process it has started.",
-        )
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: rules cannot be about jobs."""
-        return ()
-
-    async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the command of the job."""
-        return CallPreview.of(self._jobs.get(parse_arguments(call, BashKillArguments).job).command)
+    capability = Capability.EXECUTE
+    definition = ToolDefinition.from_type(
+        BashKillArguments,
+        name="bash_kill",
+        description="End a background command and every process it has started.",
+    )
+    _arguments = BashKillArguments
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """End the job, and return the rest of its output."""

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import islice
-from typing import Annotated, ClassVar, Final, final
+from typing import Annotated, Final, final
 from unicodedata import normalize
 
 from msgspec import Meta, Struct
@@ -55,7 +55,7 @@ class _EditArguments(Struct, frozen=True, kw_only=True):
 class EditTool:
     """Changes files of a workspace that the model has read."""
 
-    definition: ClassVar = ToolDefinition.from_type(
+    definition = ToolDefinition.from_type(
         _EditArguments,
         name="edit",
         description=(
@@ -64,12 +64,12 @@ class EditTool:
             " that read shows. Write line ends as plain line feeds: those of the file are kept."
         ),
     )
+    capability = Capability.WRITE
+    rule_aliases: tuple[str, ...] = ("write",)
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.capability = Capability.WRITE
-        self.rule_aliases: Final = ("write",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""

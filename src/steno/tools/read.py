@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, final
+from typing import Annotated, Any, Final, NamedTuple, final
 
 from msgspec import Meta, Struct
 
@@ -47,7 +47,7 @@ class _ReadArguments(Struct, frozen=True, kw_only=True):
 class ReadTool:
     """Reads files of a workspace, and remembers that the model has seen them."""
 
-    definition: ClassVar = ToolDefinition.from_type(
+    definition = ToolDefinition.from_type(
         _ReadArguments,
         name="read",
         description=(
@@ -58,13 +58,13 @@ class ReadTool:
             " Read a file before you edit or overwrite it."
         ),
     )
+    capability = Capability.READ
+    rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace, *, prepare_image: PrepareImage | None = None) -> None:
         self._workspace = workspace
         self._prepare_image = prepare_image
-        self.capability = Capability.READ
-        self.rule_aliases: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path, or the name of the blob."""

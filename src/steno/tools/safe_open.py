@@ -156,14 +156,19 @@ class _PathWalk:
             name = self._todo.pop()
             if name in {"", "."}:
                 continue
-            if name == "..":
-                self._go_up()
+            if name == "..":  # that of a folder, which may be moved, is not used
+                self._names = self._names[:-1]
+                if self._folders:
+                    os.close(self._folders.pop())
             elif not self._folders:
                 self._step_outside(name)
             elif rest := self._step_inside(name):
                 return ResolvedPath(tuple(self._names), self._folders[-1], rest)
         if not self._folders:
-            raise self._outside_error()
+            # Nothing more: a model must not learn whether something exists there.
+            raise path_error(
+                self._path, "is outside of the folders that may be used", code="outside_workspace"
+            )
         return ResolvedPath(tuple(self._names), self._folders[-1], ())
 
     def close(self) -> None:
@@ -171,22 +176,9 @@ class _PathWalk:
         while self._folders:
             os.close(self._folders.pop())
 
-    def _outside_error(self) -> ToolFailed:
-        # Nothing more: a model must not learn whether something exists there.
-        return path_error(
-            self._path, "is outside of the folders that may be used", code="outside_workspace"
-        )
-
     def _enter_top(self) -> None:
         if tuple(self._names) in self._tops:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
-
-    def _go_up(self) -> None:
-        """Return to the parent folder: `..` of a folder that may be moved is not used."""
-        if self._names:
-            self._names.pop()
-        if self._folders:
-            os.close(self._folders.pop())
 
     def _step_outside(self, name: str) -> None:
         """Step where nothing may be opened; models cannot change anything there either."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, ClassVar, Final, final
+from typing import Annotated, final
 
 from msgspec import Meta, Struct
 
@@ -27,7 +27,7 @@ class _WriteArguments(Struct, frozen=True, kw_only=True):
 class WriteTool:
     """Writes files of a workspace; what replaces a text keeps its encoding and line ends."""
 
-    definition: ClassVar = ToolDefinition.from_type(
+    definition = ToolDefinition.from_type(
         _WriteArguments,
         name="write",
         description=(
@@ -35,12 +35,12 @@ class WriteTool:
             " must have been read before, and is replaced; to change a part of it, use edit."
         ),
     )
+    capability = Capability.WRITE
+    rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.capability = Capability.WRITE
-        self.rule_aliases: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""
