@@ -20,8 +20,8 @@ from steno.testing.conformance.scripted_server import (
     WholeCall,
 )
 from steno.tools import Workspace
-from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
+from steno.tools.search_tools import GrepTool
 from steno.tools.write import WriteTool
 from steno.wire import WIRES
 from tests.agent.agent_setup import check_record, gate_allowing, results_of, run

@@ -31,9 +31,8 @@ from steno.providers.offline_assistant import LABEL, OfflineProvider
 from steno.providers.offline_commands import HELP, parse_request
 from steno.store import MemoryStore
 from steno.tools.edit import EditTool
-from steno.tools.glob import GlobTool
-from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
+from steno.tools.search_tools import GlobTool, GrepTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
 from tests.providers.offline_tools import TOOLS, tool

@@ -17,9 +17,8 @@ from steno.messages.outcome import Outcome
 from steno.ports import Tool
 from steno.testing import ScriptedProvider
 from steno.tools.edit import EditTool
-from steno.tools.glob import GlobTool
-from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
+from steno.tools.search_tools import GlobTool, GrepTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
 from tests.agent.agent_setup import results_of, turn_with_calls

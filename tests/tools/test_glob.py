@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from steno import InvalidValue, Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.glob import MAX_FILES, GlobTool
 from steno.tools.path_patterns import asks_for_hidden_names, build_path_filter
+from steno.tools.search_tools import MAX_FILES, GlobTool
 from steno.tools.workspace import Workspace
 from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext

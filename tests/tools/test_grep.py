@@ -14,8 +14,8 @@ import pytest
 from steno import JsonObject, Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.grep import GrepTool
 from steno.tools.search import PythonEngine, SearchRequest, choose_search_engine, find_ripgrep
+from steno.tools.search_tools import GrepTool
 from steno.tools.workspace import Workspace
 from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext

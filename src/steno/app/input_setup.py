@@ -12,12 +12,15 @@ from steno.app.optional_parts import build_http_transport
 from steno.app.settings import OcrEngineSetting, Settings
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, Unrecognised
-from steno.inputs.images.limits import image_limits_for
-from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, check_image_type
+from steno.inputs.images.prepare import (
+    MAX_IMAGE_FILE_BYTES,
+    BadImage,
+    check_image_type,
+    image_limits_for,
+)
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec
-from steno.inputs.mcp.tool_definitions import mcp_server_name
-from steno.inputs.mcp.tools import McpTool, McpTools
+from steno.inputs.mcp.tools import McpTool, McpTools, mcp_server_name
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.references import InputResolver
 from steno.messages.call import MCP_TOOL_PREFIX

@@ -44,8 +44,7 @@ from steno.errors import InvalidArguments, InvalidValue, Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import list_mcp_prompts
 from steno.inputs.mcp.protocol import CallToolResult, ListedResource, ReadResourceResult
-from steno.inputs.mcp.resource_blocks import part_bytes
-from steno.inputs.mcp.resource_uri import check_uri
+from steno.inputs.mcp.resources import check_uri, part_bytes
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tools import McpTool, McpTools, is_repeated_in_texts, list_mcp_tools
 from steno.inputs.mcp.untrusted_data import sanitize_json

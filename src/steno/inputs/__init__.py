@@ -15,7 +15,7 @@ from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
     from steno.inputs.file_references import FileLimits
-    from steno.inputs.images.limits import ImageLimits, image_limits_for
+    from steno.inputs.images.prepare import ImageLimits, image_limits_for
     from steno.inputs.images.resolver import ImageTextReader
     from steno.inputs.mcp.connection import McpServers
     from steno.inputs.mcp.prompts import expand_prompt, list_mcp_prompts, parse_prompt_command
@@ -54,7 +54,7 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.inputs.file_references": ("FileLimits",),
-        "steno.inputs.images.limits": ("ImageLimits", "image_limits_for"),
+        "steno.inputs.images.prepare": ("ImageLimits", "image_limits_for"),
         "steno.inputs.images.resolver": ("ImageTextReader",),
         "steno.inputs.mcp.connection": ("McpServers",),
         "steno.inputs.mcp.prompts": ("expand_prompt", "list_mcp_prompts", "parse_prompt_command"),

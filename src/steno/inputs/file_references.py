@@ -10,23 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, assert_never, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast, final
+
+from msgspec import Struct
 
 from steno.context.notes import file_heading
-from steno.errors import ToolFailed
-from steno.inputs.changed_files import (
-    RecordedFile,
-    RecordedFileSet,
-    RecordedFolder,
-    changed_text,
-    find_changes,
-    gone_text,
-    new_files_text,
-    read_recorded_paths,
-    unclear_text,
-    unreadable_text,
-)
+from steno.errors import InvalidArguments, ToolFailed
 from steno.inputs.path_lookup import (
     FolderListing,
     PathLookupTimeout,
@@ -40,8 +30,9 @@ from steno.inputs.path_lookup import (
 from steno.messages.content import FileReference, Text
 from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
+from steno.schema.convert import convert_value
 from steno.tools.path_patterns import printable_name
-from steno.tools.safe_open import quote_path
+from steno.tools.safe_open import path_error, quote_path
 from steno.tools.search import SEARCH_TIME_LIMIT_S, SearchEngine, choose_search_engine
 from steno.tools.text_file import (
     TextFile,
@@ -131,10 +122,10 @@ class FileReferenceResolver:
     ) -> ResolvedReference:
         workspace = self._workspace
         if workspace is None:
-            raise ToolFailed(
+            raise path_error(
+                reference.path,
                 "there is no workspace, so no file can be opened; name a folder to work in",
                 code="no_workspace",
-                place=quote_path(reference.path),
             )
         name = await asyncio.to_thread(workspace_name, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):
@@ -142,11 +133,7 @@ class FileReferenceResolver:
                 return await self._show_matching(workspace, reference, context)
             suggestion = await suggest_path(workspace, self._choose_engine(workspace), name)
             hint = "" if suggestion is None else f"; do you mean {quote_path(suggestion)}?"
-            raise ToolFailed(
-                f"there is no such file or folder{hint}",
-                code="file_not_found",
-                place=quote_path(name),
-            )
+            raise path_error(name, f"there is no such file or folder{hint}", code="file_not_found")
         rule = await _require_read_permission(context, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
             return await self._show_folder(workspace, reference, name, rule=rule)
@@ -183,17 +170,17 @@ class FileReferenceResolver:
         _check_without_lines(reference, "a pattern")
         names = await self._find_matching_files(workspace, reference.path)
         if not names:
-            raise ToolFailed(
+            raise path_error(
+                reference.path,
                 "no file fits; what is hidden or ignored is left out",
                 code="no_file_matches",
-                place=quote_path(reference.path),
             )
         if len(names) > self._limits.max_files:
-            raise ToolFailed(
+            raise path_error(
+                reference.path,
                 f"{len(names):,} files fit, and no more than"
                 f" {self._limits.max_files} can be shown; narrow the pattern",
                 code="too_many_files",
-                place=quote_path(reference.path),
             )
         rules = [await _require_read_permission(context, name, reference) for name in names]
         extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
@@ -230,11 +217,11 @@ class FileReferenceResolver:
                     raise _pattern_error(
                         reference, name, too_long, code="extract_too_long"
                     ) from None
-                raise ToolFailed(
+                raise path_error(
+                    reference.path,
                     f"{len(names)} files fit, which are together too long"
                     f" to be shown, with more than {max_bytes:,} bytes; narrow the pattern",
                     code="files_too_long",
-                    place=quote_path(reference.path),
                 ) from None
             remaining_bytes -= len(extracts[-1].text.encode())
             contents[name] = data
@@ -325,10 +312,8 @@ def _is_folder(workspace: Workspace, name: str) -> bool:
 
 def _check_without_lines(reference: FileReference, kind: str) -> None:
     if reference.start_line is not None:
-        raise ToolFailed(
-            f"is {kind}, which has no lines; name a file",
-            code="has_no_lines",
-            place=quote_path(reference.path),
+        raise path_error(
+            reference.path, f"is {kind}, which has no lines; name a file", code="has_no_lines"
         )
 
 
@@ -338,10 +323,10 @@ def _text_digest(text: str) -> str:
 
 def _pattern_error(reference: FileReference, name: str, problem: str, *, code: str) -> ToolFailed:
     """Return an error about one file of a pattern; the user did not name the file."""
-    return ToolFailed(
+    return path_error(
+        reference.path,
         f"fits {printable_name(name)}, which {problem}; narrow the pattern",
         code=code,
-        place=quote_path(reference.path),
     )
 
 
@@ -395,10 +380,8 @@ def extract_lines(
     if not lines and reference.start_line is None:
         return FileExtract(f"[{printable_name(name)} is empty]", details)
     if last > len(lines):
-        raise ToolFailed(
-            f"{_missing_lines_text(first, last, len(lines))}",
-            code="line_not_found",
-            place=quote_path(name),
+        raise path_error(
+            name, f"{_missing_lines_text(first, last, len(lines))}", code="line_not_found"
         )
     details |= {"first_line": first, "last_line": last}
     heading = f"{file_heading(printable_name(name), first, last, len(lines))}\n"
@@ -484,3 +467,105 @@ def _is_same_listing(before: FolderListing, now: FolderListing, known: frozenset
     lines = {name: line for name, line in parse_listing(before).items() if name not in known}
     current_lines = {name: line for name, line in parse_listing(now).items() if name not in known}
     return lines.items() <= current_lines.items() if before.left_out else lines == current_lines
+
+
+# -- changed files -------------------------------------------------------------------------------
+
+
+_MAX_NAMED_FILES: Final = 20
+"""Of new files; the rest is counted."""
+
+
+@final
+class RecordedFile(Struct, frozen=True, tag_field="kind", tag="file"):
+    """The identity of a recorded file."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+@final
+class RecordedFolder(Struct, frozen=True, tag_field="kind", tag="folder"):
+    """A recorded folder, and the hash of its listing."""
+
+    path: str
+    sha256: str
+
+
+@final
+class RecordedFileSet(Struct, frozen=True, tag_field="kind", tag="pattern"):
+    """The files that a pattern matched."""
+
+    files: tuple[RecordedFile, ...]
+
+
+RecordedPaths: TypeAlias = RecordedFile | RecordedFolder | RecordedFileSet
+
+
+def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | None:
+    """Return the paths in the details of a resolution; None if it was not of a file."""
+    try:
+        return cast("RecordedPaths", convert_value(details, RecordedPaths))
+    except InvalidArguments:
+        return None
+
+
+def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | None:
+    """Return the file that an image was read from; None if it came from elsewhere."""
+    recorded = read_recorded_paths({**(details or {}), "kind": "file"})
+    return recorded if isinstance(recorded, RecordedFile) else None
+
+
+def find_changes(
+    workspace: Workspace, files: Iterable[RecordedFile], known: frozenset[str]
+) -> tuple[str, ...]:
+    """Return which files have changed, a line each, without known ones. Never raises."""
+    unknown = [file for file in files if file.path not in known]
+    changes = [_find_change(workspace, file) for file in unknown]
+    return tuple([change for change in changes if change is not None])
+
+
+def _find_change(workspace: Workspace, recorded: RecordedFile) -> str | None:
+    try:
+        if not workspace.strict.exists(recorded.path):
+            return gone_text(recorded.path)
+        with workspace.strict.open_file(recorded.path) as file:
+            has_size = os.fstat(file.fileno()).st_size == recorded.bytes
+            is_same = (
+                has_size and Fingerprint.of(file.read(recorded.bytes)).sha256 == recorded.sha256
+            )
+    except (ToolFailed, OSError):
+        return unreadable_text(recorded.path)
+    return None if is_same else changed_text(recorded.path)
+
+
+# -- text ------------------------------------------------------------------------------------
+
+
+def changed_text(name: str) -> str:
+    """Return that a file is not what was shown."""
+    return f"{printable_name(name)} has changed since it was shown"
+
+
+def gone_text(name: str) -> str:
+    """Return that a file is gone."""
+    return f"{printable_name(name)} is gone"
+
+
+def unreadable_text(name: str) -> str:
+    """Return that a file cannot be read, so that its state is unknown."""
+    return f"{printable_name(name)} cannot be read any more"
+
+
+def unclear_text(name: str) -> str:
+    """Return that a check took too long."""
+    return f"{printable_name(name)} could not be looked through in time, so it may have changed"
+
+
+def new_files_text(names: Sequence[str]) -> tuple[str, ...]:
+    """Return which files a pattern matches that it did not match before."""
+    lines = [f"{printable_name(name)} is new" for name in names[:_MAX_NAMED_FILES]]
+    if len(names) > _MAX_NAMED_FILES:
+        lines.append(f"{len(names) - _MAX_NAMED_FILES:,} more files are new")
+    return tuple(lines)

@@ -24,7 +24,7 @@ from steno.tools.path_patterns import (
     build_filter_below,
     printable_name,
 )
-from steno.tools.safe_open import explain_os_errors, open_path, quote_path
+from steno.tools.safe_open import explain_os_errors, open_path, path_error, quote_path
 from steno.tools.search import SearchEngine, check_exists, read_ignore_file
 from steno.tools.workspace import Workspace
 from steno.values import is_utf8_text
@@ -97,7 +97,7 @@ async def find_matching_files(
         under = await asyncio.to_thread(workspace_name, workspace, folder or ".")
         matches = build_filter_below(under, f"/{rest}")
     except InvalidValue as exc:
-        raise ToolFailed(str(exc), code=exc.code, place=quote_path(pattern)) from exc
+        raise path_error(pattern, str(exc), code=exc.code) from exc
     await asyncio.to_thread(check_exists, workspace, under)
     names = await _with_timeout(
         timeout_s, under, engine.files(under, hidden=asks_for_hidden_names(rest))
@@ -185,10 +185,8 @@ def _find_links(workspace: Workspace, folder: str) -> list[str]:
     tops = frozenset(root.parts[1:] for root in workspace.roots)
     with explain_os_errors(folder), open_path(str(real), (), tops) as resolved:
         if resolved.rest or resolved.names != real.parts[1:]:
-            raise ToolFailed(
-                "has changed since it was allowed; try again",
-                code="changed_since_allowed",
-                place=quote_path(folder),
+            raise path_error(
+                folder, "has changed since it was allowed; try again", code="changed_since_allowed"
             )
         with os.scandir(resolved.folder) as entries:
             names = [

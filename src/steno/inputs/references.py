@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from steno.errors import InvalidValue
 from steno.inputs.file_references import DEFAULT_FILE_LIMITS, FileLimits, FileReferenceResolver
-from steno.inputs.images.limits import ImageLimits, image_limits_for
-from steno.inputs.images.prepare import prepare_for_model
+from steno.inputs.images.prepare import ImageLimits, image_limits_for, prepare_for_model
 from steno.inputs.images.resolver import ImageResolver, ImageTextReader
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.resources import ResourceResolver

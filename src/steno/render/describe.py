@@ -52,7 +52,7 @@ from steno.render.terminal_text import (
     terminal_text,
     truncate_to_width,
 )
-from steno.tools.call_summary import call_headline
+from steno.tools.calls import call_headline
 
 AUDIT_ORIGIN_KEYS: Final = (("by", "actor"), ("from", "origin"))
 """The labels of the origin of an entry, and the audit keys that hold it."""

@@ -48,7 +48,7 @@ from steno.render.items import CallState, ImageLocation, ItemKind, TextForm, Tra
 from steno.render.quantities import format_count
 from steno.render.session_events import RETRY_HINT
 from steno.render.terminal_text import terminal_line
-from steno.tools.call_summary import call_content
+from steno.tools.calls import call_content
 
 _MAX_UNFOLDED_LINES: Final = 20
 """The number of lines up to which a diff starts unfolded."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Final, final
+from typing import Annotated, ClassVar, Final, final
 
 from msgspec import Meta, Struct
 
@@ -34,8 +34,7 @@ from steno.ports import (
     ToolContext,
     ToolOutput,
 )
-from steno.tools.arguments import parse_arguments
-from steno.tools.call_summary import call_headline
+from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
 from steno.tools.shell.process import (
@@ -196,11 +195,10 @@ class BashTool:
 
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
-            raise ToolFailed(
+            raise _refusal(
                 f"{self._limits.max_jobs} commands run in the background, and no more may; "
                 "end one with bash_kill",
                 code="too_many_jobs",
-                place="bash",
             )
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
@@ -257,27 +255,23 @@ class BashTool:
         """Return the arguments. Raises ToolFailed for a command that no shell could run."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
-            raise ToolFailed("the command is empty", code="empty_command", place="bash")
+            raise _refusal("the command is empty", code="empty_command")
         if "\0" in arguments.command:
-            raise ToolFailed(
-                "the command holds a NUL character, which no shell can read",
-                code="command_has_nul",
-                place="bash",
+            raise _refusal(
+                "the command holds a NUL character, which no shell can read", code="command_has_nul"
             )
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
-            raise ToolFailed(
+            raise _refusal(
                 f"the command has more than {MAX_COMMAND_BYTES:,} bytes; "
                 "write them to a file first",
                 code="command_too_long",
-                place="bash",
             )
         if arguments.timeout_s is not None and not (
             1 <= arguments.timeout_s <= self._limits.max_timeout_s
         ):
-            raise ToolFailed(
+            raise _refusal(
                 f"timeout_s must be from 1 to {self._limits.max_timeout_s}",
                 code="timeout_out_of_range",
-                place="bash",
             )
         return arguments
 
@@ -286,6 +280,10 @@ class BashTool:
         if arguments.timeout_s is not None or arguments.background:
             return arguments.timeout_s
         return self._limits.timeout_s
+
+
+def _refusal(message: str, *, code: str) -> ToolFailed:
+    return ToolFailed(message, code=code, place="bash")
 
 
 class _LiveOutput:
@@ -438,31 +436,29 @@ class BackgroundJobs:
         await asyncio.gather(*[job.end() for job in jobs])
 
 
-class BashOutputArguments(Struct, forbid_unknown_fields=True):
-    """The arguments of the tool `bash_output`."""
+class BashKillArguments(Struct, forbid_unknown_fields=True):
+    """The arguments of the tool `bash_kill`."""
 
     job: Annotated[str, "The id that bash gave."]
+
+
+class BashOutputArguments(BashKillArguments, forbid_unknown_fields=True):
+    """The arguments of the tool `bash_output`."""
+
     wait_s: Annotated[
         int, Meta(ge=0, le=MAX_WAIT_S, description="Wait up to so many seconds for its end.")
     ] = 0
 
 
-@final
-class BashOutputTool:
-    """Reads the output of a background job."""
+class _JobTool:
+    """A tool for one background job."""
 
+    rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
+    _arguments: ClassVar[type[BashKillArguments]]
 
     def __init__(self, jobs: BackgroundJobs) -> None:
-        self.capability: Final = Capability.READ
-        self.rule_aliases: Final[tuple[str, ...]] = ()
         self._jobs = jobs
-        self.definition: Final = ToolDefinition.from_type(
-            BashOutputArguments,
-            name="bash_output",
-            description="Read what a background command has written since you last asked, and "
-            "whether it still runs.",
-        )
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return nothing: rules cannot be about jobs."""
@@ -470,9 +466,21 @@ class BashOutputTool:
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command of the job."""
-        return CallPreview.of(
-            self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
-        )
+        return CallPreview.of(self._jobs.get(parse_arguments(call, self._arguments).job).command)
+
+
+@final
+class BashOutputTool(_JobTool):
+    """Reads the output of a background job."""
+
+    capability = Capability.READ
+    definition = ToolDefinition.from_type(
+        BashOutputArguments,
+        name="bash_output",
+        description="Read what a background command has written since you last asked, and "
+        "whether it still runs.",
+    )
+    _arguments = BashOutputArguments
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Return the output since the last call."""
@@ -484,35 +492,17 @@ class BashOutputTool:
             return await _build_job_output(job, context)
 
 
-class BashKillArguments(Struct, forbid_unknown_fields=True):
-    """The arguments of the tool `bash_kill`."""
-
-    job: Annotated[str, "The id that bash gave."]
-
-
 @final
-class BashKillTool:
+class BashKillTool(_JobTool):
     """Ends a background job."""
 
-    headline = staticmethod(call_headline)
-
-    def __init__(self, jobs: BackgroundJobs) -> None:
-        self.capability: Final = Capability.EXECUTE
-        self.rule_aliases: Final[tuple[str, ...]] = ()
-        self._jobs = jobs
-        self.definition: Final = ToolDefinition.from_type(
-            BashKillArguments,
-            name="bash_kill",
-            description="End a background command and every process it has started.",
-        )
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: rules cannot be about jobs."""
-        return ()
-
-    async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the command of the job."""
-        return CallPreview.of(self._jobs.get(parse_arguments(call, BashKillArguments).job).command)
+    capability = Capability.EXECUTE
+    definition = ToolDefinition.from_type(
+        BashKillArguments,
+        name="bash_kill",
+        description="End a background command and every process it has started.",
+    )
+    _arguments = BashKillArguments
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """End the job, and return the rest of its output."""

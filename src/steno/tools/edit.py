@@ -22,10 +22,9 @@ from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.arguments import approved_path, parse_arguments
-from steno.tools.call_summary import call_headline
+from steno.tools.calls import approved_path, call_headline, parse_arguments
 from steno.tools.file_change import FileChange
-from steno.tools.safe_open import quote_path
+from steno.tools.safe_open import path_error
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace, run_to_completion
 
@@ -52,28 +51,25 @@ class _EditArguments(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-_DEFINITION: Final = ToolDefinition.from_type(
-    _EditArguments,
-    name="edit",
-    description=(
-        "Replace a text in a file by another. Read the file first. The old text must match"
-        " exactly and only once, unless replace_all is set; do not include the line numbers"
-        " that read shows. Write line ends as plain line feeds: those of the file are kept."
-    ),
-)
-
-
 @final
 class EditTool:
     """Changes files of a workspace that the model has read."""
 
+    definition = ToolDefinition.from_type(
+        _EditArguments,
+        name="edit",
+        description=(
+            "Replace a text in a file by another. Read the file first. The old text must match"
+            " exactly and only once, unless replace_all is set; do not include the line numbers"
+            " that read shows. Write line ends as plain line feeds: those of the file are kept."
+        ),
+    )
+    capability = Capability.WRITE
+    rule_aliases: tuple[str, ...] = ("write",)
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.definition = _DEFINITION
-        self.capability = Capability.WRITE
-        self.rule_aliases: Final = ("write",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""
@@ -99,11 +95,7 @@ class EditTool:
         workspace.check_unchanged_since_read(path, before)
         file = decode_text_file(before)
         if file is None:
-            raise ToolFailed(
-                f"is not text but {describe_binary(before)}",
-                code="not_text",
-                place=quote_path(path),
-            )
+            raise path_error(path, f"is not text but {describe_binary(before)}", code="not_text")
         try:
             after = file.encode(
                 replace_text(file, arguments.old, arguments.new, every=arguments.replace_all)
@@ -147,9 +139,8 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
 
 def _ambiguous_text_error(text: str, wanted: str) -> str:
     """Return the lines where a text occurs that should occur once."""
-    places = [
-        _line_number(text, position) for position in islice(_find_occurrences(text, wanted), 10)
-    ]
+    positions = islice(_find_occurrences(text, wanted), 10)
+    places = [text.count("\n", 0, position) + 1 for position in positions]
     count = text.count(wanted)
     listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
     return (
@@ -193,10 +184,6 @@ def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
 
 def _normalize_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
-
-
-def _line_number(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 # -- hints -----------------------------------------------------------------------------------

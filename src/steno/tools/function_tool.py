@@ -84,30 +84,22 @@ class FunctionTool(Generic[P, R]):
         self._subjects = subjects
         # The model does not see bound parameters: the context comes from the dispatcher.
         bound = partial(self._function, **dict.fromkeys(self._context_parameters))
-        self._definition = ToolDefinition.from_function(bound, name=name, description=description)
-        self._capability = _parse_capability(capability, self._definition.name)
+        self.definition: Final = ToolDefinition.from_function(
+            bound, name=name, description=description
+        )
+        self.capability: Final = _parse_capability(capability, self.definition.name)
         self.rule_aliases: Final[tuple[str, ...]] = ()
         if subjects is not None:
             parameters = inspect.signature(function).parameters
             shown_parameters = [parameters[key] for key in self._hints]
-            _check_subjects(subjects, shown_parameters, self._definition.name)
+            _check_subjects(subjects, shown_parameters, self.definition.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as if it were no tool."""
         return self.__wrapped__(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"FunctionTool({self._definition.name}, {self._capability})"
-
-    @property
-    def definition(self) -> ToolDefinition:
-        """The definition that the model sees."""
-        return self._definition
-
-    @property
-    def capability(self) -> Capability:
-        """The most that the tool does, as declared by its author."""
-        return self._capability
+        return f"FunctionTool({self.definition.name}, {self.capability})"
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the subjects of a call, if the author gave a function for them."""

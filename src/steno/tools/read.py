@@ -13,9 +13,8 @@ from steno.messages.call import ToolCall
 from steno.messages.content import Image, ImageData
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, PrepareImage, ToolContext, ToolOutput
-from steno.tools.arguments import approved_path, parse_arguments
-from steno.tools.call_summary import call_headline
-from steno.tools.safe_open import quote_path
+from steno.tools.calls import approved_path, call_headline, parse_arguments
+from steno.tools.safe_open import path_error
 from steno.tools.text_file import (
     TextFile,
     decode_text_file,
@@ -44,31 +43,28 @@ class _ReadArguments(Struct, frozen=True, kw_only=True):
     ] = 1
 
 
-_DEFINITION: Final = ToolDefinition.from_type(
-    _ReadArguments,
-    name="read",
-    description=(
-        "Read a text file or look at an image (PNG, JPEG, GIF, WebP). Lines are shown as in"
-        " cat -n: their number, a tab, the line; the number and the tab are not in the file,"
-        " so leave them out when you edit. Long files are shown in part, with a note how to"
-        f' read on. A path "{BLOB_PREFIX}<sha256>" reads what was left out of a long output.'
-        " Read a file before you edit or overwrite it."
-    ),
-)
-
-
 @final
 class ReadTool:
     """Reads files of a workspace, and remembers that the model has seen them."""
 
+    definition = ToolDefinition.from_type(
+        _ReadArguments,
+        name="read",
+        description=(
+            "Read a text file or look at an image (PNG, JPEG, GIF, WebP). Lines are shown as in"
+            " cat -n: their number, a tab, the line; the number and the tab are not in the file,"
+            " so leave them out when you edit. Long files are shown in part, with a note how to"
+            f' read on. A path "{BLOB_PREFIX}<sha256>" reads what was left out of a long output.'
+            " Read a file before you edit or overwrite it."
+        ),
+    )
+    capability = Capability.READ
+    rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace, *, prepare_image: PrepareImage | None = None) -> None:
         self._workspace = workspace
         self._prepare_image = prepare_image
-        self.definition = _DEFINITION
-        self.capability = Capability.READ
-        self.rule_aliases: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path, or the name of the blob."""
@@ -120,10 +116,10 @@ def _build_output(
         )
         return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
-        raise ToolFailed(
+        raise path_error(
+            arguments.path,
             f"is not text but {describe_binary(data)} of {len(data):,} bytes",
             code="not_text",
-            place=quote_path(arguments.path),
         )
     return _build_text_output(text, arguments, details)
 
@@ -144,16 +140,16 @@ def _prepare_image(data: bytes, prepare_image: PrepareImage | None, name: str) -
     except ImportError:
         return None
     except ToolFailed as exc:
-        raise ToolFailed(str(exc), code=exc.code, place=quote_path(name)) from exc
+        raise path_error(name, str(exc), code=exc.code) from exc
 
 
 def _unprepared_image(data: bytes, mime_type: str, name: str) -> Image:
     if len(data) > MAX_IMAGE_BYTES:
-        raise ToolFailed(
+        raise path_error(
+            name,
             f"is an image of {len(data):,} bytes, and no more than"
             f" {MAX_IMAGE_BYTES:,} can be shown; make a smaller one",
             code="image_too_large",
-            place=quote_path(name),
         )
     return Image(source=ImageData(data), mime_type=mime_type)
 
@@ -167,10 +163,8 @@ def _build_text_output(
         return ToolOutput.of("[the file is empty]", details=details)
     if arguments.offset > len(lines):
         count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
-        raise ToolFailed(
-            f"has no line {arguments.offset}, only {count}",
-            code="line_not_found",
-            place=quote_path(arguments.path),
+        raise path_error(
+            arguments.path, f"has no line {arguments.offset}, only {count}", code="line_not_found"
         )
     window = _build_line_window(lines, arguments)
     details |= {"first_line": arguments.offset, "last_line": window.last_line}

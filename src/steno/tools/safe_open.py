@@ -89,7 +89,12 @@ def explain_os_errors(path: str) -> Generator[None, None, None]:
     except OSError as exc:
         unknown = ("os_error", exc.strerror or type(exc).__name__)
         code, reason = _ERRORS.get(exc.errno or 0, unknown)
-        raise ToolFailed(reason, code=code, place=quote_path(path)) from exc
+        raise path_error(path, reason, code=code) from exc
+
+
+def path_error(path: str, message: str, *, code: str) -> ToolFailed:
+    """Return an error about a path."""
+    return ToolFailed(message, code=code, place=quote_path(path))
 
 
 def quote_path(path: str) -> str:
@@ -151,14 +156,19 @@ class _PathWalk:
             name = self._todo.pop()
             if name in {"", "."}:
                 continue
-            if name == "..":
-                self._go_up()
+            if name == "..":  # that of a folder, which may be moved, is not used
+                self._names = self._names[:-1]
+                if self._folders:
+                    os.close(self._folders.pop())
             elif not self._folders:
                 self._step_outside(name)
             elif rest := self._step_inside(name):
                 return ResolvedPath(tuple(self._names), self._folders[-1], rest)
         if not self._folders:
-            raise self._outside_error()
+            # Nothing more: a model must not learn whether something exists there.
+            raise path_error(
+                self._path, "is outside of the folders that may be used", code="outside_workspace"
+            )
         return ResolvedPath(tuple(self._names), self._folders[-1], ())
 
     def close(self) -> None:
@@ -166,24 +176,9 @@ class _PathWalk:
         while self._folders:
             os.close(self._folders.pop())
 
-    def _outside_error(self) -> ToolFailed:
-        # Nothing more: a model must not learn whether something exists there.
-        return ToolFailed(
-            "is outside of the folders that may be used",
-            code="outside_workspace",
-            place=quote_path(self._path),
-        )
-
     def _enter_top(self) -> None:
         if tuple(self._names) in self._tops:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
-
-    def _go_up(self) -> None:
-        """Return to the parent folder: `..` of a folder that may be moved is not used."""
-        if self._names:
-            self._names.pop()
-        if self._folders:
-            os.close(self._folders.pop())
 
     def _step_outside(self, name: str) -> None:
         """Step where nothing may be opened; models cannot change anything there either."""
@@ -198,15 +193,9 @@ class _PathWalk:
     def _follow(self, target: str) -> None:
         self._links += 1
         if self._links > _MAX_LINKS:
-            raise ToolFailed(
-                "leads through too many links", code="too_many_links", place=quote_path(self._path)
-            )
+            raise path_error(self._path, "leads through too many links", code="too_many_links")
         if not is_utf8_text(target):
-            raise ToolFailed(
-                "leads to a name that is not UTF-8",
-                code="link_not_utf8",
-                place=quote_path(self._path),
-            )
+            raise path_error(self._path, "leads to a name that is not UTF-8", code="link_not_utf8")
         self._todo.extend(target.split("/")[::-1])
         if target.startswith("/"):
             self.close()
@@ -229,7 +218,7 @@ class _PathWalk:
         ):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
-            raise ToolFailed("lies too deep", code="path_too_deep", place=quote_path(self._path))
+            raise path_error(self._path, "lies too deep", code="path_too_deep")
         self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder))
         self._names.append(name)
         return ()

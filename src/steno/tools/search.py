@@ -1,4 +1,4 @@
-"""Find files and lines in a workspace: the base of the tools `glob` and `grep`, and two engines.
+"""Find files and lines in a workspace: two engines for the tools `glob` and `grep`.
 
 A `SearchEngine` lists files and finds lines. It ignores what `IgnoreRules` ignores, never follows a
 link out of the workspace, and searches the files that `open_searchable_file` accepts as text.
@@ -26,103 +26,24 @@ from collections.abc import (
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Final, NamedTuple, Protocol, final
-
-from msgspec import Struct
+from typing import BinaryIO, Final, NamedTuple, Protocol, final
 
 from steno.errors import ToolFailed
-from steno.messages.call import ToolCall
-from steno.messages.tool import ToolDefinition
-from steno.ports import CallPreview, Capability
 from steno.tools import line_matcher
-from steno.tools.arguments import parse_arguments
-from steno.tools.call_summary import call_headline
 from steno.tools.line_matcher import NUMBER_BYTES, encode_number
 from steno.tools.path_patterns import IgnoreRules
 from steno.tools.programs import find_program, helper_process, isolated_python_command
-from steno.tools.safe_open import quote_path
+from steno.tools.safe_open import path_error
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace
 from steno.values import is_utf8_text
 
 SEARCH_TIME_LIMIT_S: Final = 30.0
 
 
-class SearchArguments(Struct, frozen=True, kw_only=True):
-    """The arguments that both tools have."""
-
-    pattern: str
-    path: str = "."
-
-
-class SearchTool:
-    """A tool that searches below a path. Deny rules for reading apply to it, too."""
-
-    headline = staticmethod(call_headline)
-    definition: ClassVar[ToolDefinition]
-    _arguments: ClassVar[type[SearchArguments]]
-    _verb: ClassVar[str]
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        engine: SearchEngine | None = None,
-        time_limit_s: float = SEARCH_TIME_LIMIT_S,
-    ) -> None:
-        """Use the best engine on this machine, unless one is given."""
-        self._workspace = workspace
-        self._engine = engine if engine is not None else choose_search_engine(workspace)
-        self._time_limit_s = time_limit_s
-        self.capability = Capability.READ
-        self.rule_aliases: Final = ("read",)
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the file or folder that is searched."""
-        return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
-
-    async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the pattern and the place."""
-        arguments = parse_arguments(call, self._arguments)
-        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
-        return CallPreview.of(
-            f"{self._verb} {arguments.pattern} in {place}",
-            shown_arguments=("pattern", *(("path",) if arguments.path == place else ())),
-        )
-
-
-@final
-class SearchFilter:
-    """Accepts the files to search, and counts those that a rule excludes.
-
-    The count reveals nothing about their content: files are excluded before they are searched.
-    """
-
-    def __init__(self, is_wanted: Callable[[str], bool], is_denied: Callable[[str], bool]) -> None:
-        self._is_wanted = is_wanted
-        self._is_denied = is_denied
-        self.left_out: int = 0
-
-    def __call__(self, name: str) -> bool:
-        """Return whether a file is to be searched."""
-        if not self._is_wanted(name):
-            return False
-        is_denied = self._is_denied(name)
-        self.left_out += is_denied
-        return not is_denied
-
-    @property
-    def notes(self) -> list[str]:
-        """A note for the model about excluded files, without names."""
-        files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
-        return [f"[{files} left out by a rule]"] if self.left_out else []
-
-
 def check_exists(workspace: Workspace, name: str) -> None:
     """Raise ToolFailed unless a path that was approved exists."""
     if not workspace.strict.exists(name):
-        raise ToolFailed(
-            "there is no such file or folder", code="file_not_found", place=quote_path(name)
-        )
+        raise path_error(name, "there is no such file or folder", code="file_not_found")
 
 
 class SearchRequest(NamedTuple):

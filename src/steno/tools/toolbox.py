@@ -9,9 +9,8 @@ from typing import Final, Self, final
 from steno.ports import PrepareImage, Tool
 from steno.tools.bash import BashKillTool, BashOutputTool, BashTool, CommandAccess
 from steno.tools.edit import EditTool
-from steno.tools.glob import GlobTool
-from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
+from steno.tools.search_tools import GlobTool, GrepTool
 from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting
 from steno.tools.workspace import Workspace

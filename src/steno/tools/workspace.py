@@ -28,6 +28,7 @@ from steno.tools.safe_open import (
     ResolvedPath,
     explain_os_errors,
     open_path,
+    path_error,
     quote_path,
 )
 from steno.values import is_utf8_text
@@ -73,9 +74,7 @@ class Workspace:
             )
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
-            raise InvalidValue(
-                "there must be at least one folder", code="no_folder", place="workspace"
-            )
+            raise _root_error("there must be at least one folder", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
         self._base: Final = _path_names(self.roots[0])
         all_names = [_path_names(root) for root in self.roots]
@@ -159,11 +158,11 @@ class Workspace:
             data = file.read(max_bytes + 1)
             size = os.fstat(file.fileno()).st_size
         if len(data) > max_bytes:
-            raise ToolFailed(
+            raise path_error(
+                path,
                 f"has {size:,} bytes, and no more than {max_bytes:,} can be read"
                 " at once; search it, or let a command take out what you need",
                 code="file_too_large",
-                place=quote_path(path),
             )
         return data
 
@@ -201,27 +200,21 @@ class Workspace:
         with explain_os_errors(path), self._open_path(path) as place:
             read_fingerprint = self._read_fingerprints.get(place.names)
         if read_fingerprint is None:
-            raise ToolFailed(
-                "has not been read yet; read it before changing it",
-                code="not_read_yet",
-                place=quote_path(path),
+            raise path_error(
+                path, "has not been read yet; read it before changing it", code="not_read_yet"
             )
         if read_fingerprint != Fingerprint.of(data):
-            raise ToolFailed(
-                "has changed since it was read; read it again first",
-                code="changed_since_read",
-                place=quote_path(path),
-            )
+            raise _changed_error(path)
 
     @contextmanager
     def _open_path(self, path: str) -> Generator[ResolvedPath, None, None]:
         with open_path(path, self._base, self._outermost_roots) as place:
             # Checked after the walk, so that it cannot change in between.
             if self._is_strict and self._relative_name(place.names) != path:
-                raise ToolFailed(
+                raise path_error(
+                    path,
                     "has changed since it was allowed; try again",
                     code="changed_since_allowed",
-                    place=quote_path(path),
                 )
             yield place
 
@@ -255,26 +248,26 @@ async def run_to_completion(work: Callable[[], T]) -> T:
 
 def _resolve_root(root: _FolderPath) -> Path:
     if not isinstance(root, (str, os.PathLike)):
-        raise InvalidValue(
-            f"a folder must be a path, not {type(root).__name__}",
-            code="folder_not_a_path",
-            place="workspace",
+        raise _root_error(
+            f"a folder must be a path, not {type(root).__name__}", code="folder_not_a_path"
         )
     name = quote_path(str(root))
     try:
         real = Path(root).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or str(exc)
-        raise InvalidValue(
-            f"the folder {name} cannot be used: {reason}", code="folder_unusable", place="workspace"
+        raise _root_error(
+            f"the folder {name} cannot be used: {reason}", code="folder_unusable"
         ) from exc
     if not is_utf8_text(str(real)):
-        raise InvalidValue(
-            "a folder must have a name that is UTF-8", code="path_not_utf8", place="workspace"
-        )
+        raise _root_error("a folder must have a name that is UTF-8", code="path_not_utf8")
     if not real.is_dir():
-        raise InvalidValue(f"{name} is not a folder", code="not_a_folder", place="workspace")
+        raise _root_error(f"{name} is not a folder", code="not_a_folder")
     return real
+
+
+def _root_error(message: str, *, code: str) -> InvalidValue:
+    return InvalidValue(message, code=code, place="workspace")
 
 
 def _path_names(real: Path) -> PathNames:
@@ -350,11 +343,7 @@ def _check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed(
-            "is a device, pipe or socket, not a file",
-            code="not_a_regular_file",
-            place=quote_path(path),
-        )
+        raise path_error(path, "is a device, pipe or socket, not a file", code="not_a_regular_file")
 
 
 def _replace_file(
@@ -399,23 +388,22 @@ def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None)
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            raise ToolFailed(
-                "was removed since it was read", code="removed_since_read", place=quote_path(path)
+            raise path_error(
+                path, "was removed since it was read", code="removed_since_read"
             ) from None
         return
     with file:
         if expected is None:
-            raise ToolFailed(
-                "is there already; read it before changing it",
-                code="already_exists",
-                place=quote_path(path),
+            raise path_error(
+                path, "is there already; read it before changing it", code="already_exists"
             )
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
-            raise ToolFailed(
-                "has changed since it was read; read it again first",
-                code="changed_since_read",
-                place=quote_path(path),
-            )
+            raise _changed_error(path)
+
+
+def _changed_error(path: str) -> ToolFailed:
+    message = "has changed since it was read; read it again first"
+    return path_error(path, message, code="changed_since_read")
 
 
 def _copy_owner_and_mode(file: int, before: os.stat_result) -> None:

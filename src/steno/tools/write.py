@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Final, final
+from typing import Annotated, final
 
 from msgspec import Meta, Struct
 
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.arguments import approved_path, parse_arguments
-from steno.tools.call_summary import call_headline
+from steno.tools.calls import approved_path, call_headline, parse_arguments
 from steno.tools.file_change import FileChange
 from steno.tools.text_file import TextFile, decode_text_file
 from steno.tools.workspace import Workspace, run_to_completion
@@ -24,27 +23,24 @@ class _WriteArguments(Struct, frozen=True, kw_only=True):
     content: Annotated[str, Meta(description="All that the file is to hold.")]
 
 
-_DEFINITION: Final = ToolDefinition.from_type(
-    _WriteArguments,
-    name="write",
-    description=(
-        "Write a whole file. Folders that are missing are made. A file that is there already"
-        " must have been read before, and is replaced; to change a part of it, use edit."
-    ),
-)
-
-
 @final
 class WriteTool:
     """Writes files of a workspace; what replaces a text keeps its encoding and line ends."""
 
+    definition = ToolDefinition.from_type(
+        _WriteArguments,
+        name="write",
+        description=(
+            "Write a whole file. Folders that are missing are made. A file that is there already"
+            " must have been read before, and is replaced; to change a part of it, use edit."
+        ),
+    )
+    capability = Capability.WRITE
+    rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.definition = _DEFINITION
-        self.capability = Capability.WRITE
-        self.rule_aliases: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""

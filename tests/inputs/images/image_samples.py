@@ -15,8 +15,7 @@ import PIL.Image
 from PIL.Image import Exif, Image
 
 from steno.errors import ToolFailed
-from steno.inputs.images.limits import ImageLimits, image_limits_for
-from steno.inputs.images.prepare import PreparedImage
+from steno.inputs.images.prepare import ImageLimits, PreparedImage, image_limits_for
 from steno.messages.content import ImageData
 from steno.ports import Capability
 

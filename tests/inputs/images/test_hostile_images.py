@@ -11,12 +11,13 @@ from random import Random
 import PIL.Image
 import pytest
 
-from steno.inputs.images.limits import ImageLimits, image_limits_for
 from steno.inputs.images.prepare import (
     MAX_IMAGE_FILE_BYTES,
     MAX_PIXELS,
     BadImage,
+    ImageLimits,
     describe_image,
+    image_limits_for,
     prepare_for_model,
     prepare_for_ocr,
 )

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from steno.errors import ToolFailed, Unrecognised
-from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.prepare import ImageLimits, image_limits_for
 from steno.inputs.images.resolver import ImageResolver
 from steno.inputs.ocr.engine import OcrResult, RecognisedText
 from steno.inputs.ocr.reader import OcrReader

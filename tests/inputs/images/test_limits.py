@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steno.inputs.images.limits import IMAGE_LIMITS, image_limits_for
+from steno.inputs.images.prepare import IMAGE_LIMITS, image_limits_for
 
 WIRES = (
     "anthropic_messages",

@@ -12,10 +12,10 @@ import pytest
 from PIL import ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from steno.inputs.images.limits import image_limits_for
 from steno.inputs.images.prepare import (
     MAX_OCR_EDGE,
     BadImage,
+    image_limits_for,
     prepare_for_model,
     prepare_for_ocr,
 )

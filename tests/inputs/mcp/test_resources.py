@@ -12,8 +12,7 @@ from steno.codec import decode_entry, encode_entry
 from steno.context import ContextBuilder, ModelTarget
 from steno.errors import InvalidValue, ServerFailed
 from steno.inputs.mcp.protocol import McpServer, ReadResourceResult, ResourceContents
-from steno.inputs.mcp.resource_blocks import ResourceLimits
-from steno.inputs.mcp.resources import ResourceResolver
+from steno.inputs.mcp.resources import ResourceLimits, ResourceResolver
 from steno.messages.content import Image, ImageData, Resource, Text
 from steno.ports import Capability, ResolvedReference
 from steno.records.entry import Entry, Resolution, ResolutionStatus

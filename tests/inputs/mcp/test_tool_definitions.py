@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import InvalidValue, ToolCall
-from steno.inputs.mcp.tool_definitions import define_tool
+from steno.inputs.mcp.tools import define_tool
 from steno.inputs.mcp.untrusted_data import clean_text
 from steno.messages.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
 from tests.inputs.mcp.tool_doubles import listed_tool
@@ -140,7 +140,7 @@ def test_what_providers_refuse_at_the_top_of_a_schema_is_made_one_object() -> No
 
 TELL_SCHEMA = """
 import json
-from steno.inputs.mcp.tool_definitions import define_tool
+from steno.inputs.mcp.tools import define_tool
 from steno.inputs.mcp.protocol import ListedTool
 
 schema = {"type": "object", "properties": {"p": {}}}

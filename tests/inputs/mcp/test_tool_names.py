@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steno import map_tool_name
-from steno.inputs.mcp.tool_definitions import (
+from steno.inputs.mcp.tools import (
     mcp_server_name,
     mcp_tool_name,
     mcp_tool_name_for_models,

@@ -17,12 +17,12 @@ from urllib.parse import unquote, urlsplit
 
 from steno.context.notes import frame_text
 from steno.errors import MissingExtra, ToolFailed, Unrecognised
-from steno.inputs.changed_files import find_changes, read_recorded_image
+from steno.inputs.file_references import find_changes, read_recorded_image
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
-from steno.inputs.images.limits import ImageLimits
 from steno.inputs.images.prepare import (
     MAX_IMAGE_FILE_BYTES,
     BadImage,
+    ImageLimits,
     describe_image,
     prepare_for_model,
     prepare_for_ocr,
@@ -213,11 +213,10 @@ class ImageResolver:
                 case ImageUrl():
                     return await self._fetch(source.url, context)
                 case ImageBlob():
-                    raise ToolFailed(
+                    raise _image_error(
                         "its bytes lie beside the record; bring them back first, with"
                         " Journal.restore_blobs",
                         code="image_not_loaded",
-                        place="image",
                     )
                 case _:
                     assert_never(source)
@@ -228,10 +227,8 @@ class ImageResolver:
 
     async def _load_file(self, path: str, context: ResolveContext) -> _ImageBytes:
         if self._workspace is None:
-            raise ToolFailed(
-                "there is no workspace whose files could be opened",
-                code="no_workspace",
-                place="image",
+            raise _image_error(
+                "there is no workspace whose files could be opened", code="no_workspace"
             )
         name = await asyncio.to_thread(workspace_name, self._workspace, path)
         shown_name = printable_name(name)
@@ -243,10 +240,8 @@ class ImageResolver:
 
     async def _fetch(self, url: str, context: ResolveContext) -> _ImageBytes:
         if self._transport is None:
-            raise ToolFailed(
-                "nothing is fetched here; download it and name the file",
-                code="fetch_disabled",
-                place="image",
+            raise _image_error(
+                "nothing is fetched here; download it and name the file", code="fetch_disabled"
             )
         transport = self._transport()
         try:
@@ -345,6 +340,10 @@ def image_name(image: Image, workspace_path: str | None = None) -> str:
     if len(printable) > _MAX_NAME_CHARACTERS:
         printable = f"{printable[:50]}...{printable[-20:]}"
     return printable or "image"
+
+
+def _image_error(message: str, *, code: str) -> ToolFailed:
+    return ToolFailed(message, code=code, place="image")
 
 
 def _last_path_segment(url: str) -> str:

@@ -225,38 +225,38 @@ class McpConnection:
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
-        self._check_sendable(uri)
-
-        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
-            params = types.ReadResourceRequestParams(uri=uri)
-            request = types.ReadResourceRequest(params=params)
-            return await client.request(client.session.send_request(request, types.EmptyResult))
-
-        response = await self._request_result(send)
+        response = await self._ask("ReadResource", uri=uri)
         try:
             return decode_resource(response)
         except InvalidValue as exc:
-            raise ServerFailed(str(exc), code=exc.code, place=f"mcp {self.name}") from exc
+            raise self._error(str(exc), code=exc.code) from exc
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
         """Return a prompt with its arguments filled in. Raises ServerFailed."""
-        self._check_sendable(name, arguments)
-
-        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
-            params = types.GetPromptRequestParams(name=name, arguments=dict(arguments))
-            request = types.GetPromptRequest(params=params)
-            return await client.request(client.session.send_request(request, types.EmptyResult))
-
-        return decode_prompt_messages(await self._request_result(send))
+        response = await self._ask("GetPrompt", name=name, arguments=dict(arguments))
+        return decode_prompt_messages(response)
 
     # -- requests ----------------------------------------------------------------------------
 
+    async def _ask(self, kind: str, **params: object) -> dict[str, Any]:
+        """Send a request of the protocol by the name that the SDK has for its kind."""
+        self._check_sendable(params)
+
+        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
+            request_params = getattr(types, f"{kind}RequestParams")(**params)
+            request = getattr(types, f"{kind}Request")(params=request_params)
+            return await client.request(client.session.send_request(request, types.EmptyResult))
+
+        return await self._request_result(send)
+
+    def _error(self, message: str, *, code: str) -> ServerFailed:
+        return ServerFailed(message, code=code, place=f"mcp {self.name}")
+
     def _check_sendable(self, *values: object) -> None:
         if not is_encodable(values):
-            raise ServerFailed(
+            raise self._error(
                 "it cannot be asked this: a name or a value is no valid Unicode",
                 code="not_sendable",
-                place=f"mcp {self.name}",
             )
 
     async def _list_all(
@@ -302,9 +302,7 @@ class McpConnection:
             f"mcp {self.name}: it lists more than {_MAX_PAGES} pages, or "
             f"{MAX_MESSAGE_BYTES >> 20} MB; the rest is left out"
         )
-        self._notify_once(SetupNotice("server_list_truncated", text))
-
-    def _notify_once(self, notice: SetupNotice) -> None:
+        notice = SetupNotice("server_list_truncated", text)
         if notice not in self._notified:
             self._notified.add(notice)
             self._notify(notice)
@@ -315,10 +313,9 @@ class McpConnection:
         """Return the complete response to a request. Raises ServerFailed."""
         response = await self._request(send, timeout_s=self.spec.call_timeout_s)
         if response.get("resultType", "complete") != "complete":
-            raise ServerFailed(
+            raise self._error(
                 "the server asks for something in return, which is not offered",
                 code="server_needs_input",
-                place=f"mcp {self.name}",
             )
         return response
 
@@ -333,9 +330,7 @@ class McpConnection:
             async with asyncio.timeout(timeout_s):
                 response = await send(client, sdk.types)
         except TimeoutError as exc:
-            raise ServerFailed(
-                f"no answer within {timeout_s:g} s", code="server_timeout", place=f"mcp {self.name}"
-            ) from exc
+            raise self._error(f"no answer within {timeout_s:g} s", code="server_timeout") from exc
         except sdk.MCPError as exc:
             raise await self._explain_error(exc, client, sdk) from exc
         except (ValueError, RuntimeError, OSError) as exc:
@@ -360,9 +355,7 @@ class McpConnection:
     def _current_session(self, sdk: McpSdk) -> McpClientSession:
         """Return the current session, started if there is none. Raises ServerFailed."""
         if self._is_closed:
-            raise ServerFailed(
-                "the session is over", code="session_closed", place=f"mcp {self.name}"
-            )
+            raise self._error("the session is over", code="session_closed")
         if not self.spec.is_usable:
             raise _unusable_error(self.spec)
         if self._session is None or self._session.is_gone:
@@ -377,11 +370,10 @@ class McpConnection:
     def _count_start(self) -> None:
         if self._starts >= MAX_STARTS:
             if self._now() - self._started_at < _RESTART_DELAY_S:
-                raise ServerFailed(
+                raise self._error(
                     f"it was started {MAX_STARTS} times in a row and has not "
                     f"answered; it is left alone for {_RESTART_DELAY_S} s",
                     code="too_many_starts",
-                    place=f"mcp {self.name}",
                 )
             self._starts = 0
         # A session that never responded has failed, and its caller got the error.
@@ -521,7 +513,10 @@ class McpClientSession:
                 async with self.sdk.ClientSession(
                     dispatcher=dispatcher, client_info=info
                 ) as session:
-                    await self._handshake(session)
+                    # A newer server describes itself, an older one is initialized.
+                    with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
+                        if self._uses_old_protocol or not await self._discover(session):
+                            await self._initialize(session)
                     # An older server refused the newer handshake first, which is no fault.
                     self.tail.clear_notes()
                     self.session = session
@@ -540,12 +535,6 @@ class McpClientSession:
         if self._spec.command:
             return open_stdio(self._spec, folder=self._folder, tail=self.tail, sdk=self.sdk)
         return open_http(self._spec, tail=self.tail, sdk=self.sdk)
-
-    async def _handshake(self, session: Any) -> None:
-        """Agree on a version: a newer server describes itself, an older one is initialized."""
-        with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
-            if self._uses_old_protocol or not await self._discover(session):
-                await self._initialize(session)
 
     async def _discover(self, session: Any) -> bool:
         try:

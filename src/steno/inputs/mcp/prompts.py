@@ -77,24 +77,28 @@ class PromptCommand(NamedTuple):
         """The server that it is for."""
         return self.command[1:].partition(":")[0]
 
+    def error(self, message: str, *, code: str) -> InvalidValue:
+        """Return an error about the command."""
+        return InvalidValue(message, code=code, place=self.command)
+
 
 # -- listing ---------------------------------------------------------------------------------
 
 
 async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
     """Ask servers for their prompts, all at once; one that fails gives a notice and no prompts."""
-    found = await asyncio.gather(*[_list_or_notice(server) for server in servers])
+
+    async def list_or_notice(server: McpServer) -> McpPrompts:
+        try:
+            return await _list_server_prompts(server)
+        except ServerFailed as exc:
+            return McpPrompts((), (SetupNotice(exc.code, str(exc)),))
+
+    found = await asyncio.gather(*map(list_or_notice, servers))
     return McpPrompts(
         prompts=tuple(sorted([prompt for prompts, _ in found for prompt in prompts])),
         notices=tuple([notice for _, notices in found for notice in notices]),
     )
-
-
-async def _list_or_notice(server: McpServer) -> McpPrompts:
-    try:
-        return await _list_server_prompts(server)
-    except ServerFailed as exc:
-        return McpPrompts((), (SetupNotice(exc.code, str(exc)),))
 
 
 async def _list_server_prompts(server: McpServer) -> McpPrompts:
@@ -188,17 +192,13 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
     """
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
-        raise InvalidValue(
-            "there is no server of this name", code="server_not_found", place=command.command
-        )
+        raise command.error("there is no server of this name", code="server_not_found")
     offered = sorted((await _list_server_prompts(server)).prompts)
     prompt = next((prompt for prompt in offered if prompt.command == command.command), None)
     if prompt is None:
         known = ", ".join([prompt.command for prompt in offered]) or "none"
-        raise InvalidValue(
-            f"there is no such prompt; those there are: {known}",
-            code="prompt_not_found",
-            place=command.command,
+        raise command.error(
+            f"there is no such prompt; those there are: {known}", code="prompt_not_found"
         )
     messages = await server.prompt(prompt.name, _match_arguments(command, prompt))
     return _build_message(messages, prompt)
@@ -209,27 +209,20 @@ def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str
     names = [argument.name for argument in prompt.arguments]
     usage = f"it takes {', '.join(map(_clean_name, names)) or 'nothing'}"
     if unknown := [name for name in command.named_arguments if name not in names]:
-        raise InvalidValue(
+        raise command.error(
             f"{', '.join(unknown)}: not an argument of it; {usage}; "
             'put a value that holds a = in quotes: "a=b"',
             code="unknown_argument",
-            place=command.command,
         )
     unnamed = [name for name in names if name not in command.named_arguments]
     if len(command.positional) > len(unnamed):
-        raise InvalidValue(
-            f"too many values; {usage}; put one with blanks in quotes",
-            code="too_many_arguments",
-            place=command.command,
+        raise command.error(
+            f"too many values; {usage}; put one with blanks in quotes", code="too_many_arguments"
         )
     values = {**command.named_arguments, **dict(zip(unnamed, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
     if missing := [_clean_name(name) for name in required if name not in values]:
-        raise InvalidValue(
-            f"it needs {', '.join(missing)}; {usage}",
-            code="argument_missing",
-            place=command.command,
-        )
+        raise command.error(f"it needs {', '.join(missing)}; {usage}", code="argument_missing")
     return values
 
 
@@ -297,12 +290,13 @@ def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
     if message.role == "user":
         return blocks
     role = clean_text(message.role, _MAX_WORD_CHARACTERS) or "somebody"
-    quoted = [_quote_text(block) if isinstance(block, Text) else block for block in blocks]
+    quoted = [
+        Text("\n".join([f"> {line}" for line in block.text.split("\n")]))
+        if isinstance(block, Text)
+        else block
+        for block in blocks
+    ]
     return [Text(f"[the prompt lets the {role} say:]"), *quoted]
-
-
-def _quote_text(text: Text) -> Text:
-    return Text("\n".join([f"> {line}" for line in text.text.split("\n")]))
 
 
 def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -40,8 +40,8 @@ async def open_stdio(
     """
     environment = {**sdk.get_default_environment(), **spec.env}
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
-    from_server, incoming = _memory_stream(sdk)
-    to_server, outgoing = _memory_stream(sdk)
+    from_server, incoming = sdk.anyio.create_memory_object_stream(0)
+    to_server, outgoing = sdk.anyio.create_memory_object_stream(0)
     stderr_task = asyncio.create_task(_read_stderr(process, tail))
     tasks = [
         stderr_task,
@@ -192,24 +192,14 @@ async def _start_program(
             os.close(write_fd)
         try:
             async with asyncio.timeout(spec.start_timeout_s):
-                await _check_started(spec.command, failure)
+                number = await asyncio.to_thread(failure.read)  # at its end, the program runs
+            if number:
+                raise OSError(int(number), os.strerror(int(number)), spec.command)
         except BaseException:
             # The exit of the guard gives no information about the server.
             await _end_program(process, StderrTail())
             raise
     return process
-
-
-async def _check_started(command: str, failure: BinaryIO) -> None:
-    """Wait until the program runs. Raises OSError if it cannot be started."""
-    number = await asyncio.to_thread(failure.read)
-    if number:
-        raise OSError(int(number), os.strerror(int(number)), command)
-
-
-def _memory_stream(sdk: McpSdk) -> tuple[Any, Any]:
-    ends: tuple[Any, Any] = sdk.anyio.create_memory_object_stream(0)
-    return ends
 
 
 # -- messages of a program ------------------------------------------------------------------------
@@ -305,7 +295,9 @@ async def _end_program(process: Process, tail: StderrTail) -> None:
     try:
         process.stdin.close()
         if await _wait_for_exit(process):
-            tail.add_note(_exit_text(process))
+            code = process.returncode or 0
+            cause = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+            tail.add_note(f"it {cause}")
         else:
             _signal_group(process, signal.SIGTERM)
             await _wait_for_exit(process)
@@ -320,11 +312,6 @@ async def _wait_for_exit(process: Process) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), _GRACE_S)
     return process.returncode is not None
-
-
-def _exit_text(process: Process) -> str:
-    code = process.returncode or 0
-    return f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {-code}"
 
 
 def _signal_group(process: Process, number: signal.Signals) -> None:

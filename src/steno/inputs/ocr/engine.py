@@ -143,9 +143,11 @@ def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list
     across, down = _reading_direction([corners for corners, _ in pieces])
     rows: list[list[_PlacedLine]] = []
     for piece in sorted(_place_lines(pieces, across, down), key=lambda piece: piece.down):
-        row = rows[-1] if rows else []
-        if row and _is_same_row(piece, row):
-            row.append(piece)
+        last = rows[-1][-1] if rows else None
+        if last is not None and piece.down - last.down <= _SAME_ROW_RATIO * min(
+            piece.height, last.height
+        ):
+            rows[-1].append(piece)
         else:
             rows.append([piece])
     return [_join_row(sorted(row, key=lambda piece: piece.across)) for row in rows]
@@ -176,11 +178,6 @@ def _place_lines(
     for corners, line in pieces:
         x, y = corners.centre
         yield _PlacedLine(x * across + y * down, y * across - x * down, corners.height, line)
-
-
-def _is_same_row(piece: _PlacedLine, row: Sequence[_PlacedLine]) -> bool:
-    last = row[-1]
-    return piece.down - last.down <= _SAME_ROW_RATIO * min(piece.height, last.height)
 
 
 def _join_row(row: Sequence[_PlacedLine]) -> OcrLine:

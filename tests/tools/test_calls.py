@@ -9,7 +9,7 @@ import pytest
 from steno.messages.call import BUILTIN_TOOL_NAMES, AnyToolCall, InvalidToolCall, ToolCall
 from steno.ports import PreviewKind, PreviewPart, default_headline
 from steno.tools import Toolbox, Workspace
-from steno.tools.call_summary import call_content, call_headline
+from steno.tools.calls import call_content, call_headline
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from steno.errors import InvalidArguments
+from steno.errors import InvalidArguments, ToolFailed
 from steno.messages.call import AnyToolCall, ToolCall
-from steno.ports import PreviewKind, PreviewPart, default_headline
+from steno.ports import PreviewKind, PreviewPart, Tool, ToolContext, default_headline
+
+T = TypeVar("T")
+
+
+def parse_arguments(call: ToolCall, type: type[T]) -> T:
+    """Return the arguments of a call. Raises ToolFailed if they do not fit."""
+    try:
+        return call.arguments_as(type)
+    except InvalidArguments as exc:
+        raise ToolFailed(f"{exc}", code="invalid_arguments", place=call.name) from None
+
+
+def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
+    """Return the one path that was approved, as `Workspace.relative` spells it.
+
+    The arguments may lead to another file by now. Raises ToolFailed.
+    """
+    (path,) = tool.subjects(call) if context.subjects is None else context.subjects
+    return path
 
 
 def call_headline(call: AnyToolCall) -> str:

@@ -1,0 +1,350 @@
+"""The tools `glob` and `grep`: find files by their paths, and lines by a regular expression."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Annotated, Any, ClassVar, Final, Literal, final
+
+from msgspec import Meta, Struct
+
+from steno.errors import InvalidValue, ToolFailed
+from steno.messages.call import ToolCall
+from steno.messages.tool import ToolDefinition
+from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
+from steno.tools.calls import approved_path, call_headline, parse_arguments
+from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
+from steno.tools.search import (
+    SEARCH_TIME_LIMIT_S,
+    FileMatch,
+    PythonEngine,
+    SearchEngine,
+    SearchRequest,
+    check_exists,
+    choose_search_engine,
+)
+from steno.tools.truncate import truncate_output
+from steno.tools.workspace import Workspace
+
+
+class SearchArguments(Struct, frozen=True, kw_only=True):
+    """The arguments that both tools have."""
+
+    pattern: str
+    path: str = "."
+
+
+class SearchTool:
+    """A tool that searches below a path. Deny rules for reading apply to it, too."""
+
+    headline = staticmethod(call_headline)
+    definition: ClassVar[ToolDefinition]
+    _arguments: ClassVar[type[SearchArguments]]
+    _verb: ClassVar[str]
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        engine: SearchEngine | None = None,
+        time_limit_s: float = SEARCH_TIME_LIMIT_S,
+    ) -> None:
+        """Use the best engine on this machine, unless one is given."""
+        self._workspace = workspace
+        self._engine = engine if engine is not None else choose_search_engine(workspace)
+        self._time_limit_s = time_limit_s
+        self.capability = Capability.READ
+        self.rule_aliases: Final = ("read",)
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return the file or folder that is searched."""
+        return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
+
+    async def preview(self, call: ToolCall) -> CallPreview:
+        """Return the pattern and the place."""
+        arguments = parse_arguments(call, self._arguments)
+        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
+        return CallPreview.of(
+            f"{self._verb} {arguments.pattern} in {place}",
+            shown_arguments=("pattern", *(("path",) if arguments.path == place else ())),
+        )
+
+    @asynccontextmanager
+    async def _time_limit(self, remedy: str) -> AsyncGenerator[None, None]:
+        """Raise ToolFailed if the block takes too long; `remedy` is what the model may narrow."""
+        try:
+            async with asyncio.timeout(self._time_limit_s):
+                yield
+        except TimeoutError:
+            raise ToolFailed(
+                f"not finished after {self._time_limit_s:g} s; narrow {remedy}",
+                code="search_timeout",
+                place=self.definition.name,
+            ) from None
+
+
+@final
+class SearchFilter:
+    """Accepts the files to search, and counts those that a rule excludes.
+
+    The count reveals nothing about their content: files are excluded before they are searched.
+    """
+
+    def __init__(self, is_wanted: Callable[[str], bool], is_denied: Callable[[str], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._is_denied = is_denied
+        self.left_out: int = 0
+
+    def __call__(self, name: str) -> bool:
+        """Return whether a file is to be searched."""
+        if not self._is_wanted(name):
+            return False
+        is_denied = self._is_denied(name)
+        self.left_out += is_denied
+        return not is_denied
+
+    @property
+    def notes(self) -> list[str]:
+        """A note for the model about excluded files, without names."""
+        files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
+        return [f"[{files} left out by a rule]"] if self.left_out else []
+
+
+def _path_filter(under: str, pattern: str) -> Callable[[str], bool]:
+    try:
+        return build_filter_below(under, pattern)
+    except InvalidValue as exc:
+        raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
+
+
+async def _build_output(
+    lines: list[str],
+    empty_text: str,
+    notes: list[str],
+    details: dict[str, Any],
+    context: ToolContext,
+) -> ToolOutput:
+    if not lines:
+        return ToolOutput.of("\n".join([empty_text, *notes]), details=details)
+    text = "\n".join([*lines, *notes]) + "\n"
+    shown, more = await asyncio.to_thread(truncate_output, text, context)
+    return ToolOutput.of(shown, details={**details, **more})
+
+
+# -- glob -----------------------------------------------------------------------------------------
+
+MAX_FILES: Final = 500
+
+
+class _GlobArguments(SearchArguments, frozen=True, kw_only=True):
+    pattern: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md below path. ** is any folders.",
+        ),
+    ]
+    path: Annotated[str, "Folder to search."] = "."
+
+
+@final
+class GlobTool(SearchTool):
+    """Finds files by name. Leaves out what .gitignore names, and hidden files."""
+
+    definition = ToolDefinition.from_type(
+        _GlobArguments,
+        name="glob",
+        description=(
+            f"Find files by a pattern for their paths, sorted, {MAX_FILES} at most. Files that"
+            " .gitignore names and hidden files are left out, unless the pattern asks for names"
+            " with a leading dot."
+        ),
+    )
+    _arguments = _GlobArguments
+    _verb = "find"
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Search, and list the files up to the limit."""
+        arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, context)
+        await asyncio.to_thread(check_exists, self._workspace, under)
+        search_filter = SearchFilter(_path_filter(under, arguments.pattern), context.is_denied)
+        async with self._time_limit("the path"):
+            hidden = asks_for_hidden_names(arguments.pattern)
+            names = await self._engine.files(under, hidden=hidden)
+        found = await asyncio.to_thread(
+            lambda: [*map(printable_name, filter(search_filter, names))]
+        )
+        limited = len(found) > MAX_FILES
+        details = {"files": len(found), "limited": limited, "left_out": search_filter.left_out}
+        shown = found[:MAX_FILES]
+        if limited:
+            shown.append(f"[{len(found) - MAX_FILES:,} more files; narrow the pattern or the path]")
+        return await _build_output(shown, "no files", search_filter.notes, details, context)
+
+
+# -- grep -----------------------------------------------------------------------------------------
+
+_MAX_PATTERN_CHARACTERS: Final = 2_000
+_MAX_LINE_CHARACTERS: Final = 500
+_MAX_COUNTED_LINES: Final = 10_000
+_PYTHON_NOTE: Final = "[ripgrep is not installed; the pattern was taken as Python's re takes it]"
+
+
+class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
+    pattern: Annotated[
+        str, Meta(min_length=1, description="Regular expression for one line, as ripgrep takes it.")
+    ]
+    path: Annotated[str, "File or folder to search."] = "."
+    glob: Annotated[
+        str | None,
+        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} below path.",
+    ] = None
+    ignore_case: bool = False
+    context: Annotated[
+        int, Meta(ge=0, le=20, description="Lines to show before and after each match.")
+    ] = 0
+    mode: Annotated[
+        Literal["content", "files", "count"],
+        "Show matching lines, or the names of files, or how many lines match in each.",
+    ] = "content"
+    limit: Annotated[
+        int, Meta(ge=1, le=1000, description="Most matching lines, or files, to show.")
+    ] = 200
+
+
+@final
+class GrepTool(SearchTool):
+    """Finds lines in files. Leaves out what .gitignore names, hidden and binary files."""
+
+    definition = ToolDefinition.from_type(
+        _GrepArguments,
+        name="grep",
+        description=(
+            "Search file contents by a regular expression, line by line. Files that .gitignore"
+            " names, hidden files and binary files are left out, unless path names one or glob"
+            " asks for names with a leading dot. No look-around and no backreferences."
+        ),
+    )
+    _arguments = _GrepArguments
+    _verb = "search for"
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Search, and show the matches up to the limit."""
+        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
+        await asyncio.to_thread(check_exists, self._workspace, under)
+        search = await asyncio.to_thread(_build_search_request, arguments, under)
+        search_filter = SearchFilter(search.is_wanted, context.is_denied)
+        search = search._replace(is_wanted=search_filter)
+        async with (
+            self._time_limit("the path, the glob or the pattern"),
+            # Closing the generator ends its helper processes.
+            aclosing(self._engine.search(search)) as results,
+        ):
+            lines, details = await _FORMATTERS[arguments.mode](results, arguments)
+        details |= {"left_out": search_filter.left_out}
+        notes = search_filter.notes
+        if isinstance(self._engine, PythonEngine):
+            notes.append(_PYTHON_NOTE)
+        return await _build_output(lines, "no matches", notes, details, context)
+
+
+def _build_search_request(arguments: _GrepArguments, path: str) -> SearchRequest:
+    """Return the request for the engine. Raises ToolFailed."""
+    if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
+        raise ToolFailed(
+            f"has more than {_MAX_PATTERN_CHARACTERS:,} characters",
+            code="pattern_too_long",
+            place="pattern",
+        )
+    return SearchRequest(
+        pattern=arguments.pattern.replace("\0", r"\x00"),  # no argument of a program holds a NUL
+        path=path,
+        hidden=arguments.glob is not None and asks_for_hidden_names(arguments.glob),
+        is_wanted=_path_filter(path, "*" if arguments.glob is None else arguments.glob),
+        max_lines=_LINES_TO_FIND[arguments.mode](arguments.limit),
+        ignore_case=arguments.ignore_case,
+    )
+
+
+# One more than is shown, to know whether there is more.
+_LINES_TO_FIND: Final[dict[str, Callable[[int], int]]] = {
+    "content": lambda limit: limit + 1,
+    "files": lambda _: 1,
+    "count": lambda _: _MAX_COUNTED_LINES,
+}
+
+
+async def _format_content(
+    results: AsyncIterator[FileMatch], arguments: _GrepArguments
+) -> tuple[list[str], dict[str, Any]]:
+    shown: list[str] = []
+    remaining = arguments.limit
+    files = 0
+    async for found in results:
+        if not remaining:
+            return [*shown, "", _limit_note(arguments, "matches")], _match_details(
+                arguments.limit, files, True
+            )
+        numbers = found.lines[:remaining]
+        remaining -= len(numbers)
+        files += 1
+        shown += [*([""] if shown else []), printable_name(found.name)]
+        shown += _format_excerpts(found.text, numbers, arguments.context)
+        if len(numbers) < len(found.lines):
+            return [*shown, "", _limit_note(arguments, "matches")], _match_details(
+                arguments.limit, files, True
+            )
+    return shown, _match_details(arguments.limit - remaining, files, False)
+
+
+async def _format_files(
+    results: AsyncIterator[FileMatch], arguments: _GrepArguments
+) -> tuple[list[str], dict[str, Any]]:
+    shown: list[str] = []
+    async for found in results:
+        if len(shown) == arguments.limit:
+            return [*shown, _limit_note(arguments, "files")], {"files": len(shown), "limited": True}
+        count = ""
+        if arguments.mode == "count":
+            count = f":{len(found.lines)}{'+' if len(found.lines) >= _MAX_COUNTED_LINES else ''}"
+        shown.append(printable_name(found.name) + count)
+    return shown, {"files": len(shown), "limited": False}
+
+
+_FORMATTERS: Final = {"content": _format_content, "files": _format_files, "count": _format_files}
+
+
+def _limit_note(arguments: _GrepArguments, noun: str) -> str:
+    return f"[more than {arguments.limit} {noun}; narrow the search or raise the limit]"
+
+
+def _match_details(matches: int, files: int, limited: bool) -> dict[str, Any]:
+    return {"matches": matches, "files": files, "limited": limited}
+
+
+def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
+    """Yield lines with their numbers: `12:` where one matches, `13-` around, `--` between."""
+    lines = text.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    matching = frozenset(numbers)
+    last = 0
+    for number in sorted(
+        {line for match in numbers for line in range(match - context, match + context + 1)}
+    ):
+        if not 1 <= number <= len(lines):
+            continue
+        if context and last and number > last + 1:
+            yield "--"
+        yield f"{number}{':' if number in matching else '-'}{_truncate_line(lines[number - 1])}"
+        last = number
+
+
+def _truncate_line(line: bytes) -> str:
+    text = line.removesuffix(b"\r").decode(errors="replace")
+    if len(text) <= _MAX_LINE_CHARACTERS:
+        return text
+    return (
+        f"{text[:_MAX_LINE_CHARACTERS]}[... {len(text) - _MAX_LINE_CHARACTERS:,} more characters]"
+    )
