@@ -57,7 +57,9 @@ def build_context(
 ) -> CommandContext:
     """Return a context without a model and tools."""
     options = DEFAULT_MCP_OPTIONS
-    state = SessionState(SessionConfig(loaded, folder, store, keeps, options, lambda _: None))
+    state = SessionState(
+        SessionConfig(loaded, folder, lambda: store, keeps, options, lambda _: None)
+    )
     state.actor, state.conversation = ACTOR, conversation
     parts = ActiveRun(state), BranchTree(state), SessionList(state)
     return CommandContext(

@@ -56,7 +56,7 @@ def test_an_image_is_found_in_the_message_or_beside_it(
             )
         )
     )
-    pictures = SessionImages(store)
+    pictures = SessionImages(store.blob)
     assert [found_by(pictures, conversation, entry.id, number) for number in range(3)] == [
         GREEN,
         RED,
@@ -68,7 +68,7 @@ def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
     store: MemoryStore, conversation: Conversation
 ) -> None:
     entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
-    pictures = SessionImages(store)
+    pictures = SessionImages(store.blob)
 
     def found() -> bytes | None:
         return found_by(pictures, conversation, entry.id, 1)
@@ -91,7 +91,7 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
 ) -> None:
     entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
     resolved(conversation, entry, GREEN)
-    pictures = SessionImages(store)
+    pictures = SessionImages(store.blob)
     found_by(pictures, conversation, entry.id, 1)
     read = pictures._read_position
     conversation.append(ChatMessage.user("more"))
@@ -105,6 +105,6 @@ def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:
         image = Image(source=ImageData(RED), mime_type="image/png")
         entry = conversation.append(UserMessage((image,)))
         conversation = store.open(conversation.id)
-        pictures = SessionImages(store)
+        pictures = SessionImages(store.blob)
         assert found_by(pictures, conversation, entry.id, 0) == RED
     assert found_by(pictures, conversation, entry.id, 0) is None

@@ -69,7 +69,7 @@ def test_an_entry_recorded_again_after_a_rewind_counts_once(tmp_path: Path, home
         loaded = load_settings(tmp_path, flags={"model": "offline"})
         outside = McpOptions(is_disabled=True)
         state = SessionState(
-            SessionConfig(loaded, tmp_path, MemoryStore(), False, outside, lambda _: None)
+            SessionConfig(loaded, tmp_path, MemoryStore, False, outside, lambda _: None)
         )
         try:
             await state.use_model(await choose_model(loaded))

@@ -196,11 +196,12 @@ class ActiveRun:
         does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
         event.
         """
+        agent = self._state.agent  # opens the store, which may fail
         self._state.is_agent_running = self._is_starting = True
         self._has_events, self._result, self._error = False, None, None
         self._prompt = prompt
         for follower in followers:
-            self._state.agent.enqueue(follower, self._state.environment.settings.steering)
+            agent.enqueue(follower, self._state.environment.settings.steering)
         self._started = started = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._run_agent(prompt, started))
         self._run.add_done_callback(lambda _: _report_start(started, interrupted_before_start()))

@@ -40,7 +40,7 @@ class BranchTree:
         state = self._state
         if not state.is_recorded:
             return []
-        return await asyncio.to_thread(_read_rows, state.config.store, state.conversation.id)
+        return await asyncio.to_thread(_read_rows, state.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Start a branch after an entry or after the last one, and switch to it; return its name."""
@@ -73,7 +73,7 @@ class BranchTree:
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
             else:  # the first entry: Conversation.fork needs an entry to fork after
-                self._state.config.store.begin_branch(conversation.id, name, None)
+                self._state.store.begin_branch(conversation.id, name, None)
                 conversation.refresh()
         self._switch_to(name)
         return prompt

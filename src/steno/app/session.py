@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 
 from steno.agent import PromptInput, RunResult
@@ -54,7 +54,7 @@ from steno.render.session_events import (
     SessionListener,
     Suggestion,
 )
-from steno.store import MemoryStore, Store
+from steno.store import MemoryStore
 
 
 class AgentSession:
@@ -69,13 +69,13 @@ class AgentSession:
         """Take the shared state; see `open`."""
         self._state = state
         self._active_run = ActiveRun(state)
-        self._images = SessionImages(state.config.store)
+        self._images = SessionImages(state.read_blob)
         self.branches = BranchTree(state)
         self.session_list = SessionList(state)
         config = state.config
         self._command_context = CommandContext(
             folder=config.folder,
-            open_store=lambda: nullcontext(config.store),
+            open_store=lambda: nullcontext(state.store),
             is_persistent=config.is_persistent,
             session=OpenSession(state, self._active_run, self.branches, self.session_list),
         )
@@ -105,43 +105,40 @@ class AgentSession:
         """
         on_progress("looking for a model")
         settings, skipped = loaded_settings.settings, list[SetupNotice]()
-        async with AsyncExitStack() as stack:
-            store: Store | None = None
+        is_persistent = is_persistent or not start.is_new
+        open_store = partial(open_settings_store, settings, is_new=start.is_new)
+        state = SessionState(
+            SessionConfig(
+                loaded_settings,
+                start.folder,
+                open_store if is_persistent else MemoryStore,
+                is_persistent,
+                mcp_options,
+                on_progress,
+                approver,
+                is_interactive,
+            )
+        )
+        session = cls(state)
+        try:
             stored: Conversation | None = None
             if not start.is_new:
-                store = await asyncio.to_thread(open_settings_store, settings, is_new=False)
-                stack.callback(store.close)
                 stored = await asyncio.to_thread(
-                    _open_stored, store, start, on_skipped or skipped.append
+                    _open_stored, state, start, on_skipped or skipped.append
                 )
-            # A model that is not there leaves no new store behind.
             recorded = "" if stored is None else stored.model or ""
-            model = await choose_model(loaded_settings, recorded)
-            if store is None:
-                open_new = partial(open_settings_store, settings) if is_persistent else MemoryStore
-                store = await asyncio.to_thread(open_new)
-            state = SessionState(
-                SessionConfig(
-                    loaded_settings,
-                    start.folder,
-                    store,
-                    is_persistent or stored is not None,
-                    mcp_options,
-                    on_progress,
-                    approver,
-                    is_interactive,
-                )
-            )
-            session = cls(state)
-            stack.push_async_callback(session.close)
-            await state.use_model(model)
+            await state.use_model(await choose_model(loaded_settings, recorded))
             if stored is None:
+                if is_interactive:  # a store that cannot be opened is reported before the prompt
+                    await asyncio.to_thread(lambda: state.store)
                 state.prepare_new_session("", settings.mode)
             else:
                 apply_start(stored, start, mode)
                 state.resume(state.read_session(stored))
             state.emit_notices((*skipped, *loaded_settings.notices))
             yield session
+        finally:
+            await session.close()
 
     async def close(self) -> None:
         """Interrupt whatever runs, and release all resources."""
@@ -281,9 +278,9 @@ class AgentSession:
 
 
 def _open_stored(
-    store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
+    state: SessionState, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    conversation = open_session(store, start, on_skipped=on_skipped)
+    conversation = open_session(state.store, start, on_skipped=on_skipped)
     conversation.entries_view()  # read the entries here, in the thread
     return conversation
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import final
@@ -11,16 +12,15 @@ from steno.log.conversation import Conversation
 from steno.messages.content import Block, Image, ImageBlob, ImageData
 from steno.records.entry import Entry, Resolution
 from steno.render.session_events import ImageReader
-from steno.store import Store
 
 
 @final
 class SessionImages:
     """The images of a session: as sent, or as references were resolved; those are read once."""
 
-    def __init__(self, store: Store) -> None:
-        """Take the store of large images."""
-        self._store = store
+    def __init__(self, read_blob: Callable[[str], bytes]) -> None:
+        """Take the function that reads a large image by its digest."""
+        self._read_blob = read_blob
         self._resolved: dict[tuple[str, int], Image] = {}
         """The resolved references of the branch, by entry and block."""
         self._read_position: tuple[int, Entry | None] = (0, None)
@@ -40,7 +40,7 @@ class SessionImages:
         if isinstance(source, ImageData):
             return source.data
         with suppress(LogError):
-            return self._store.blob(source.sha256)
+            return self._read_blob(source.sha256)
         return None
 
     def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:

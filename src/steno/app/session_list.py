@@ -49,7 +49,7 @@ class SessionList:
         return summaries
 
     def _read_summaries(self, search: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
-        store = self._state.config.store
+        store = self._state.store
         snippets: dict[str, str] | None = None
         if search:
             headers = readable_headers(store, unreadable)
@@ -100,10 +100,10 @@ class SessionList:
 
     def _read_stored(self, name: str) -> ResumableSession:
         """Read everything that resuming needs; an unreadable session changes nothing."""
-        return self._state.read_session(self._state.config.store.open(self._find(name)))
+        return self._state.read_session(self._state.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:
-        return find_session(self._state.config.store, name)
+        return find_session(self._state.store, name)
 
     async def rename(self, session: str, title: str) -> None:
         """Rename a session."""
@@ -115,7 +115,7 @@ class SessionList:
                 place="rename",
             )
         id = await asyncio.to_thread(self._find, session)
-        await asyncio.to_thread(self._state.config.store.rename, id, title)
+        await asyncio.to_thread(self._state.store.rename, id, title)
         if id == self._state.conversation.id:
             self._state.title = title
 
@@ -138,7 +138,7 @@ class SessionList:
         await asyncio.to_thread(self._remove, id)
 
     def _remove(self, id: str) -> None:
-        store = self._state.config.store
+        store = self._state.store
         store.remove(id)
         with suppress(LogError, InvalidDocument):  # its blobs are collected another time
             store.collect_garbage()

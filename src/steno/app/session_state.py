@@ -65,7 +65,7 @@ class SessionConfig(NamedTuple):
 
     loaded_settings: LoadedSettings
     folder: Path
-    store: Store
+    open_store: Callable[[], Store]
     is_persistent: bool
     mcp_options: McpOptions
     on_progress: Callable[[str], object]
@@ -110,11 +110,23 @@ class SessionState:
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
         """The MCP servers: they start with the first model, and outlive it."""
+        self._store: Store | None = None
         self._open_resources = AsyncExitStack()
         self._listener: SessionListener | None = None
         self._held_events: list[SessionEvent] = []
         self._has_listener_failed = False
         self._sent_notices: set[SetupNotice] = set()
+
+    @property
+    def store(self) -> Store:
+        """The store, which is opened when it is used first."""
+        if self._store is None:
+            self._store = self.config.open_store()
+        return self._store
+
+    def read_blob(self, digest: str) -> bytes:
+        """Return the bytes of a large image. Raises LogError."""
+        return self.store.blob(digest)
 
     # -- events ---------------------------------------------------------------------------
 
@@ -187,7 +199,7 @@ class SessionState:
         if self._agent is None:
             self._agent = self.environment.agent_for(
                 self.conversation,
-                runner=Runner(self.config.store),
+                runner=Runner(self.store),
                 before_run=self._wait_for_mcp,
                 begin_run=lambda: (self.ensure_recorded(), self.environment.tools),
             )
@@ -250,7 +262,7 @@ class SessionState:
         if not self.is_recorded:
             config, mode = self.config, self.conversation.mode
             recorded = begin_session(
-                config.store, config.folder, self._system_prompt, mode, title=self.title
+                self.store, config.folder, self._system_prompt, mode, title=self.title
             )
             self.conversation, self.is_recorded = recorded, True
             for entry in recorded.entries_view():
@@ -259,7 +271,7 @@ class SessionState:
 
     def read_session(self, conversation: Conversation) -> ResumableSession:
         """Read a stored session, in any thread; nothing is replaced yet."""
-        store, entries = self.config.store, conversation.entries_view()
+        store, entries = self.store, conversation.entries_view()
         title = store.header(conversation.id).title or derive_title(
             islice(entries, TITLE_SEARCH_ENTRIES)
         )
@@ -374,7 +386,8 @@ class SessionState:
         """Release all resources. May be called twice."""
         self.is_closed = True
         async with AsyncExitStack() as stack:  # close each of them, even if another fails
-            stack.callback(self.config.store.close)
+            if self._store is not None:
+                stack.callback(self._store.close)
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
@@ -395,7 +408,7 @@ def explain_conflicts(state: SessionState) -> Generator[None]:
 
 def _session_exists(state: SessionState) -> bool:
     try:
-        state.config.store.header(state.conversation.id)
+        state.store.header(state.conversation.id)
     except Missing:
         return not state.is_recorded
     return True

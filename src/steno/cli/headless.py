@@ -271,8 +271,11 @@ class HeadlessRun:
                 folder=replace_lone_surrogates(str(self._start.folder)),
             )
         )
-        for notice in () if self._options.quiet else self._notices:
-            print_notice(terminal_line(notice.text))
+        for notice in self._notices:
+            if notice.code == "model_without_tools":  # a fact about the run, for programs as well
+                self._reporter.on_event(notice)
+            elif not self._options.quiet:
+                print_notice(terminal_line(notice.text))
 
     def _retry_hint(self, error: Exception) -> str:
         """Return how to retry where a reference could not be opened; the prompt is recorded."""

@@ -40,7 +40,7 @@ def names(context: CommandContext) -> list[str]:
 
 
 def day(context: CommandContext) -> str:
-    created = state_of(context).config.store.header("talk").created_at
+    created = state_of(context).store.header("talk").created_at
     assert created is not None
     return f"{created:%Y-%m-%d}"
 

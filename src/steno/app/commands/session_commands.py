@@ -74,7 +74,7 @@ async def change_model(state: SessionState, name: str) -> Report:
 
 
 def _context_differences(state: SessionState) -> list[str]:
-    store, environment = state.config.store, state.environment
+    store, environment = state.store, state.environment
     log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
     vendors = environment.settings.providers
     try:
