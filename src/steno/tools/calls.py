@@ -1,7 +1,8 @@
-"""The headline and the content of a call, from the call alone: no tool needs to be open.
+"""The calls of tools: their arguments and approved path, and their headline and content.
 
-A transcript shows calls of sessions that ended long ago. The table has a row for each built-in
-tool; calls of other tools have the default headline and no content.
+A headline and a content follow from the call alone: a transcript shows calls of sessions that ended
+long ago. The table has a row for each built-in tool; calls of other tools have the default headline
+and no content.
 """
 
 from __future__ import annotations

@@ -102,16 +102,7 @@ class BubblewrapSandbox(Struct, frozen=True):
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command prefixed by `bwrap` and its options."""
-        prefix = build_bwrap_prefix(
-            self.bwrap,
-            self.user_options,
-            roots=scope.roots,
-            hidden=scope.hidden,
-            scratch=scope.scratch,
-            network=scope.network,
-            folder=scope.roots[0],
-        )
-        return (*prefix, *argv)
+        return (self.bwrap, *_BWRAP_OPTIONS, *self.user_options, *_bwrap_scope(scope), *argv)
 
     def describe(self) -> str:
         """Return what bubblewrap prevents."""
@@ -269,35 +260,19 @@ _VISIBLE_IN_RUN: Final = (
 """Programs of NixOS, and what /etc/resolv.conf may lead to; the rest of /run is sockets."""
 
 
-def build_bwrap_prefix(
-    bwrap: str,
-    user_options: tuple[str, ...],
-    *,
-    roots: tuple[Path, ...],
-    hidden: tuple[Path, ...],
-    scratch: Path,
-    network: bool,
-    folder: Path,
-) -> tuple[str, ...]:
-    """Return the beginning of a command line that confines the rest of it.
-
-    `user_options` is BWRAP_USER_OPTIONS or BWRAP_ROOT_OPTIONS; `hidden` are real paths; `scratch`
-    is shown as /tmp.
-    """
+def _bwrap_scope(scope: SandboxScope) -> tuple[str, ...]:
+    """Return the options for a scope, and the end of all options; `scratch` is shown as /tmp."""
     mounts = [
-        *[(Path(path), option) for path, option in _system_mounts(scratch)],
-        *[(path, _hide_options(path)) for path in hidden if path not in roots],
-        *[(root, ("--bind", str(root), str(root))) for root in roots],
+        *[(Path(path), option) for path, option in _system_mounts(scope.scratch)],
+        *[(path, _hide_options(path)) for path in scope.hidden if path not in scope.roots],
+        *[(root, ("--bind", str(root), str(root))) for root in scope.roots],
     ]
     # A mount covers what was mounted below it before, so the outer ones come first.
     mounts.sort(key=lambda mount: len(mount[0].parts))
     return (
-        bwrap,
-        *_BWRAP_OPTIONS,
-        *user_options,
-        *(() if network else ("--unshare-net",)),
+        *(() if scope.network else ("--unshare-net",)),
         *[argument for _, option in mounts for argument in option],
-        *("--chdir", str(folder), "--"),
+        *("--chdir", str(scope.roots[0]), "--"),
     )
 
 
