@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeVar, final
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest, InvalidTool, InvalidValue
 from steno.json_object import is_json_text, replace_lone_surrogate_escapes
 from steno.messages.call import map_tool_name
 from steno.messages.content import Image, ImageData, ImageUrl, Opaque
@@ -136,9 +136,16 @@ def strip_bom(data: bytes | str, place: str) -> bytes | str:
     )
 
 
-def build_not_a_list(name: str) -> InvalidRequest:
-    """Build the error of a request without its list of messages."""
-    return InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
+def take_messages(body: ObjectMembers, name: str = "messages") -> list[Raw]:
+    """Take the messages of a request. Raises InvalidRequest if there is no list of them."""
+    return check_list(body.take_list(name), name)
+
+
+def check_list(found: list[Raw] | None, name: str) -> list[Raw]:
+    """Return the messages of a request. Raises InvalidRequest if there is no list of them."""
+    if found is None:
+        raise InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
+    return found
 
 
 def _build_invalid_json(exc: Exception, data: bytes | str | Raw, place: str) -> InvalidRequest:
@@ -167,16 +174,19 @@ def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProb
 # -- messages --------------------------------------------------------------------------------
 
 
-def read_message_or_opaque(
-    raw: Raw, place: str, wire: str, read: Callable[[ObjectMembers], Message | None]
-) -> Message:
-    """Read a message; one that has no equivalent among our values is kept whole."""
-    members = ObjectMembers(raw, place)
-    try:
-        message = read(members)
-    except InvalidValue:
-        message = None
-    return message or build_opaque_message(members.raw, wire)
+def read_messages(
+    raws: list[Raw], wire: str, read: Callable[[ObjectMembers], Message | None]
+) -> tuple[Message, ...]:
+    """Read messages; one that has no equivalent among our values is kept whole."""
+    found: list[Message] = []
+    for number, raw in enumerate(raws):
+        members = ObjectMembers(raw, f"messages[{number}]")
+        try:
+            message = read(members)
+        except InvalidValue:
+            message = None
+        found.append(message or build_opaque_message(members.raw, wire))
+    return tuple(found)
 
 
 def build_opaque_message(raw: str, wire: str) -> UserMessage:
@@ -194,23 +204,20 @@ class CallIdGenerator:
         self._prefix = prefix
         self._count = 0
         self._taken: frozenset[str] | None = None
+        """All strings of the request that have the form of our ids."""
 
     def make(self) -> str:
         """Return one more id."""
         if self._taken is None:
-            self._taken = self._find_taken()
+            data = self._request
+            text = data if isinstance(data, str) else data.decode(errors="replace")
+            text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+            self._taken = frozenset(re.findall(rf'"({re.escape(self._prefix)}\d+)"', text))
         while True:
             self._count += 1
             id = f"{self._prefix}{self._count}"
             if id not in self._taken:
                 return id
-
-    def _find_taken(self) -> frozenset[str]:
-        """Find all strings of the request that have the form of our ids."""
-        data = self._request
-        text = data if isinstance(data, str) else data.decode(errors="replace")
-        text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
-        return frozenset(re.findall(rf'"({re.escape(self._prefix)}\d+)"', text))
 
 
 # -- blocks ----------------------------------------------------------------------------------
@@ -265,19 +272,28 @@ class MemberSource(Protocol):
 def take_settings(
     body: MemberSource,
     *,
-    limit: str,
+    limit: str | None,
     stop: str | None = None,
     top_p: str = "top_p",
     highest_temperature: float = 2,
 ) -> dict[str, Any]:
-    """Take the settings that every provider has, under the names of this one."""
+    """Take the settings that every provider has, under the names of this one.
+
+    A value beyond our bounds stays, and so does an empty list of stop sequences.
+    """
     found: dict[str, Any] = {}
-    count = take_token_limit(body, limit)
-    if count is not None:
-        found["max_tokens"] = count
-    found |= take_sampling(body, top_p=top_p, highest_temperature=highest_temperature)
-    sequences = () if stop is None else take_stop_sequences(body, stop)
-    return found | ({"stop": sequences} if sequences else {})
+    if limit is not None and has_token_limit(body, limit):
+        found["max_tokens"] = body.take(limit, int)
+    rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
+    for field, name, highest in rows:
+        value = body.peek(name, float)
+        if value is not None and 0 <= value <= highest:
+            found[field] = body.take(name, float)
+    sequences = None if stop is None else body.peek(stop, list[str])
+    if stop is not None and sequences:
+        body.take(stop, list[str])
+        found["stop"] = tuple(sequences)
+    return found
 
 
 def take_model(body: MemberSource) -> str:
@@ -285,29 +301,9 @@ def take_model(body: MemberSource) -> str:
     return (body.take("model", str) or "") if body.peek("model", str) else ""
 
 
-def take_token_limit(body: MemberSource, name: str) -> int | None:
-    """Take a number of tokens; one that is not above 0 has a meaning to its server, and stays."""
-    return body.take(name, int) if (body.peek(name, int) or 0) > 0 else None
-
-
-def take_sampling(
-    body: MemberSource, *, top_p: str = "top_p", highest_temperature: float = 2
-) -> dict[str, float]:
-    """Take temperature and top_p; a value beyond our bounds stays."""
-    found: dict[str, float] = {}
-    rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
-    for field, name, highest in rows:
-        value = body.peek(name, float)
-        if value is not None and 0 <= value <= highest:
-            body.take(name, float)
-            found[field] = value
-    return found
-
-
-def take_stop_sequences(body: MemberSource, name: str) -> tuple[str, ...]:
-    """Take the stop sequences; an empty list stays."""
-    sequences = body.peek(name, list[str])
-    return tuple(body.take(name, list[str]) or ()) if sequences else ()
+def has_token_limit(body: MemberSource, name: str) -> bool:
+    """Return whether a limit is above 0; any other has a meaning to its server, and stays."""
+    return (body.peek(name, int) or 0) > 0
 
 
 def take_tool_choice(
@@ -388,6 +384,14 @@ def build_tool(
         )
     except InvalidValue:
         return None
+
+
+def map_tool_name_or_empty(name: str | None) -> str:
+    """Return our form of the name of a tool; empty if it is not a possible one."""
+    try:
+        return map_tool_name(name) if name else ""
+    except InvalidTool:
+        return ""
 
 
 def is_closed_schema(schema: dict[str, Any]) -> bool:

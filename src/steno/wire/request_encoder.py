@@ -98,7 +98,11 @@ class RequestTarget(NamedTuple):
 
 
 class ValueWriter:
-    """Writes values for one target, and notes what is lost on the way."""
+    """Writes values for one target, and notes what is lost on the way.
+
+    A wire sees only blocks that it may be able to send: a reference becomes text, and a block of
+    another protocol is left out.
+    """
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         self.target: RequestTarget = target
@@ -148,6 +152,33 @@ class ValueWriter:
             at = f".content[{number}]"
             if not isinstance(block, Opaque) or self.is_sendable(block, at):
                 yield at, block
+
+    def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
+        """Write the blocks of a user or a tool as parts."""
+        parts: list[PartJson] = []
+        for at, block in self.prompt_blocks(blocks):
+            match block:
+                case Text():
+                    parts += self.write_text(block, at)
+                case Image():
+                    parts += self.write_image(block, at)
+                case Opaque():
+                    parts += self.write_opaque(block, at)
+                case _:
+                    assert_never(block)
+        return parts
+
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text of a user or a tool."""
+        raise NotImplementedError
+
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image, if the request can hold it."""
+        raise NotImplementedError
+
+    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
+        """Write a block of this protocol that steno has no type for."""
+        return [msgspec.Raw(block.raw.encode())]
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
         """Return whether an opaque block is sent: only to the protocol that it came from."""
@@ -301,10 +332,13 @@ class Encoder(ABC):
     Keep one for each conversation and target. `encode` costs the new messages, and a copy.
     """
 
-    def __init__(self, provider: str, api: str) -> None:
-        """Take the provider that seals are for, and the name of the wire."""
+    def __init__(
+        self, provider: str, api: str, new_writer: Callable[[RequestTarget], MessageWriter]
+    ) -> None:
+        """Take the provider that seals are for, the name of the wire, and its writer."""
         self._provider = provider
         self._api = api
+        self._new_writer = new_writer
         self._messages: tuple[Message, ...] = ()
         self._writer: MessageWriter | None = None
 
@@ -327,10 +361,6 @@ class Encoder(ABC):
             check_reserved_extras((request, *request.tools), self._api, at=values.losses.place)
             raise
         return EncodedRequest(body, (*values.losses.found, *writer.losses.found))
-
-    @abstractmethod
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        """Return a writer for the messages."""
 
     @abstractmethod
     def _body(

@@ -16,8 +16,8 @@ from steno.errors import CutShort, InvalidValue, ProtocolError, StenoError
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
+from steno.wire.framing import SseSplitter
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
-from steno.wire.sse import SseSplitter
 
 _MAX_CHUNK_BYTES: Final = 32 * 1024
 """Larger chunks are read in parts of this size: they cost more per byte."""
@@ -182,10 +182,31 @@ class SseStreamDecoder(StreamDecoder):
         """Return the content of a payload if it is one text and nothing else; change nothing."""
 
 
-def decode_whole_response(decoder: StreamDecoder, data: bytes | str) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError."""
-    body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
-    return assemble_message(decoder.decode_whole(body))
+class DecodeResponse(Protocol):
+    """Decodes a response that is not streamed. Raises ProviderError or ProtocolError."""
+
+    def __call__(
+        self, data: bytes | str, *, provider: str = ..., model: str | None = ...
+    ) -> AssistantMessage:
+        """Return the message; `provider` and `model` (as the request named it) own its seals."""
+        ...
+
+
+def build_decode_response(decoder: Callable[..., StreamDecoder], provider: str) -> DecodeResponse:
+    """Return the function of a wire that decodes whole responses, with its stream decoder."""
+    default = provider
+
+    def decode_response(
+        data: bytes | str, *, provider: str = default, model: str | None = None
+    ) -> AssistantMessage:
+        """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
+
+        `provider` and `model` (as the request named it) own the seals.
+        """
+        body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+        return assemble_message(decoder(provider=provider, model=model).decode_whole(body))
+
+    return decode_response
 
 
 def assemble_message(events: list[Event]) -> AssistantMessage:

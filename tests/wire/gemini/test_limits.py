@@ -24,7 +24,7 @@ from steno import (
 from steno.errors import CutShort, StenoError
 from steno.messages.event import ExtrasAdded, ToolCallEnd
 from steno.wire import gemini
-from steno.wire.gemini.json_stream import JsonObjectSplitter
+from steno.wire.framing import JsonObjectSplitter
 from tests.code_probes import record_calls
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 

@@ -47,12 +47,12 @@ from steno.wire.anthropic_messages.payload import (
 from steno.wire.extras import FORM_KEY
 from steno.wire.request_decoder import (
     ObjectMembers,
-    build_not_a_list,
     build_opaque_message,
     build_tool,
     is_closed_schema,
     read_base64,
     read_tool_members,
+    take_messages,
     take_model,
     take_settings,
     take_tools,
@@ -73,9 +73,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
+    messages = take_messages(body)
     system = _read_system(body)
     tools = take_tools(body, _read_tool)
     settings = _read_settings(body, tools)

@@ -34,7 +34,6 @@ from steno.messages.message import (
     Message,
     SystemMessage,
     ToolResultMessage,
-    UserBlock,
     UserMessage,
 )
 from steno.messages.request import Request
@@ -51,11 +50,11 @@ from steno.wire.anthropic_messages.payload import (
     MAX_TEMPERATURE,
     NAME,
     PROVIDER,
+    UNFINISHED_PREFIX,
     UNSIGNED,
     VERBATIM,
     is_blank,
 )
-from steno.wire.anthropic_messages.unknown_blocks import is_unfinished
 from steno.wire.extras import get_form, pop_object, select_extras
 from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import Encoder as BaseEncoder
@@ -94,11 +93,8 @@ class Encoder(BaseEncoder):
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
         """Take the provider that seals are for, and whether it enforces strict schemas."""
-        super().__init__(provider, NAME)
+        super().__init__(provider, NAME, AnthropicMessageWriter)
         self._has_strict_tools = strict_tools
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return AnthropicMessageWriter(target)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -331,21 +327,6 @@ class ContentBlockWriter(ValueWriter):
         self._unanswered_ids: dict[str, deque[str]] = {}
         """The ids that calls of this turn were sent under and that have no result yet."""
 
-    def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
-        """Write blocks of users and tools."""
-        parts: list[PartJson] = []
-        for at, block in self.prompt_blocks(blocks):
-            match block:
-                case Text():
-                    parts += self._text(block, at)
-                case Image():
-                    parts += self._image(block, at)
-                case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
-                case _:
-                    assert_never(block)
-        return parts
-
     def write_turn(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
         """Write blocks of a model, in their order."""
         parts: list[PartJson] = []
@@ -353,7 +334,7 @@ class ContentBlockWriter(ValueWriter):
         for at, block in self.model_blocks(blocks):
             match block:
                 case Text():
-                    parts += self._text(block, at)
+                    parts += self.write_text(block, at)
                 case Thinking():
                     parts += self._thinking(block, at)
                 case ToolCall() | InvalidToolCall():
@@ -361,16 +342,17 @@ class ContentBlockWriter(ValueWriter):
                 case Image():
                     self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
+                    parts += self.write_opaque(block, at)
                 case _:
                     assert_never(block)
         return parts
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
         """Return whether an opaque block is sent: not if it could not be assembled."""
-        if block.origin == NAME and is_unfinished(block):
+        is_sendable = super().is_sendable(block, at)
+        if block.origin == NAME and not is_sendable and block.raw.startswith(UNFINISHED_PREFIX):
             self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
-        return super().is_sendable(block, at)
+        return is_sendable
 
     def result_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id that the call of a result was sent under."""
@@ -399,7 +381,8 @@ class ContentBlockWriter(ValueWriter):
             return id
         return self.legal_id(id, LEGAL_ID)
 
-    def _text(self, block: Text, at: str) -> list[PartJson]:
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text; the provider refuses a blank one."""
         extras, form = self.read_extras(block, at)
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
@@ -440,7 +423,8 @@ class ContentBlockWriter(ValueWriter):
             members["input"] = self.write_arguments(call, at)
         return self.merge(members, extras, at)
 
-    def _image(self, block: Image, at: str) -> list[PartJson]:
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image of a type that the provider reads."""
         extras = select_extras(block, NAME, self.losses, at=at)
         match block.source:
             case ImageData() if block.mime_type in IMAGE_TYPES:

@@ -24,13 +24,13 @@ from steno.wire.chat.payload import NAME, PROVIDER
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
-    build_not_a_list,
     build_tool,
     read_elements,
-    read_message_or_opaque,
+    read_messages,
     read_tool_members,
     strip_bom,
     take_arguments,
+    take_messages,
     take_model,
     take_settings,
     take_tools,
@@ -46,28 +46,23 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """
     data = strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
-        messages: list[Raw] | None = read_elements(data, "request")
+        messages = read_elements(data, "request")
         body = ObjectMembers(b"{}", "request")
         body.note_form("body", "list")
     else:
         body = ObjectMembers(data, "request")
-        messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
+        messages = take_messages(body)
+    settings = take_settings(body, limit="max_tokens", stop="stop")
+    if body.peek("tool_choice", str):
+        settings["tool_choice"] = body.take("tool_choice", str)
     reader = _ChatMessageReader(CallIdGenerator(data, "unnamed_"))
     return Request(
-        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=read_messages(messages, NAME, reader.read),
+        model=take_model(body),
         tools=take_tools(body, _read_tool),
-        **_read_settings(body),
+        **settings,
         extras=body.extras(NAME),
     )
-
-
-def _read_settings(body: ObjectMembers) -> dict[str, Any]:
-    found = {"model": take_model(body)} | take_settings(body, limit="max_tokens", stop="stop")
-    if body.peek("tool_choice", str):
-        found["tool_choice"] = body.take("tool_choice", str)
-    return found
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
@@ -106,11 +101,8 @@ class _ChatMessageReader:
     def __init__(self, new_ids: CallIdGenerator) -> None:
         self._new_ids = new_ids
 
-    def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that has no equivalent among our values is kept whole."""
-        return read_message_or_opaque(raw, place, NAME, self._read_message)
-
-    def _read_message(self, members: ObjectMembers) -> Message | None:
+    def read(self, members: ObjectMembers) -> Message | None:
+        """Read a message; None if it has no equivalent among our values."""
         role = members.take("role", str) or ""
         kind = _ROLES.get(role.lower(), "")
         if role != kind:

@@ -27,7 +27,6 @@ from steno.wire.request_encoder import (
     ANY_NAME,
     MessageWriter,
     PartJson,
-    RequestTarget,
     ValueWriter,
     drop_none,
     encode_json,
@@ -57,10 +56,7 @@ class Encoder(BaseEncoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self) -> None:
-        super().__init__(PROVIDER, NAME)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return _ChatMessageWriter(target)
+        super().__init__(PROVIDER, NAME, _ChatMessageWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None

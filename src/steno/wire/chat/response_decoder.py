@@ -9,16 +9,15 @@ from msgspec import Raw
 from steno.errors import ProtocolError
 from steno.messages.content import Opaque
 from steno.messages.event import BlockAdded, Event, ExtrasAdded, Finished, TextDelta, ToolCallDelta
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, MessageChunk
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.ndjson import LineSplitter
+from steno.wire.framing import LineSplitter
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
     read_counts,
 )
@@ -40,16 +39,6 @@ _FIRST_CALL_INDEX: Final = -2
 """Whole calls are counted down from here: fragments of others are counted up from 0."""
 
 _read_chunk: Final = build_reader(MessageChunk, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    Every wire has `provider` and `model`; this protocol seals nothing.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -149,6 +138,9 @@ class StreamDecoder(BaseStreamDecoder):
             for part in parts:
                 events += _read_part(part)
         self._envelope |= parse_members(rest)
+
+
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _read_part(raw: Raw) -> list[Event]:

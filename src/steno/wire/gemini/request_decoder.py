@@ -30,8 +30,8 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.extras import FORM_KEY
-from steno.wire.gemini.key_case import EitherCaseMembers
 from steno.wire.gemini.parts import (
+    EitherCaseMembers,
     read_image_or_opaque,
     read_opaque,
     read_text_or_thinking,
@@ -49,8 +49,8 @@ from steno.wire.gemini.payload import (
 from steno.wire.gemini.tools import read_tools
 from steno.wire.request_decoder import (
     CallIdGenerator,
-    build_not_a_list,
     build_opaque_message,
+    check_list,
     take_settings,
 )
 from steno.wire.request_encoder import RequestTarget
@@ -71,9 +71,7 @@ def decode_request(
     this protocol.
     """
     body = EitherCaseMembers(data, "request")
-    contents = body.take_list("contents")
-    if contents is None:
-        raise build_not_a_list("contents")
+    contents = check_list(body.take_list("contents"), "contents")
     named = body.take("model", str)
     if named is not None:
         body.form["model"] = "body"

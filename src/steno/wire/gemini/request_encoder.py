@@ -35,7 +35,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.wire.extras import pop_object, select_extras
-from steno.wire.gemini.key_case import restore_case, to_camel_case, to_snake_case
+from steno.wire.gemini.parts import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
     FUNCTION_CALL,
     FUNCTION_RESPONSE,
@@ -84,20 +84,15 @@ class Encoder(BaseEncoder):
 
     def __init__(self, *, provider: str = PROVIDER) -> None:
         """Take the provider, which decides whose seals are sent."""
-        super().__init__(provider, NAME)
-        self._contents: ContentsWriter | None = None
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        self._contents = ContentsWriter(target)
-        return self._contents
+        super().__init__(provider, NAME, ContentsWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         extras, form = values.read_extras(request)
         members = _write_settings(request, extras, form, values)
-        contents = self._contents
-        assert contents is not None  # it has written the messages
+        contents = self._writer
+        assert isinstance(contents, ContentsWriter)  # it has written the messages
         if contents.system is not None:
             members["systemInstruction"] = contents.system
         members = _add_extras(members, extras, form, values)
@@ -250,7 +245,7 @@ class ContentsWriter(MessageWriter):
 
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_prompt(message)
+        parts = self._blocks.write_prompt(message.content)
         if self._written or self._latest is not None:
             self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
             self._write("user", parts, {}, {})
@@ -263,23 +258,9 @@ class ContentsWriter(MessageWriter):
 
     def _add_user(self, message: UserMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_prompt(message)
+        parts = self._blocks.write_prompt(message.content)
         if parts:
             self._write("user", parts, extras, form)
-
-    def _write_prompt(self, message: SystemMessage | UserMessage) -> list[PartJson]:
-        parts: list[PartJson] = []
-        for at, block in self._blocks.prompt_blocks(message.content):
-            match block:
-                case Text():
-                    parts.append(self._blocks.write_text(block, at))
-                case Image():
-                    parts += self._blocks.write_image(block, at)
-                case Opaque():
-                    parts.append(self._blocks.write_opaque(block, at))
-                case _:
-                    assert_never(block)
-        return parts
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
@@ -295,7 +276,7 @@ class ContentsWriter(MessageWriter):
                 case Image():
                     parts += self._blocks.write_image(block, at)
                 case Opaque():
-                    parts.append(self._blocks.write_opaque(block, at))
+                    parts += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         if parts:
@@ -337,7 +318,7 @@ class ContentsWriter(MessageWriter):
                 case Image():
                     media += self._blocks.write_image(block, at)
                 case Opaque():
-                    media.append(self._blocks.write_opaque(block, at))
+                    media += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         return texts, media
@@ -369,11 +350,11 @@ class PartWriter(ValueWriter):
         """The ids and names that calls were sent under, by their ids in the log."""
         self.anonymous_calls: AnonymousCalls = AnonymousCalls(losses)
 
-    def write_text(self, block: Text, at: str) -> PartJson:
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write text of a user or a system prompt."""
         extras, form = self.read_extras(block, at)
         self._write_signature(block.seal, at)
-        return restore_case({"text": block.text}, form) | extras
+        return [restore_case({"text": block.text}, form) | extras]
 
     def write_assistant_text(self, block: Text | Thinking, at: str) -> list[PartJson]:
         """Write text or thinking of a model; a block without text and signature is left out."""
@@ -440,14 +421,14 @@ class PartWriter(ValueWriter):
         part = encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
         return Opaque(kind="inlineData", raw=part.decode(), origin=NAME, extras=block.extras)
 
-    def write_opaque(self, block: Opaque, at: str) -> PartJson:
+    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
         """Write a part that steno has no type for."""
         _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
-            return Raw(block.raw.encode())
+            return [Raw(block.raw.encode())]
         members: dict[str, Any] = dict(read_members(block.raw, NAME))
         self._drop_signature(members, at)
-        return members
+        return [members]
 
     # -- seals -------------------------------------------------------------------------------
 

@@ -21,11 +21,10 @@ from steno.messages.event import (
     TextDelta,
     ThinkingDelta,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.gemini.json_stream import SseOrArraySplitter
+from steno.wire.framing import ErrorPayload, SseOrArraySplitter
 from steno.wire.gemini.parts import read_image_or_opaque
 from steno.wire.gemini.payload import (
     ABSENT,
@@ -40,20 +39,20 @@ from steno.wire.gemini.payload import (
     read_usage,
 )
 from steno.wire.gemini.tool_calls import FunctionCallReader
-from steno.wire.merged_extras import MergedExtras, is_nonempty_json
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
 )
-from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
     DECODE_ERRORS,
+    MergedExtras,
     SplitSurrogates,
     build_protocol_error,
     build_slow_reader,
+    is_nonempty_json,
     parse_extras,
     parse_value,
 )
@@ -73,16 +72,6 @@ _PROMPT_FEEDBACK_FIELD: Final = "promptFeedback"
 
 _decode: Final = msgspec.json.Decoder(GenerateContentResponse).decode
 _read_by_member: Final = build_slow_reader(GenerateContentResponse, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    `provider` and `model` (as the request named it) own the seals.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -350,6 +339,9 @@ class StreamDecoder(BaseStreamDecoder):
         if FORM_KEY in rest:  # it would be taken for a note of ours
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
         return parse_extras(rest)
+
+
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _write_part(part: Part) -> Raw:

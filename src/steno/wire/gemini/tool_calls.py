@@ -17,8 +17,7 @@ from steno.messages.event import Event, ExtrasAdded, ToolCallDelta, ToolCallEnd
 from steno.values import replace_lone_surrogates
 from steno.wire.extras import FORM_KEY
 from steno.wire.gemini.payload import FUNCTION_CALL, NAME, FunctionCall, PartialArg
-from steno.wire.merged_extras import merge_values
-from steno.wire.tolerant import parse_extras, raw_text
+from steno.wire.tolerant import merge_values, parse_extras, raw_text
 
 _ArgumentPath: TypeAlias = tuple[str | int, ...]
 """Names in objects and positions in lists, the outermost first; the first is a name."""

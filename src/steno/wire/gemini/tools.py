@@ -16,7 +16,7 @@ from msgspec import Raw
 from steno.errors import InvalidRequest
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.gemini.key_case import EitherCaseMembers, restore_case, to_snake_case
+from steno.wire.gemini.parts import EitherCaseMembers, restore_case, to_snake_case
 from steno.wire.gemini.payload import LEGAL_NAME
 from steno.wire.request_decoder import build_tool
 from steno.wire.request_encoder import ValueWriter, write_schema

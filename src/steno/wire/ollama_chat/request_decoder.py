@@ -7,12 +7,11 @@ from typing import Any, final
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidTool
+from steno.errors import InvalidRequest
 from steno.messages.call import (
     AnyToolCall,
     InvalidToolCall,
     build_call,
-    map_tool_name,
     original_tool_name,
 )
 from steno.messages.content import Image, Opaque, Text, Thinking
@@ -30,10 +29,11 @@ from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
-    build_not_a_list,
     build_tool,
-    read_message_or_opaque,
+    map_tool_name_or_empty,
+    read_messages,
     take_arguments,
+    take_messages,
     take_model,
     take_settings,
     take_tools,
@@ -50,28 +50,22 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
-    reader = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
-    return Request(
-        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
-        tools=take_tools(body, _read_tool),
-        **_read_settings(body),
-        extras=body.extras(NAME),
-    )
-
-
-def _read_settings(body: ObjectMembers) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": take_model(body)}
+    messages = take_messages(body)
+    settings: dict[str, Any] = {}
     if body.peek("options", dict[str, Any]) is not None:
         options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
-        taken = take_settings(options, limit="num_predict", stop="stop")
+        settings = take_settings(options, limit="num_predict", stop="stop")
         left = options.extras(NAME)
-        if left is not None or not taken:
+        if left is not None or not settings:
             body.put_back("options", left[NAME] if left else {})
-        found |= taken
-    return found
+    reader = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
+    return Request(
+        messages=read_messages(messages, NAME, reader.read),
+        model=take_model(body),
+        tools=take_tools(body, _read_tool),
+        **settings,
+        extras=body.extras(NAME),
+    )
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
@@ -116,11 +110,8 @@ class _OllamaMessageReader:
         self._pending: list[tuple[str, str]] = []
         """Id and name of the calls of the last turn that have no result yet."""
 
-    def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that has no equivalent among our values is kept whole."""
-        return read_message_or_opaque(raw, place, NAME, self._read_message)
-
-    def _read_message(self, members: ObjectMembers) -> Message | None:
+    def read(self, members: ObjectMembers) -> Message | None:
+        """Read a message; None if it has no equivalent among our values."""
         role = members.take("role", str) or ""
         if role != role.lower():  # the server accepts User and USER, too
             members.put_back("role", role)
@@ -181,14 +172,9 @@ class _OllamaMessageReader:
         if id is None:
             members.note_form("tool_call_id", "absent")
         name = members.peek("tool_name", str)
-        ours = ""
-        if name:
-            try:
-                ours = map_tool_name(name)
-            except InvalidTool:
-                pass  # not a possible name; it stays among the members
-            else:
-                members.take("tool_name", str)
+        ours = map_tool_name_or_empty(name)  # one that is not possible stays among the members
+        if ours:
+            members.take("tool_name", str)
         if ours != name:
             members.note_form("tool_name", name if ours else "absent")
         return ToolResultMessage(

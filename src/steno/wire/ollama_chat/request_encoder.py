@@ -82,10 +82,7 @@ class Encoder(BaseEncoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self) -> None:
-        super().__init__(PROVIDER, NAME)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return _OllamaMessageWriter(target)
+        super().__init__(PROVIDER, NAME, _OllamaMessageWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from typing import Any, Final, final
 
 import msgspec
@@ -19,12 +18,10 @@ from steno.messages.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason
-from steno.wire.byte_buffer import ByteBuffer
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.ndjson import LineSplitter
+from steno.wire.framing import LineOrObjectSplitter
 from steno.wire.ollama_chat.payload import (
     NAME,
     PROVIDER,
@@ -40,7 +37,7 @@ from steno.wire.ollama_chat.payload import (
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
 )
 from steno.wire.tolerant import (
@@ -67,16 +64,6 @@ _WRITTEN_FIELDS: Final = frozenset(
 _decode_text_line: Final = msgspec.json.Decoder(TextLine).decode
 _decode_content_line: Final = msgspec.json.Decoder(ContentLine).decode
 _read_chat_response: Final = build_reader(ChatResponse, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    Every wire has `provider` and `model`; this protocol seals nothing.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -236,6 +223,9 @@ class StreamDecoder(BaseStreamDecoder):
         self._unknown |= rest
 
 
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+
+
 def _take_list(rest: RawMembers, name: str) -> list[Raw]:
     found = read_as(rest.get(name), list[Raw])
     if found is not None:
@@ -250,48 +240,3 @@ def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:
     form = {"type": call.type, "index": function.index}
     form = {name: value for name, value in form.items() if value is not None}
     return extras | ({FORM_KEY: form} if form else {})
-
-
-# -- framing ----------------------------------------------------------------------------------
-
-
-@final
-class LineOrObjectSplitter(ByteBuffer):
-    """Splits a stream into lines; an object that spans many lines is one payload.
-
-    The first line decides: the server writes each object on a line of its own, but a proxy may
-    have indented a whole response, and then the first line is a single brace.
-    """
-
-    __slots__ = ("_is_multiline", "_lines")
-
-    def __init__(self) -> None:
-        """Start at the beginning of a response."""
-        super().__init__()
-        self._lines = LineSplitter()
-        self._is_multiline: bool | None = None
-        """None before the first line that is not blank."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
-        lines = self._lines.feed(data)
-        if self._is_multiline is None:
-            self._is_multiline = _is_multiline_object(lines)
-        if not self._is_multiline:
-            return lines
-        for line in lines:
-            self._hold(line + b"\n")
-        return []
-
-    def close(self) -> list[bytes]:
-        """Return the last payload."""
-        rest = self._lines.close()
-        return [self._join(b"".join(rest))] if self._is_multiline else rest
-
-
-def _is_multiline_object(lines: list[bytes]) -> bool | None:
-    for line in lines:
-        start = line.removeprefix(BOM_UTF8).strip()
-        if start:
-            return start == b"{"
-    return None

@@ -6,7 +6,7 @@ become one there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from typing import Any, assert_never, final
 
 import msgspec
@@ -69,11 +69,8 @@ class Encoder(BaseEncoder):
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
         """Take the dialect of the server."""
-        super().__init__(dialect.provider, NAME)
+        super().__init__(dialect.provider, NAME, partial(CompletionMessageWriter, dialect=dialect))
         self._dialect = dialect
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return CompletionMessageWriter(target, self._dialect)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -137,6 +134,8 @@ class CompletionMessageWriter(MessageWriter):
         """The newest message, which the next one may be merged into."""
         self._images: list[PartJson] = []
         """Images of tool results, which follow the last result."""
+        self._moves_images = False
+        """Whether images are written there."""
         self._legacy_names: dict[str, str | None] = {}
         """The name of each legacy call, by the id that steno made up for it."""
 
@@ -170,32 +169,17 @@ class CompletionMessageWriter(MessageWriter):
 
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_parts(self.prompt_blocks(message.content))
+        parts = self.write_prompt(message.content)
         members = {"role": self._dialect.system_role}
         self._write(self._with_content(members, parts, form) | extras)
 
     def _add_user(self, message: UserMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_parts(self.prompt_blocks(message.content))
+        parts = self.write_prompt(message.content)
         if parts:
             self._write(self._with_content({"role": "user"}, parts, form) | extras)
         else:  # servers refuse null
             self.losses.note(ChangeCode.BLANK, "empty_message")
-
-    def _write_parts(self, blocks: Iterable[tuple[str, Text | Image | Opaque]]) -> list[PartJson]:
-        """Write blocks of a user or a tool."""
-        parts: list[PartJson] = []
-        for at, block in blocks:
-            match block:
-                case Text():
-                    parts.append(self._write_text(block, at))
-                case Image():
-                    parts += self._write_image(block, at)
-                case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
-                case _:
-                    assert_never(block)
-        return parts
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
@@ -208,7 +192,7 @@ class CompletionMessageWriter(MessageWriter):
         for at, block in self.model_blocks(message.content):
             match block:
                 case Text():
-                    parts.append(self._write_text(block, at))
+                    parts += self.write_text(block, at)
                 case Thinking():
                     thinking += self._write_thinking(block, field, at)
                     details += self._write_details(block, at)
@@ -220,7 +204,7 @@ class CompletionMessageWriter(MessageWriter):
                 case Image():
                     self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
+                    parts += self.write_opaque(block, at)
                 case _:
                     assert_never(block)
         members = self._with_content({"role": "assistant"}, parts, form)
@@ -293,13 +277,9 @@ class CompletionMessageWriter(MessageWriter):
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self.read_extras(message)
-        parts: list[PartJson] = []
-        for at, block in self.prompt_blocks(message.content):
-            if isinstance(block, Image) and form.get("images") != "inside":
-                self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
-                self._images += self._write_image(block, at)
-            else:
-                parts += self._write_parts([(at, block)])
+        self._moves_images = form.get("images") != "inside"
+        parts = self.write_prompt(message.content)
+        self._moves_images = False
         if message.is_error:
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         if not parts and "content" not in form:
@@ -339,20 +319,27 @@ class CompletionMessageWriter(MessageWriter):
             return members
         return members | {"content": content}
 
-    def _write_text(self, block: Text, at: str) -> dict[str, Any]:
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text."""
         self.note_foreign_seal(block, at)
         extras = select_extras(block, NAME, self.losses, at=at)
-        return self.merge({"type": "text", "text": block.text}, extras, at)
+        return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
-    def _write_image(self, block: Image, at: str) -> list[PartJson]:
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image; one of a tool result is moved, unless the server accepts it there."""
+        if self._moves_images:
+            self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
         url = image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         extras = select_extras(block, NAME, self.losses, at=at)
         inner = self.merge({"url": url}, pop_object(extras, "image_url"), at)
-        part = {"type": "image_url", "image_url": inner}
-        return [self.merge(part, extras, at)]
+        part = self.merge({"type": "image_url", "image_url": inner}, extras, at)
+        if not self._moves_images:
+            return [part]
+        self._images.append(part)
+        return []
 
 
 def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:

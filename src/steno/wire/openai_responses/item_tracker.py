@@ -18,7 +18,6 @@ from msgspec import Raw
 
 from steno.values import replace_lone_surrogates
 from steno.wire.extras import FORM_KEY
-from steno.wire.merged_extras import is_nonempty_json
 from steno.wire.openai_responses.items import (
     CallPiece,
     ExtrasByWire,
@@ -27,7 +26,7 @@ from steno.wire.openai_responses.items import (
     UnknownPiece,
 )
 from steno.wire.openai_responses.payload import NAME, REASONING_KIND, DeltaEvent, ItemHead
-from steno.wire.tolerant import NULL, RawMembers, read_as
+from steno.wire.tolerant import NULL, RawMembers, is_nonempty_json, read_as
 
 PartKey: TypeAlias = tuple[str, int | None]
 """The delta type of reasoning, and the number of its part, if it has one."""

@@ -78,10 +78,7 @@ class Encoder(BaseEncoder):
 
     def __init__(self, provider: str = PROVIDER) -> None:
         """Take the name of the provider: seals of other providers are not sent."""
-        super().__init__(provider, NAME)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return InputItemWriter(target)
+        super().__init__(provider, NAME, InputItemWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -214,32 +211,29 @@ class InputItemWriter(MessageWriter):
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: ItemJson
     ) -> ItemJson:
         """Write a single plain text as a string, unless it came as a list."""
-        parts = [part for at, block in self.prompt_blocks(blocks) for part in self._part(block, at)]
+        parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
         text = None if name in form else get_plain_text(parts)
         return {name: parts if text is None else text}
 
-    def _part(self, block: Text | Image | Opaque, at: str) -> list[PartJson]:
-        match block:
-            case Text():
-                if block.seal is not None:
-                    self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
-                extras = select_extras(block, NAME, self.losses, at=at)
-                return [{"type": "input_text", "text": block.text} | extras]
-            case Image():
-                url = image_url(block)
-                if url is None:
-                    self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
-                    return []
-                extras, form = self.read_extras(block, at)
-                # The types of OpenAI require the detail; recordings of other servers lack it.
-                detail = {} if form else {"detail": "auto"}
-                return [{"type": "input_image", "image_url": url} | detail | extras]
-            case Opaque():
-                return [Raw(block.raw.encode())]
-            case _:
-                assert_never(block)
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text."""
+        if block.seal is not None:
+            self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
+        extras = select_extras(block, NAME, self.losses, at=at)
+        return [{"type": "input_text", "text": block.text} | extras]
+
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image."""
+        url = image_url(block)
+        if url is None:
+            self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
+            return []
+        extras, form = self.read_extras(block, at)
+        # The types of OpenAI require the detail; recordings of other servers lack it.
+        detail = {} if form else {"detail": "auto"}
+        return [{"type": "input_image", "image_url": url} | detail | extras]
 
 
 # -- turns of the model ----------------------------------------------------------------------------

@@ -28,11 +28,11 @@ from steno.messages.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.values import replace_lone_surrogates
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY
+from steno.wire.framing import ErrorPayload, SseSplitter
 from steno.wire.openai_responses.item_tracker import (
     SINGLE_PART,
     BlockText,
@@ -83,11 +83,10 @@ from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
     read_counts,
 )
-from steno.wire.sse import ErrorPayload, SseSplitter
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     NULL,
@@ -110,16 +109,6 @@ _decode: Final = msgspec.json.Decoder(DeltaEvent).decode
 _read_delta_by_member: Final = build_slow_reader(DeltaEvent, NAME)
 _read_head: Final = build_reader(ItemHead, NAME)
 _read_response: Final = build_reader(Response, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    `provider` and `model` (as the request named it) own the seals.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -317,6 +306,9 @@ class StreamDecoder(BaseStreamDecoder):
         if response.usage is not None:
             usage = Usage(**read_counts(response.usage, USAGE))
         events.append(Finished(reason, status, usage))
+
+
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 # -- output -----------------------------------------------------------------------------------
