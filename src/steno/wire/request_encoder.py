@@ -12,14 +12,14 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
-from steno.json_object import as_json_object, raw_members
+from steno.json_object import JsonObject, as_json_object, raw_members
 from steno.messages.call import AnyToolCall, Seal, ToolCall
-from steno.messages.change import ChangeCode
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
     FileReference,
     Image,
@@ -43,18 +43,17 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.values import Sendable
+from steno.values import RedactedRepr, Sendable
 from steno.wire.extras import (
+    FORM_KEY,
+    RESERVED_PREFIX,
     check_reserved_extras,
     get_extras,
     get_form,
-    merge_extras,
-    note_conflicting_extras,
+    is_nonempty,
     pop_form,
     replace_extras,
-    select_extras,
 )
-from steno.wire.report import ChangeCollector, EncodedRequest
 
 WHOLE_MESSAGE_KIND: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
@@ -92,6 +91,105 @@ class RequestTarget(NamedTuple):
     def seal(self, data: str) -> Seal:
         """Return a seal of this target."""
         return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
+
+
+# -- losses ----------------------------------------------------------------------------------
+
+
+@final
+class ChangeCollector:
+    """Collects changes, each with the place that is being written."""
+
+    def __init__(self) -> None:
+        self.found: list[Change] = []
+        self.place = ""
+
+    def note(
+        self,
+        code: ChangeCode,
+        reason: str,
+        *,
+        at: str = "",
+        value: str = "",
+        names: tuple[str, ...] = (),
+        number: int | None = None,
+    ) -> None:
+        """Note a change at the current place, or at a part of it."""
+        self.found.append(Change(code, reason, self.place + at, None, value, names, number))
+
+
+@final
+class EncodedRequest(RedactedRepr, frozen=True):
+    """A request as a provider reads it: the body to send, and what it does not hold."""
+
+    body: bytes
+    losses: tuple[Change, ...] = ()
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The body as Python values."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.body)
+        return decoded
+
+
+def select_extras(
+    value: Sendable, wire: str, losses: ChangeCollector, *, at: str = ""
+) -> dict[str, Any]:
+    """Return the members that `value` carries for this wire; those for others are a loss."""
+    if value.extras is None:
+        return {}
+    for name, members in value.extras.items():
+        if name != wire and isinstance(members, JsonObject):
+            _note_foreign_extras(value, name, losses, at)
+    return dict(get_extras(value, wire))
+
+
+def merge_extras(
+    members: dict[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
+) -> dict[str, Any]:
+    """Add extras to the members that the encoder writes; they replace none of them."""
+    note_conflicting_extras(members, extras, losses, at=at)
+    return members | {name: extras[name] for name in extras if name not in members}
+
+
+def note_conflicting_extras(
+    members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
+) -> None:
+    """Note the extras that contradict the members that are written."""
+    names = [
+        name
+        for name, member in extras.items()
+        if name in members and is_nonempty(member) and member != members[name]
+    ]
+    if names:
+        losses.note(ChangeCode.EXTRAS, "conflicting", at=at, names=tuple(names))
+
+
+def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
+    """Note the members that another wire alone has a name for, unless the value is the same.
+
+    How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
+    members from further inside.
+    """
+    members = get_extras(value, wire)
+    ours = {
+        n: m for n, m in members.items() if n.startswith(RESERVED_PREFIX) and isinstance(m, dict)
+    }
+    form = ours.pop(FORM_KEY, {})
+    inner = [*ours.values(), *(found for found in form.values() if isinstance(found, dict))]
+    fields = {field: getattr(value, field) for field in value.__struct_fields__}
+    names = [
+        name
+        for found in (members, *inner)
+        for name, member in found.items()
+        if name not in (FORM_KEY, "tools", *ours)
+        and is_nonempty(member)
+        and member != fields.get(name)
+    ]
+    if names:
+        losses.note(ChangeCode.EXTRAS, "other_wire", at=at, value=wire, names=tuple(names))
+    if is_nonempty(members.get("tools")) or is_nonempty(form.get("tools")):
+        losses.note(ChangeCode.TOOL, "other_wire", at=f"{at}.tools", value=wire)
 
 
 # -- messages --------------------------------------------------------------------------------

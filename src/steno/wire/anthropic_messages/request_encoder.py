@@ -55,10 +55,10 @@ from steno.wire.anthropic_messages.payload import (
     VERBATIM,
     is_blank,
 )
-from steno.wire.extras import get_form, pop_object, select_extras
-from steno.wire.report import ChangeCollector, EncodedRequest
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.extras import get_form, pop_object
 from steno.wire.request_encoder import (
+    ChangeCollector,
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -67,10 +67,12 @@ from steno.wire.request_encoder import (
     expand_content,
     get_plain_text,
     join_body,
+    select_extras,
     to_bytes,
     write_schema,
     write_tools,
 )
+from steno.wire.request_encoder import Encoder as BaseEncoder
 
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _FORCED_CHOICES: Final = frozenset({"any", "tool"})

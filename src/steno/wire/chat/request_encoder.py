@@ -22,9 +22,9 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.chat.payload import NAME, PROVIDER
 from steno.wire.extras import pop_object
-from steno.wire.report import EncodedRequest
 from steno.wire.request_encoder import (
     ANY_NAME,
+    EncodedRequest,
     MessageWriter,
     PartJson,
     ValueWriter,

@@ -76,7 +76,14 @@ def decode_request(
     if named is not None:
         body.form["model"] = "body"
     tools = read_tools(body)
-    settings = _read_generation_config(body) | _read_tool_choice(body, tools)
+    settings: dict[str, Any] = {}
+    config = body.take_object("generationConfig")
+    if config is not None:
+        settings = take_settings(
+            config, limit="maxOutputTokens", stop="stopSequences", top_p="topP"
+        )
+        body.put_back("generationConfig", config, is_empty_kept=not settings)
+    settings |= _read_tool_choice(body, tools)
     target = RequestTarget(provider, NAME, named or model or "")
     reader = _ContentsReader(target, CallIdGenerator(body.raw, f"{NAME}_call_"))
     messages = _read_system(body)
@@ -89,16 +96,6 @@ def decode_request(
         **settings,
         extras=body.extras(),
     )
-
-
-def _read_generation_config(body: EitherCaseMembers) -> dict[str, Any]:
-    """Take the settings that every provider has."""
-    config = body.take_object("generationConfig")
-    if config is None:
-        return {}
-    found = take_settings(config, limit="maxOutputTokens", stop="stopSequences", top_p="topP")
-    body.put_back("generationConfig", config, is_empty_kept=not found)
-    return found
 
 
 def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
@@ -167,7 +164,10 @@ class _ContentsReader:
         messages: list[Message] = []
         try:
             if role == "model":
-                messages = [self._read_model_content(content, parts)]
+                self._unanswered = _UnansweredCalls()
+                self._is_unsigned = True
+                blocks = tuple([self._read_model_block(raw) for raw in parts])
+                messages = [AssistantMessage(content=blocks, extras=content.extras())]
             elif role in _USER_ROLES and parts:
                 if role != "user":
                     content.form["role"] = role
@@ -176,12 +176,6 @@ class _ContentsReader:
             messages = []
         self._ends_in_result = bool(messages) and isinstance(messages[-1], ToolResultMessage)
         return messages or [build_opaque_message(content.raw, NAME)]
-
-    def _read_model_content(self, content: EitherCaseMembers, parts: list[Raw]) -> AssistantMessage:
-        self._unanswered = _UnansweredCalls()
-        self._is_unsigned = True
-        blocks = [self._read_model_block(raw) for raw in parts]
-        return AssistantMessage(content=tuple(blocks), extras=content.extras())
 
     def _read_model_block(self, raw: Raw) -> AssistantBlock:
         part = EitherCaseMembers(raw, "part")
@@ -238,7 +232,10 @@ class _ContentsReader:
         result = part.take_object(FUNCTION_RESPONSE)
         assert result is not None
         wire_id, name = result.take("id", str), result.take("name", str)
-        call = self._find_call(wire_id, name)
+        call = self._unanswered.take(wire_id, name)
+        if call is None:
+            id = wire_id or self._new_ids.make()
+            call = self._calls_by_id.get(id) or _UnansweredCall(id, id, name or "")
         if wire_id != call.wire_id:
             form["id"] = wire_id
         if name != call.name:
@@ -262,14 +259,6 @@ class _ContentsReader:
             tool_name=name or "",
             extras=part.extras(),
         )
-
-    def _find_call(self, wire_id: str | None, name: str | None) -> _UnansweredCall:
-        """Return the call of a result: by id, else the first open one of that name."""
-        found = self._unanswered.take(wire_id, name)
-        if found is not None:
-            return found
-        id = wire_id or self._new_ids.make()
-        return self._calls_by_id.get(id) or _UnansweredCall(id, id, name or "")
 
 
 class _PartGroup(NamedTuple):

@@ -34,7 +34,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.request import Request
-from steno.wire.extras import pop_object, select_extras
+from steno.wire.extras import pop_object
 from steno.wire.gemini.parts import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
     FUNCTION_CALL,
@@ -46,9 +46,10 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import LAYOUT_NOTE, write_tools
-from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     AnonymousCalls,
+    ChangeCollector,
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -56,6 +57,7 @@ from steno.wire.request_encoder import (
     drop_none,
     encode_json,
     join_body,
+    select_extras,
 )
 from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_members
@@ -95,7 +97,11 @@ class Encoder(BaseEncoder):
         assert isinstance(contents, ContentsWriter)  # it has written the messages
         if contents.system is not None:
             members["systemInstruction"] = contents.system
-        members = _add_extras(members, extras, form, values)
+        members = _restore_nested_case(members, form)
+        # Extras are added under the spelling they came with; no name stands in two spellings.
+        names = {to_camel_case(name): name for name in members}
+        spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
+        members = values.merge(members, spelled)
         if form.get("contents") == "object" and contents.count == 1:
             return join_body(members, "contents", messages)
         return join_body(members, "contents", b"[", messages, b"]")
@@ -120,7 +126,8 @@ def _write_settings(
     )
     calling = _write_tool_choice(request, values)
     for name, found in (("generationConfig", settings), ("toolConfig", calling)):
-        kept = _pop_object_of_either_case(extras, name)
+        spelled = (name, to_snake_case(name))
+        kept = next((extras.pop(n) for n in spelled if isinstance(extras.get(n), dict)), None)
         if found or kept is not None:
             members[name] = _merge_nested(found, kept or {}, values, f".{name}")
     mode = _get_calling_config(members.get("toolConfig", {})).get("mode")
@@ -128,15 +135,6 @@ def _write_settings(
         for number, tool in enumerate(request.tools):
             values.note_unenforced_schema(tool, f".tools[{number}]")
     return members
-
-
-def _pop_object_of_either_case(extras: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Take an object out of the extras, under either spelling."""
-    for spelled in (name, to_snake_case(name)):
-        if isinstance(extras.get(spelled), dict):
-            found: dict[str, Any] = extras.pop(spelled)
-            return found
-    return None
 
 
 def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
@@ -162,16 +160,6 @@ def _merge_nested(
 def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
     found = config.get(_CALLING_CONFIG)
     return found if isinstance(found, dict) else {}
-
-
-def _add_extras(
-    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
-) -> dict[str, Any]:
-    """Add the extras under the spelling they came with; no name stands in two spellings."""
-    written = _restore_nested_case(members, form)
-    names = {to_camel_case(name): name for name in written}
-    spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
-    return values.merge(written, spelled)
 
 
 def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
@@ -290,19 +278,16 @@ class ContentsWriter(MessageWriter):
         self._blocks.anonymous_calls.add_result(message.tool_call_id)
         known = self._blocks.sent_calls.get(message.tool_call_id)
         id, name = known or (message.tool_call_id, message.tool_name)
-        members: dict[str, Any] = {
-            "id": form.get("id", id),
-            "name": form.get("name", name),
-            "response": _write_response(message, "\n".join(texts), form),
-            "parts": media if media or form.get("media") == "empty" else None,
-        }
-        if form.get("media") == "object" and len(media) == 1:
-            members["parts"] = media[0]
-        inner = {key: value for key, value in members.items() if value is not None}
-        part: PartJson = (
-            restore_case({FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}, form)
-            | extras
+        is_object = form.get("media") == "object" and len(media) == 1
+        some = media if media or form.get("media") == "empty" else None
+        inner = drop_none(
+            id=form.get("id", id),
+            name=form.get("name", name),
+            response=_write_response(message, "\n".join(texts), form),
+            parts=media[0] if is_object else some,
         )
+        members = {FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}
+        part: PartJson = restore_case(members, form) | extras
         content: dict[str, Any] = form.get("members", {})
         self._write("user", [part], content, form, joins=self._ends_in_result)
 
@@ -383,14 +368,9 @@ class PartWriter(ValueWriter):
         self.sent_calls[call.id] = id, name or ""
         if id is None:
             self.anonymous_calls.add_call(call.id, name or "")
-        inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
-        inner |= self._write_arguments(call, form, at)
-        return (
-            restore_case(
-                {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature, form
-            )
-            | extras
-        )
+        inner = drop_none(id=id, name=name) | self._write_arguments(call, form, at)
+        members = {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature
+        return restore_case(members, form) | extras
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image, if the request can hold its bytes or its address."""
@@ -408,10 +388,8 @@ class PartWriter(ValueWriter):
             inner["mimeType"] = block.mime_type
         if not self._is_signed_for_target(form):
             self._drop_signature(extras, at)
-        return [
-            restore_case({name: restore_case(inner, form) | pop_object(extras, name)}, form)
-            | extras
-        ]
+        members = {name: restore_case(inner, form) | pop_object(extras, name)}
+        return [restore_case(members, form) | extras]
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
         """Return the block for an unresolved reference; bytes of a resource are sent as they are."""

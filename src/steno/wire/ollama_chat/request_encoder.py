@@ -35,18 +35,19 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import pop_object, select_extras
+from steno.wire.extras import pop_object
 from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
-from steno.wire.report import EncodedRequest
 from steno.wire.request_encoder import (
     ANY_NAME,
     AnonymousCalls,
+    EncodedRequest,
     MessageWriter,
     RequestTarget,
     ValueWriter,
     drop_none,
     encode_json,
     join_body,
+    select_extras,
     wrap_function,
     write_function,
     write_tools,

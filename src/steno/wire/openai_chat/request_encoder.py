@@ -23,7 +23,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import get_form, pop_object, select_extras
+from steno.wire.extras import get_form, pop_object
 from steno.wire.openai_chat.dialect import (
     DEFAULT_CALL_ID,
     FUNCTION_EXTRAS,
@@ -34,9 +34,8 @@ from steno.wire.openai_chat.dialect import (
     Dialect,
 )
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
-from steno.wire.report import EncodedRequest
-from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.request_encoder import (
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -47,12 +46,14 @@ from steno.wire.request_encoder import (
     get_plain_text,
     image_url,
     join_body,
+    select_extras,
     to_bytes,
     wrap_function,
     write_function,
     write_tool_choice,
     write_tools,
 )
+from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_as
 
 

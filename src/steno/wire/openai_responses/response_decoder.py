@@ -33,23 +33,21 @@ from steno.values import replace_lone_surrogates
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY
 from steno.wire.framing import ErrorPayload, SseSplitter
-from steno.wire.openai_responses.item_tracker import (
+from steno.wire.openai_responses.items import (
     SINGLE_PART,
     BlockText,
+    CallPiece,
+    ItemPiece,
     ItemTracker,
     OutputItem,
+    OutputTextPiece,
     PartKey,
+    ReasoningPiece,
+    UnknownPiece,
     find_new_extras,
     get_piece_text,
     is_same_item,
     merge_repeated,
-)
-from steno.wire.openai_responses.items import (
-    CallPiece,
-    ItemPiece,
-    OutputTextPiece,
-    ReasoningPiece,
-    UnknownPiece,
     read_item,
 )
 from steno.wire.openai_responses.payload import (
@@ -138,7 +136,6 @@ class StreamDecoder(BaseStreamDecoder):
         return found
 
     def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of one event of the stream."""
         # One function rather than a few, because it runs for every token of a response.
         try:
             delta = _decode(payload)
@@ -158,7 +155,6 @@ class StreamDecoder(BaseStreamDecoder):
             self._read_delta(delta, payload, events)
 
     def _read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
         data = repair_json(data, NAME)
         response = _read_response(data)
         if is_error(response.error):
@@ -178,7 +174,6 @@ class StreamDecoder(BaseStreamDecoder):
             raise build_cut_short()
 
     def _abandon(self, events: list[Event]) -> None:
-        """Add the events of content that was held back."""
         self._output.flush_held(events)
 
     # -- deltas ------------------------------------------------------------------------------
@@ -199,14 +194,6 @@ class StreamDecoder(BaseStreamDecoder):
                 self._output.add_delta(delta, events)
         elif delta.type not in PROGRESS_EVENTS:
             self._output.keep_unknown_event(delta.type, payload, events)
-
-    def _read_unusual_delta(self, payload: bytes, repaired: bytes, events: list[Event]) -> None:
-        """Read a delta with unknown members, or with a lone surrogate."""
-        delta = _read_delta_by_member(repaired)
-        self._unknown |= delta.rest or {}
-        if repaired != payload:
-            SplitSurrogates(payload).restore(delta, "delta", "delta")
-        self._read_delta(delta, repaired, events)
 
     # -- other events ------------------------------------------------------------------------
 
@@ -236,7 +223,12 @@ class StreamDecoder(BaseStreamDecoder):
         elif kind == "response.output_item.done":
             self._output.end_item(members.get("item", NULL), index, events)
         elif kind in DELTA_KINDS:
-            self._read_unusual_delta(payload, repaired, events)
+            # It has unknown members, or a lone surrogate.
+            delta = _read_delta_by_member(repaired)
+            self._unknown |= delta.rest or {}
+            if repaired != payload:
+                SplitSurrogates(payload).restore(delta, "delta", "delta")
+            self._read_delta(delta, repaired, events)
         elif is_error(members.get("error")):
             raise decode_error(200, repaired)
         elif kind in PROGRESS_EVENTS:
@@ -436,9 +428,8 @@ class _OutputEventBuilder:
         """Add the texts of done events, unless they were sent in another way."""
         for delta in item.done_texts:
             if not self._end_part(item, delta, events):
-                block_text = self.tracker.get_part_text(
-                    item, _get_block_part(delta), DELTA_KINDS[delta.type]
-                )
+                kind = DELTA_KINDS[delta.type]
+                block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
                 self._add_text(block_text, delta, events)
         item.done_texts.clear()
 
@@ -487,32 +478,27 @@ class _OutputEventBuilder:
     ) -> None:
         match piece:
             case OutputTextPiece():
-                text = self.tracker.get_block_text(item, block, TEXT_KIND).take_remaining(
-                    piece.text
-                )
+                known = self.tracker.get_block_text(item, block, TEXT_KIND)
+                text = known.take_remaining(piece.text)
                 if text:
                     events.append(TextDelta(block, text))
             case ReasoningPiece():
                 is_new = before is None and (block, REASONING_KIND) not in item.texts
-                text = self.tracker.get_block_text(item, block, REASONING_KIND).take_remaining(
-                    piece.text
-                )
+                known = self.tracker.get_block_text(item, block, REASONING_KIND)
+                text = known.take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
-                if piece.sealed is not None and not (
-                    isinstance(before, ReasoningPiece) and before.sealed
-                ):
+                was_sealed = isinstance(before, ReasoningPiece) and before.sealed
+                if piece.sealed is not None and not was_sealed:
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
             case CallPiece():
-                arguments = (
-                    self.tracker.get_block_text(item, block, CALL_KIND).take_remaining(
-                        piece.arguments
-                    )
-                    or None
-                )
+                known = self.tracker.get_block_text(item, block, CALL_KIND)
+                arguments = known.take_remaining(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
-                    id = self._claim_id(piece.id, block)
+                    # Two calls of one id would mix up their results.
+                    is_taken = self._blocks_by_call_id.setdefault(piece.id, block) != block
+                    id = None if self.is_whole and is_taken else piece.id
                     events.append(ToolCallDelta(block, id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallDelta(block, arguments_delta=arguments))
@@ -528,11 +514,6 @@ class _OutputEventBuilder:
             events.append(ExtrasAdded(block, extras))
         if isinstance(piece, CallPiece):
             events.append(ToolCallEnd(block, piece.id or None))
-
-    def _claim_id(self, id: str, block: int) -> str | None:
-        """Return the id of a call; None if another has it, which would mix up their results."""
-        is_taken = self._blocks_by_call_id.setdefault(id, block) != block
-        return None if self.is_whole and is_taken else id
 
     def _target(self) -> RequestTarget:
         """Return the owner of seals: the model as requested, else as the response names it."""
