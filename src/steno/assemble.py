@@ -9,7 +9,7 @@ gave none, by a function that can be passed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
+from typing import Any, ClassVar, Never, NoReturn, TypeAlias, assert_never, final
 
 from msgspec.structs import replace
 
@@ -38,10 +38,33 @@ from steno.messages.event import (
 )
 from steno.messages.message import AssistantBlock, AssistantMessage
 from steno.messages.usage import StopReason, Usage
-from steno.values import join_surrogates, replace_lone_surrogates
+from steno.values import RedactedRepr, join_surrogates, replace_lone_surrogates
 
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
 """Members by wire, as they are collected."""
+
+
+@final
+class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit_defaults=True):
+    """A piece of a call as a wire reads it: the Assembler makes the events of calls of it.
+
+    `block` is the wire's number of the block, which the seals and extras of the call have as
+    their index, too. Providers omit, repeat and swap every field; the Assembler sorts.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
+
+    block: int | None
+    id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    starts: bool = False
+    """Whether the provider says that a call starts here, unless its id is known."""
+    ends: bool = False
+
+
+WireEvent: TypeAlias = Event | ToolCallPart
+"""What a wire emits and the Assembler takes."""
 
 
 # -- drafts ----------------------------------------------------------------------------------
@@ -196,28 +219,34 @@ class Assembler:
         self._extras: ExtrasByWire | None = None
         self._finished: Finished | None = None
 
-    def feed(self, event: Event) -> tuple[Event, ...]:
+    def feed(self, event: WireEvent) -> tuple[Event, ...]:
         """Take one event and return the normalized events for it.
 
         In these, each call begins once, grows, and ends once with the whole call, all under its
-        number in the message, whatever the index of the provider. Raises InvalidValue for anything
-        but an event.
+        number in the message, whatever the provider numbers. Raises InvalidValue for anything but
+        an event.
         """
         # Most events are more text of one block; `match` would test isinstance first.
         if type(event) is TextDelta and event.index == self._text_index:
             self._add_text(event.text)
             return (event,)
         match event:
-            case ToolCallDelta():
-                return self._append_arguments(event)
+            case ToolCallPart():
+                if event.starts:
+                    return self._begin_call(event.block, event.id, event.name)
+                if event.ends:
+                    return self._end_call(event.block, event.id)
+                return self._append_arguments(event.block, event.id, event.name, event.arguments)
             case TextDelta():
                 self._append_text(Text, event.index, event.text)
             case ThinkingDelta():
                 self._append_text(Thinking, event.index, event.text, event.redacted)
-            case ToolCallBegin():
-                return self._begin_call(event)
-            case ToolCallEnd():
-                return self._end_call(event)
+            case ToolCallDelta(number, id, name, fragment):
+                return self._append_arguments(number, id, name, fragment)
+            case ToolCallBegin(number, id, name):
+                return self._begin_call(number, id, name)
+            case ToolCallEnd(number, id):
+                return self._end_call(number, id)
             case BlockSealed():
                 self._seal(event)
             case BlockAdded():
@@ -230,15 +259,13 @@ class Assembler:
                 _refuse_event(event)
         return (event,)
 
-    def feed_all(self, events: Iterable[Event]) -> list[Event]:
+    def feed_all(self, events: Iterable[WireEvent]) -> list[Event]:
         """Take events that arrived together; return the normalized events, as `feed` does."""
         normalized: list[Event] = []
         for event in events:
             if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
                 self._add_text(event.text)
                 normalized.append(event)
-            elif type(event) is ToolCallDelta:
-                normalized += self._append_arguments(event)
             else:
                 normalized += self.feed(event)
         return normalized
@@ -324,24 +351,24 @@ class Assembler:
 
     # -- calls -------------------------------------------------------------------------------
 
-    def _begin_call(self, event: ToolCallBegin) -> tuple[Event, ...]:
-        id, name = event.id or None, event.name or None
+    def _begin_call(self, index: int | None, id: str | None, name: str | None) -> tuple[Event, ...]:
+        id, name = id or None, name or None
         call = None if id is None else self._call_by_id.get(id)
         if call is None:
-            return (self._open_call(event.index, id, name),)
+            return (self._open_call(index, id, name),)
         late_id, late_name = self._fill_id_and_name(call, id, name)
         return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
 
-    def _append_arguments(self, event: ToolCallDelta) -> tuple[Event, ...]:
-        index, fragment = event.index, event.arguments_delta or ""
-        if event.id is event.name is None and index is not None and fragment:
+    def _append_arguments(
+        self, index: int | None, id: str | None, name: str | None, fragment: str | None
+    ) -> tuple[Event, ...]:
+        if id is name is None and index is not None and fragment:
             call = self._call_by_index.get(index)
             if call is not None and not call.has_ended:  # nearly always: more of the same
                 call.built = None
                 call.parts.append(fragment)
-                number = call.number
-                return (event if number == index else ToolCallDelta(number, None, None, fragment),)
-        id, name = event.id or None, event.name or None
+                return (ToolCallDelta(call.number, None, None, fragment),)
+        id, name, fragment = id or None, name or None, fragment or ""
         call = self._find_call(index, id, name, fragment)
         if call is None:
             begin = self._open_call(index, id, name)
@@ -357,8 +384,6 @@ class Assembler:
             return ()  # blanks after the end change nothing
         call.built, call.has_ended = None, False
         call.parts.append(fragment)
-        if index == call.number and event.id == id and event.name == name:
-            return (event,)
         return (ToolCallDelta(call.number, id, name, fragment or None),)
 
     def _find_call(
@@ -410,10 +435,10 @@ class Assembler:
             self._call_by_index[index] = self._latest_at[index] = call
         return ToolCallBegin(call.number, id, name)
 
-    def _end_call(self, event: ToolCallEnd) -> tuple[Event, ...]:
-        call = self._call_by_id.get(event.id) if event.id else None
-        if call is None and event.index is not None:
-            call = self._call_by_index.get(event.index)
+    def _end_call(self, index: int | None, id: str | None) -> tuple[Event, ...]:
+        call = self._call_by_id.get(id) if id else None
+        if call is None and index is not None:
+            call = self._call_by_index.get(index)
         if call is None or call.has_ended:
             return ()
         return (self._end_draft(call),)
@@ -434,7 +459,7 @@ def _refuse_event(event: Never) -> NoReturn:
 # -- a message to events ---------------------------------------------------------------------
 
 
-def events_from_message(message: AssistantMessage) -> Iterator[Event]:
+def events_from_message(message: AssistantMessage) -> Iterator[WireEvent]:
     """Yield the events of which an Assembler makes the same message.
 
     For a response that did not stream, and for a message that is replayed.
@@ -447,7 +472,7 @@ def events_from_message(message: AssistantMessage) -> Iterator[Event]:
     yield Finished(stop_reason, message.raw_stop_reason, message.usage)
 
 
-def _events_from_block(index: int, block: AssistantBlock) -> Iterator[Event]:
+def _events_from_block(index: int, block: AssistantBlock) -> Iterator[WireEvent]:
     match block:
         case Text():
             yield TextDelta(index, block.text)
@@ -457,10 +482,10 @@ def _events_from_block(index: int, block: AssistantBlock) -> Iterator[Event]:
             yield from _seal_and_extras_events(index, block)
         case ToolCall() | InvalidToolCall():
             original = block.original_name if isinstance(block, ToolCall) else None
-            yield ToolCallBegin(index, block.id, original or block.name)
-            yield ToolCallDelta(index, arguments_delta=block.arguments)
+            yield ToolCallPart(index, block.id, original or block.name, starts=True)
+            yield ToolCallPart(index, arguments=block.arguments)
             yield from _seal_and_extras_events(index, block)
-            yield ToolCallEnd(index, block.id)
+            yield ToolCallPart(index, block.id, ends=True)
         case Image() | Opaque():
             yield BlockAdded(index, block)
         case _:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, assert_never, final
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.json_object import check_depth, is_json_text
 from steno.messages.call import NO_ARGUMENTS, Seal
@@ -19,14 +20,10 @@ from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallBegin,
-    ToolCallDelta,
-    ToolCallEnd,
 )
 from steno.messages.usage import Usage
 from steno.wire.anthropic_messages.payload import (
@@ -143,7 +140,7 @@ class StreamDecoder(SseStreamDecoder):
             case _:
                 return None
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # Flat, because it runs for every token of a response.
         try:
             more = _decode_delta(payload)
@@ -158,7 +155,7 @@ class StreamDecoder(SseStreamDecoder):
         else:
             self._extend_block(more.index, delta, events)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         members = read_members(repair_json(data, NAME), NAME)
         kind = read_as(members.get("type"), str)
         if kind == "error" or is_error(members.get("error")):
@@ -168,12 +165,12 @@ class StreamDecoder(SseStreamDecoder):
         self._read_message(members, events)
         self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[WireEvent]) -> None:
         if not self._is_finished and self._stop_reason is None:
             raise build_cut_short()
         self._end_turn(events)
 
-    def _end_turn(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[WireEvent]) -> None:
         """Add the end of the turn, once."""
         if self._is_finished:
             return
@@ -187,7 +184,7 @@ class StreamDecoder(SseStreamDecoder):
         reason = map_stop_reason(STOP_REASONS, self._stop_reason)
         events.append(Finished(reason, self._stop_reason, self.usage))
 
-    def _abandon(self, events: list[Event]) -> None:
+    def _abandon(self, events: list[WireEvent]) -> None:
         for index, block in self._open_blocks.items():
             _flush_block(index, block, events)
         events += [
@@ -198,7 +195,7 @@ class StreamDecoder(SseStreamDecoder):
 
     # -- events ------------------------------------------------------------------------------
 
-    def _read_other(self, payload: bytes, events: list[Event]) -> None:
+    def _read_other(self, payload: bytes, events: list[WireEvent]) -> None:
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
         if not payload.startswith(b"[DONE]"):
@@ -206,7 +203,7 @@ class StreamDecoder(SseStreamDecoder):
         elif self._stop_reason is not None:  # gateways that translate end a stream like OpenAI
             self._end_turn(events)
 
-    def _read_event(self, payload: bytes, events: list[Event]) -> None:
+    def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
         repaired = repair_json(payload, NAME)
         members = read_members(repaired, NAME)
         kind = _take_member(members, "type", str)
@@ -236,12 +233,12 @@ class StreamDecoder(SseStreamDecoder):
         if members:
             self._read_metadata(members)
 
-    def _keep_event(self, kind: str, payload: bytes, events: list[Event]) -> None:
+    def _keep_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
         event = f"{STREAM_EVENT_PREFIX}{kind}"
         block = Opaque(kind=event, raw=payload.decode(), origin=NAME)
         events.append(BlockAdded(self._latest_index, block))
 
-    def _read_message(self, members: RawMembers, events: list[Event]) -> None:
+    def _read_message(self, members: RawMembers, events: list[WireEvent]) -> None:
         """Read a message: a whole one, or the start of one, which may contain blocks."""
         content = _take_member(members, "content", list[Raw])
         self._read_metadata(members)
@@ -261,7 +258,9 @@ class StreamDecoder(SseStreamDecoder):
         _update_known(self._metadata, _parse_values(members))
         self._stop_reason = read_as(members.get("stop_reason"), str) or self._stop_reason
 
-    def _read_delta(self, raw: Raw, payload: bytes, repaired: bytes, events: list[Event]) -> None:
+    def _read_delta(
+        self, raw: Raw, payload: bytes, repaired: bytes, events: list[WireEvent]
+    ) -> None:
         """Read a delta with unknown or missing members."""
         if self._latest_index in self._unknown_blocks:
             self._unknown_blocks[self._latest_index].deltas.append(raw)
@@ -284,7 +283,7 @@ class StreamDecoder(SseStreamDecoder):
 
     # -- blocks ------------------------------------------------------------------------------
 
-    def _begin_block(self, index: int, raw: Raw, events: list[Event]) -> None:
+    def _begin_block(self, index: int, raw: Raw, events: list[WireEvent]) -> None:
         self._end_block(index, events)  # some servers forget to
         members = read_members(raw, NAME)
         kind = _take_member(members, "type", str) or ""
@@ -309,7 +308,7 @@ class StreamDecoder(SseStreamDecoder):
                 id, name = _take_member(members, "id", str), _take_member(members, "name", str)
                 if id and self._indexes_by_call_id.setdefault(id, index) != index:
                     id = None  # two calls share an id: their results could not be distinguished
-                events.append(ToolCallBegin(index, id, name))
+                events.append(ToolCallPart(index, id, name, starts=True))
                 text = raw_text(members.pop("input", NULL))
                 # An empty object is only a placeholder for deltas.
                 block.input = "" if text in (NO_ARGUMENTS, "null") else text
@@ -326,7 +325,7 @@ class StreamDecoder(SseStreamDecoder):
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _extend_block(self, index: int, delta: DeltaPayload, events: list[Event]) -> None:
+    def _extend_block(self, index: int, delta: DeltaPayload, events: list[WireEvent]) -> None:
         match delta:
             case TextDeltaPayload():
                 events.append(TextDelta(index, delta.text))
@@ -334,7 +333,7 @@ class StreamDecoder(SseStreamDecoder):
                 if delta.partial_json:
                     if index in self._open_blocks:
                         self._open_blocks[index].input = ""
-                    events.append(ToolCallDelta(index, arguments_delta=delta.partial_json))
+                    events.append(ToolCallPart(index, arguments=delta.partial_json))
             case ThinkingDeltaPayload():
                 events.append(ThinkingDelta(index, delta.thinking))
             case SignatureDeltaPayload():
@@ -349,7 +348,7 @@ class StreamDecoder(SseStreamDecoder):
             case _:
                 assert_never(delta)
 
-    def _end_block(self, index: int, events: list[Event]) -> None:
+    def _end_block(self, index: int, events: list[WireEvent]) -> None:
         unknown = self._unknown_blocks.pop(index, None)
         if unknown is not None:
             events.append(BlockAdded(index, unknown.build()))
@@ -361,7 +360,7 @@ class StreamDecoder(SseStreamDecoder):
             form = {UNSIGNED: [self._provider, self._requested_model]}
             events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
         if block.is_call:
-            events.append(ToolCallEnd(index))
+            events.append(ToolCallPart(index, ends=True))
 
     @property
     def _requested_model(self) -> str:
@@ -381,10 +380,10 @@ def _update_known(known: dict[str, Any], latest: dict[str, Any]) -> None:
             known[name] = value
 
 
-def _flush_block(index: int, block: _OpenBlock, events: list[Event]) -> None:
+def _flush_block(index: int, block: _OpenBlock, events: list[WireEvent]) -> None:
     """Add the events of content that was held back because a delta may replace or extend it."""
     if block.input:
-        events.append(ToolCallDelta(index, arguments_delta=block.input))
+        events.append(ToolCallPart(index, arguments=block.input))
     if block.citations:
         events.append(ExtrasAdded(index, {NAME: {"citations": block.citations}}))
 

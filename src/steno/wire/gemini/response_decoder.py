@@ -11,19 +11,17 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import InvalidRequest, ProtocolError
 from steno.json_object import MAX_DEPTH, check_depth, replace_lone_surrogate_escapes
 from steno.messages.content import Text, Thinking
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
-    ToolCallEnd,
 )
 from steno.messages.usage import StopReason, Usage
 from steno.values import replace_lone_surrogates
@@ -129,7 +127,7 @@ class StreamDecoder(BaseStreamDecoder):
             return read_usage(self._usage)
         return None
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # One function rather than a few, because it runs for every token of a response.
         try:
             response = _decode(payload)
@@ -183,7 +181,7 @@ class StreamDecoder(BaseStreamDecoder):
         ):
             self._read_metadata(candidate)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         self._read(data, events)
         is_response = (
             self._has_candidates
@@ -197,7 +195,7 @@ class StreamDecoder(BaseStreamDecoder):
             )
         self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[WireEvent]) -> None:
         """Add the end of the turn. Raises CutShort if no stop reason has arrived.
 
         There is no last event: a reason to stop, and no incomplete payload, end a turn.
@@ -207,7 +205,7 @@ class StreamDecoder(BaseStreamDecoder):
             raise build_cut_short()
         self._end_turn(events)
 
-    def _end_turn(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[WireEvent]) -> None:
         reason, raw = map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
@@ -219,7 +217,7 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: sources}}))
         events.append(Finished(reason, raw, read_usage(self._usage)))
 
-    def _abandon(self, events: list[Event]) -> None:
+    def _abandon(self, events: list[WireEvent]) -> None:
         self._calls.abandon(events)
 
     # -- metadata ----------------------------------------------------------------------------
@@ -277,7 +275,7 @@ class StreamDecoder(BaseStreamDecoder):
         model = self._identity.get("modelVersion", "") if self._model is None else self._model
         return RequestTarget(self._provider, NAME, model)
 
-    def _read_part(self, part: Part, events: list[Event]) -> None:
+    def _read_part(self, part: Part, events: list[WireEvent]) -> None:
         """Read a part that is more than plain text."""
         try:
             if part.function_call is not None:
@@ -296,7 +294,7 @@ class StreamDecoder(BaseStreamDecoder):
         except DECODE_ERRORS as exc:  # members that are kept as text are decoded here first
             raise build_protocol_error(exc, NAME) from None
 
-    def _read_text(self, part: Part, events: list[Event]) -> None:
+    def _read_text(self, part: Part, events: list[WireEvent]) -> None:
         kind: type[Text | Thinking] = Thinking if part.thought else Text
         # A sealed block must be sent back as it was: no other text is appended to it.
         stands_alone = bool(part.thought_signature) or part.rest is not None
@@ -310,7 +308,7 @@ class StreamDecoder(BaseStreamDecoder):
         extras = {FORM_KEY: {"text": "absent"}} if part.text is None else {}
         self._add_seal_and_extras(self._index, part, extras | self._read_part_extras(part), events)
 
-    def _read_call(self, function: FunctionCall, part: Part, events: list[Event]) -> None:
+    def _read_call(self, function: FunctionCall, part: Part, events: list[WireEvent]) -> None:
         extras = self._calls.continue_call(function, events)
         if extras is None:
             self._index += 1
@@ -326,7 +324,7 @@ class StreamDecoder(BaseStreamDecoder):
         self._calls.end(function, events)
 
     def _add_seal_and_extras(
-        self, index: int, part: Part, extras: dict[str, Any], events: list[Event]
+        self, index: int, part: Part, extras: dict[str, Any], events: list[WireEvent]
     ) -> None:
         if part.thought_signature:
             events.append(BlockSealed(index, self._target().seal(part.thought_signature)))
@@ -396,7 +394,9 @@ class _FunctionCallReader:
         self.index: int = -1
         """The index of the latest call."""
 
-    def continue_call(self, function: FunctionCall, events: list[Event]) -> dict[str, Any] | None:
+    def continue_call(
+        self, function: FunctionCall, events: list[WireEvent]
+    ) -> dict[str, Any] | None:
         """Read more of the latest call; return its new extras, None if it is another call."""
         partial = self._partial
         if partial is None:
@@ -411,12 +411,12 @@ class _FunctionCallReader:
         partial.id, partial.name = partial.id or late_id, partial.name or late_name
         claimed = self._claim_id(late_id)
         if claimed or late_name:
-            events.append(ToolCallDelta(partial.index, claimed, late_name))
+            events.append(ToolCallPart(partial.index, claimed, late_name))
         partial.feed(function)
         return _read_call_extras(function) | ({FORM_KEY: {"id": late_id}} if late_id else {})
 
     def begin(
-        self, index: int, function: FunctionCall, model: str | None, events: list[Event]
+        self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
     ) -> dict[str, Any]:
         """Begin a call; return its extras. `model` made it, if it has no signature."""
         self.index = index
@@ -434,7 +434,7 @@ class _FunctionCallReader:
             arguments = "{"  # a stream that breaks off must not leave a call without arguments
         elif not arguments:
             form["args"] = "absent"
-        events.append(ToolCallDelta(index, id, function.name, arguments))
+        events.append(ToolCallPart(index, id, function.name, arguments))
         if is_partial:
             self._partial = _PartialCall(index, function, self._tree)
             self._partial.feed(function)
@@ -444,21 +444,21 @@ class _FunctionCallReader:
         """Take extras of the latest call; return those to add now. Others wait for its end."""
         return extras if self._partial is None else self._partial.add_extras(extras)
 
-    def end(self, function: FunctionCall, events: list[Event]) -> None:
+    def end(self, function: FunctionCall, events: list[WireEvent]) -> None:
         """End the latest call, unless it continues."""
         if self._partial is None:
-            events.append(ToolCallEnd(self.index))
+            events.append(ToolCallPart(self.index, ends=True))
         elif not function.will_continue:
             self.finish(events)
 
-    def finish(self, events: list[Event], *, is_whole: bool = True) -> None:
+    def finish(self, events: list[WireEvent], *, is_whole: bool = True) -> None:
         """End the call in fragments, if one is open; `is_whole` closes its arguments."""
         if self._partial is not None:
             self._partial.add_events(events, is_whole=is_whole)
-            events.append(ToolCallEnd(self._partial.index))
+            events.append(ToolCallPart(self._partial.index, ends=True))
             self._partial = None
 
-    def abandon(self, events: list[Event]) -> None:
+    def abandon(self, events: list[WireEvent]) -> None:
         """Add the events of the call in fragments, if one is open and will not end."""
         if self._partial is not None:
             self._partial.add_events(events, is_whole=False)
@@ -521,13 +521,13 @@ class _PartialCall:
             self._has_more_extras = True  # an event replaces extras, so each would repeat them all
         return {}
 
-    def add_events(self, events: list[Event], *, is_whole: bool) -> None:
+    def add_events(self, events: list[WireEvent], *, is_whole: bool) -> None:
         """Add the events of the arguments after their first brace, and of the later extras."""
         if self._has_more_extras:
             events.append(ExtrasAdded(self.index, {NAME: self._extras}))
         text = msgspec.json.encode(self._arguments, enc_hook=str).decode()
         if more := text[1 : None if is_whole and self._is_valid else -1]:
-            events.append(ToolCallDelta(self.index, arguments_delta=more))
+            events.append(ToolCallPart(self.index, arguments=more))
 
     def _put_fragment(self, fragment: PartialArg) -> None:
         if fragment == _EMPTY_FRAGMENT:

@@ -7,16 +7,14 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.event import (
     BlockAdded,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
-    ToolCallEnd,
 )
 from steno.messages.usage import StopReason
 from steno.wire.errors import decode_error, is_error
@@ -98,7 +96,7 @@ class StreamDecoder(BaseStreamDecoder):
             found["logprobs"] = [parse_value(raw) for raw in self._logprobs]
         return found
 
-    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
+    def _read_chunk(self, data: bytes, events: list[WireEvent]) -> None:
         payloads = self._splitter.feed(data)
         if len(payloads) == 1:
             self._read(payloads[0], events)
@@ -106,7 +104,7 @@ class StreamDecoder(BaseStreamDecoder):
             for payload in payloads:
                 self._read(payload, events)
 
-    def _read_content_lines(self, payloads: list[bytes], events: list[Event]) -> bool:
+    def _read_content_lines(self, payloads: list[bytes], events: list[WireEvent]) -> bool:
         """Add the events of lines that hold only text; False if one holds more."""
         if self._first is None:
             return False
@@ -120,7 +118,7 @@ class StreamDecoder(BaseStreamDecoder):
             return False
         return True
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         """Add the events of a line, or of a whole response."""
         try:
             line = _decode_text_line(payload)
@@ -136,7 +134,7 @@ class StreamDecoder(BaseStreamDecoder):
         if message.content:
             events.append(TextDelta(_TEXT_INDEX, message.content))
 
-    def _read_line(self, payload: bytes, events: list[Event]) -> None:
+    def _read_line(self, payload: bytes, events: list[WireEvent]) -> None:
         """Read a line of any kind."""
         repaired = repair_json(payload, NAME)
         if not repaired:
@@ -168,7 +166,7 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(Finished(reason, line.done_reason, read_usage(line)))
         self._first = self._first or line
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         """Add the events of a response that is not streamed, with or without `done`."""
         self._read(data, events)
         if self._last is None:
@@ -181,12 +179,12 @@ class StreamDecoder(BaseStreamDecoder):
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
 
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[WireEvent]) -> None:
         """Raise CutShort if no line with `done` has arrived."""
         if self._last is None:
             raise build_cut_short()
 
-    def _add_message_extras(self, events: list[Event]) -> None:
+    def _add_message_extras(self, events: list[WireEvent]) -> None:
         """Add the unknown members of the message; a known one with a wrong type is dropped."""
         extras = {
             name: value
@@ -196,14 +194,14 @@ class StreamDecoder(BaseStreamDecoder):
         if extras:
             events.append(ExtrasAdded(None, {NAME: extras}))
 
-    def _read_call(self, call: Call, events: list[Event]) -> None:
+    def _read_call(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a call, which is always whole; the server's index has no meaning."""
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None
         function = call.function or Function()
         events.append(
-            ToolCallDelta(index, id, function.name, read_arguments_text(function.arguments))
+            ToolCallPart(index, id, function.name, read_arguments_text(function.arguments))
         )
         extras = _read_call_extras(call, function)
         if id:
@@ -213,7 +211,7 @@ class StreamDecoder(BaseStreamDecoder):
             extras.setdefault(FORM_KEY, {})["id"] = "absent"
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
-        events.append(ToolCallEnd(index))
+        events.append(ToolCallPart(index, ends=True))
 
     def _read_unknown(self, payload: bytes, rest: RawMembers) -> None:
         """Find an error; keep all other members."""

@@ -8,17 +8,16 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
 from steno.messages.usage import StopReason, Usage
 from steno.wire.errors import decode_error, decode_error_member, is_error
@@ -184,7 +183,7 @@ class StreamDecoder(SseStreamDecoder):
             case _:
                 return None
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # One function rather than a few, because it runs for every token of a response.
         try:
             completion = _decode(payload)
@@ -217,20 +216,20 @@ class StreamDecoder(SseStreamDecoder):
         if completion.usage is not None or not self._has_identity:
             self._read_identity(completion)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         self._is_whole = self._calls.is_whole = True
         self._read(data, events)
         if self._first_chunk is None or not self._first_chunk.choices:
             raise ProtocolError("an answer has choices", code="choices_missing", place=NAME)
         self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[WireEvent]) -> None:
         # Some servers send an empty one with every chunk.
         if not self._is_finished and not self._stop_reason:
             raise build_cut_short()
         self._end_turn(events)
 
-    def _end_turn(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[WireEvent]) -> None:
         """Add the end of the turn, once."""
         if self._is_finished:
             return
@@ -323,7 +322,7 @@ class StreamDecoder(SseStreamDecoder):
     # -- members of some servers -------------------------------------------------------------
 
     def _read_thinking(
-        self, message: ChoiceMessage, events: list[Event], detailed: str = ""
+        self, message: ChoiceMessage, events: list[WireEvent], detailed: str = ""
     ) -> None:
         """Add the thinking of a chunk; a different text in a second member is kept as metadata."""
         thinking = message.reasoning_content or message.reasoning or detailed
@@ -334,7 +333,7 @@ class StreamDecoder(SseStreamDecoder):
             self._other_thinking.append(message.reasoning)
 
     def _read_unusual_message(
-        self, message: ChoiceMessage, rest: RawMembers, events: list[Event]
+        self, message: ChoiceMessage, rest: RawMembers, events: list[WireEvent]
     ) -> None:
         self._read_thinking(message, events, _read_details_text(rest))
         # Members of other types than these stay in `rest`.
@@ -353,7 +352,7 @@ class StreamDecoder(SseStreamDecoder):
             self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id
         self._metadata.add(rest)
 
-    def _read_part(self, raw: Raw, events: list[Event]) -> None:
+    def _read_part(self, raw: Raw, events: list[WireEvent]) -> None:
         """Read a part of content that is a list, as Mistral sends it."""
         part = read_as(raw, _JSON_DICT) or {}
         kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
@@ -428,7 +427,7 @@ class _ToolCallReader:
         self._blank_inputs: dict[int, str | None] = {}
         """The inputs of custom tools by index; None for one that is not blank."""
 
-    def read(self, call: Call, events: list[Event]) -> None:
+    def read(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a call, or of more of it."""
         if self.is_whole:
             call.index = self._count
@@ -440,7 +439,7 @@ class _ToolCallReader:
         if call.rest is None and function is not None and function.rest is None:
             if index is None and (call.id or function.name):
                 self._latest_index = self._indexes_by_id.get(call.id or "")
-            events.append(ToolCallDelta(index, call.id, function.name, function.arguments))
+            events.append(ToolCallPart(index, call.id, function.name, function.arguments))
             return
         rest, inner = call.rest or {}, RawMembers()
         extras: dict[str, Any] = {}
@@ -459,17 +458,17 @@ class _ToolCallReader:
             # A blank input is noted: it is sent as text, not as `{}`.
             before, more = self._blank_inputs.get(index, ""), arguments or ""
             self._blank_inputs[index] = None if before is None or more.strip() else before + more
-        events.append(ToolCallDelta(index, call.id, name, arguments))
+        events.append(ToolCallPart(index, call.id, name, arguments))
         if index is not None and inner:
             extras |= self._add_function_extras(index, inner)
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def read_legacy(self, call: Function, events: list[Event]) -> None:
+    def read_legacy(self, call: Function, events: list[WireEvent]) -> None:
         """Read the legacy call of a turn, or more of it; it has no id, and none is sent back."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
-            events.append(ToolCallDelta(_FIRST_CALL_INDEX, None, call.name, arguments))
+            events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
         if call.name:
             kept = parse_extras(inner)
             form = {LEGACY_CALL: True} | ({FUNCTION_EXTRAS: kept} if kept else {})
@@ -477,7 +476,7 @@ class _ToolCallReader:
         else:
             self._metadata.add(inner)
 
-    def finish(self, events: list[Event]) -> None:
+    def finish(self, events: list[WireEvent]) -> None:
         """Add the extras of calls that are known only at the end."""
         for index, text in self._blank_inputs.items():
             if text is not None:
