@@ -9,7 +9,7 @@ gave none, by a function that can be passed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Never, NoReturn, TypeAlias, assert_never, final
+from typing import Any, ClassVar, Never, TypeAlias, assert_never, assert_type, final
 
 from msgspec.structs import replace
 
@@ -248,7 +248,7 @@ class Assembler:
             case ToolCallEnd(number, id):
                 return self._end_call(number, id)
             case BlockSealed():
-                self._seal(event)
+                self._draft_at(event.index).seal = event.seal
             case BlockAdded():
                 self._drafts.append(event.block)
             case ExtrasAdded():
@@ -256,7 +256,13 @@ class Assembler:
             case Finished():
                 return self._finish(event)
             case _:
-                _refuse_event(event)
+                assert_type(event, Never)
+                # In place of `assert_never`, which would show the content.
+                raise InvalidValue(
+                    f"takes events, not {type(event).__name__}",
+                    code="not_an_event",
+                    place="assembler",
+                )
         return (event,)
 
     def feed_all(self, events: Iterable[WireEvent]) -> list[Event]:
@@ -281,7 +287,18 @@ class Assembler:
         """
         finished = self._finished
         is_truncated = finished is None and stop_reason is not None
-        blocks = [self._build(draft, is_truncated=is_truncated) for draft in self._drafts]
+        blocks: list[AssistantBlock | None] = []
+        for draft in self._drafts:
+            match draft:
+                case TextDraft():
+                    blocks.append(draft.build())
+                case ToolCallDraft():
+                    build = draft.build_truncated if is_truncated else draft.build
+                    blocks.append(build(self._new_id))
+                case Image() | Opaque():
+                    blocks.append(draft)
+                case _:
+                    assert_never(draft)
         raw = finished.raw_stop_reason if finished else None
         return AssistantMessage(
             content=tuple([block for block in blocks if block is not None]),
@@ -290,17 +307,6 @@ class Assembler:
             usage=finished.usage if finished else usage,
             extras=self._extras,
         )
-
-    def _build(self, draft: BlockDraft, *, is_truncated: bool) -> AssistantBlock | None:
-        match draft:
-            case TextDraft():
-                return draft.build()
-            case ToolCallDraft():
-                return (draft.build_truncated if is_truncated else draft.build)(self._new_id)
-            case Image() | Opaque():
-                return draft
-            case _:
-                assert_never(draft)
 
     def _finish(self, event: Finished) -> tuple[Event, ...]:
         if event.stop_reason is StopReason.END_TURN and self._calls:
@@ -331,9 +337,6 @@ class Assembler:
         self._text_index = index if kind is Text else None
         self._add_text = draft.parts.append
         return draft
-
-    def _seal(self, event: BlockSealed) -> None:
-        self._draft_at(event.index).seal = event.seal
 
     def _add_extras(self, event: ExtrasAdded) -> None:
         if event.index is None:
@@ -449,53 +452,32 @@ class Assembler:
         return ToolCallEnd(call.number, built.id, built)
 
 
-def _refuse_event(event: Never) -> NoReturn:
-    """Refuse anything but an event: `assert_never` for a type checker, without its content."""
-    raise InvalidValue(
-        f"takes events, not {type(event).__name__}", code="not_an_event", place="assembler"
-    )
-
-
 # -- a message to events ---------------------------------------------------------------------
 
 
 def events_from_message(message: AssistantMessage) -> Iterator[WireEvent]:
-    """Yield the events of which an Assembler makes the same message.
-
-    For a response that did not stream, and for a message that is replayed.
-    """
+    """Yield the events of which an Assembler makes the same message, to replay it."""
     for index, block in enumerate(message.content):
-        yield from _events_from_block(index, block)
+        match block:
+            case Text():
+                yield TextDelta(index, block.text)
+            case Thinking():
+                yield ThinkingDelta(index, block.text, block.redacted)
+            case ToolCall() | InvalidToolCall():
+                yield ToolCallPart(index, block.id, original_tool_name(block), starts=True)
+                yield ToolCallPart(index, arguments=block.arguments)
+            case Image() | Opaque():
+                yield BlockAdded(index, block)
+                continue
+            case _:
+                assert_never(block)
+        if block.seal is not None:
+            yield BlockSealed(index, block.seal)
+        if block.extras is not None:
+            yield ExtrasAdded(index, block.extras)
+        if isinstance(block, AnyToolCall):
+            yield ToolCallPart(index, block.id, ends=True)
     if message.extras is not None:
         yield ExtrasAdded(None, message.extras)
     stop_reason = message.stop_reason or StopReason.UNKNOWN
     yield Finished(stop_reason, message.raw_stop_reason, message.usage)
-
-
-def _events_from_block(index: int, block: AssistantBlock) -> Iterator[WireEvent]:
-    match block:
-        case Text():
-            yield TextDelta(index, block.text)
-            yield from _seal_and_extras_events(index, block)
-        case Thinking():
-            yield ThinkingDelta(index, block.text, block.redacted)
-            yield from _seal_and_extras_events(index, block)
-        case ToolCall() | InvalidToolCall():
-            original = block.original_name if isinstance(block, ToolCall) else None
-            yield ToolCallPart(index, block.id, original or block.name, starts=True)
-            yield ToolCallPart(index, arguments=block.arguments)
-            yield from _seal_and_extras_events(index, block)
-            yield ToolCallPart(index, block.id, ends=True)
-        case Image() | Opaque():
-            yield BlockAdded(index, block)
-        case _:
-            assert_never(block)
-
-
-def _seal_and_extras_events(
-    index: int, block: Text | Thinking | ToolCall | InvalidToolCall
-) -> Iterator[Event]:
-    if block.seal is not None:
-        yield BlockSealed(index, block.seal)
-    if block.extras is not None:
-        yield ExtrasAdded(index, block.extras)

@@ -11,15 +11,15 @@ import binascii
 import codecs
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import Raw
 
 from steno.errors import InvalidRequest, InvalidTool, InvalidValue
 from steno.json_object import is_json_text, replace_lone_surrogate_escapes
-from steno.messages.call import map_tool_name
-from steno.messages.content import Image, ImageData, ImageUrl, Opaque
+from steno.messages.call import AnyToolCall, InvalidToolCall, build_call, map_tool_name
+from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
@@ -36,6 +36,7 @@ from steno.wire.tolerant import (
 )
 
 T = TypeVar("T")
+B = TypeVar("B")
 
 _TOOL_CHOICES: Final = ("auto", "none", "required")
 _UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,7 +47,6 @@ _LONE_SURROGATE: Final = DecodeProblem(
 _ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
 
 
-@final
 class ObjectMembers:
     """The members of a JSON object, taken one by one; the others become extras."""
 
@@ -59,7 +59,8 @@ class ObjectMembers:
         except DECODE_ERRORS as exc:
             raise _build_invalid_json(exc, data, place) from None
         self._place = place
-        self._form: dict[str, Any] = {}
+        self.form: dict[str, Any] = {}
+        """Notes on how the value was written."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._remaining
@@ -91,7 +92,7 @@ class ObjectMembers:
 
     def note_form(self, name: str, value: object) -> None:
         """Note how the value was written, so that the encoder can write it the same way."""
-        self._form[name] = value
+        self.form[name] = value
 
     def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
         """Return the other members as extras of that wire. Raises InvalidRequest.
@@ -109,8 +110,8 @@ class ObjectMembers:
         except DECODE_ERRORS as exc:
             code, message = explain_decode_error(exc)
             raise InvalidRequest(message, code=code, place=self._place) from None
-        if self._form:
-            left[FORM_KEY] = self._form
+        if self.form:
+            left[FORM_KEY] = self.form
         return {wire: left} if left else None
 
 
@@ -138,11 +139,7 @@ def strip_bom(data: bytes | str, place: str) -> bytes | str:
 
 def take_messages(body: ObjectMembers, name: str = "messages") -> list[Raw]:
     """Take the messages of a request. Raises InvalidRequest if there is no list of them."""
-    return check_list(body.take_list(name), name)
-
-
-def check_list(found: list[Raw] | None, name: str) -> list[Raw]:
-    """Return the messages of a request. Raises InvalidRequest if there is no list of them."""
+    found = body.take_list(name)
     if found is None:
         raise InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
     return found
@@ -244,33 +241,65 @@ def read_base64(text: str) -> bytes | None:
     return data if base64.b64encode(data).decode() == text else None
 
 
-def take_arguments(function: ObjectMembers) -> tuple[str, str | None]:
-    """Take arguments that should be an object, and the form they were written in otherwise."""
-    text = function.peek("arguments", str)
-    raw = function.peek("arguments", Raw)
+def take_content(
+    members: ObjectMembers, read: Callable[[Raw], B], name: str = "content"
+) -> tuple[B | Text, ...] | None:
+    """Take content that is text or parts, and note which; None if it is neither."""
+    text = members.take(name, str)
+    if text is not None:
+        return (Text(text),)
+    parts = members.take_list(name)
+    if parts is None:
+        return None
+    members.note_form(name, "parts")
+    return tuple(map(read, parts))
+
+
+def take_empty_content(members: ObjectMembers) -> None:
+    """Note how a message without content is written. Raises InvalidRequest if it has any."""
+    if "content" not in members:
+        members.note_form("content", "absent")
+    elif raw_text(members.take("content", Raw) or b"") == "null":
+        members.note_form("content", "null")
+    else:
+        raise InvalidRequest("content must be text", code="content_not_text", place="message")
+
+
+def read_call(
+    members: ObjectMembers, function: ObjectMembers, new_ids: CallIdGenerator, wire: str
+) -> AnyToolCall:
+    """Read a call whose arguments should be an object; `function` may be `members` itself."""
+    name = function.take("name", str)
+    if name is None:
+        raise InvalidRequest("has no name", code="call_name_missing", place="call")
+    if not name:
+        members.note_form("name", name)
+    id = members.take("id", str) if members.peek("id", str) else None
+    if id is None:
+        members.note_form("id", "absent")  # or null, or empty, which stays among the members
+    text, raw = function.peek("arguments", str), function.peek("arguments", Raw)
+    arguments, form = "", None
     if raw is None or raw_text(raw) == "null" or (text is not None and not text.strip()):
-        return "", "absent"  # null and blank text stay among the members
-    function.take("arguments", Raw)
-    return (raw_text(raw), None) if text is None else (text, "string")
+        form = "absent"  # null and blank text stay among the members
+    else:
+        function.take("arguments", Raw)
+        arguments, form = (raw_text(raw), None) if text is None else (text, "string")
+    call = build_call(id or new_ids.make(), name, arguments)
+    if isinstance(call, InvalidToolCall):
+        form = form or "raw"
+    if form is not None:
+        members.note_form("arguments", form)
+    kept = None if function is members else function.extras(wire)
+    if kept is not None:
+        members.put_back("function", kept[wire])
+    return msgspec.structs.replace(call, extras=members.extras(wire))
 
 
 # -- settings --------------------------------------------------------------------------------
 
 
-class MemberSource(Protocol):
-    """An object whose members are taken one by one."""
-
-    def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is present and of that type, without taking it."""
-        ...
-
-    def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type."""
-        ...
-
-
 def take_settings(
-    body: MemberSource,
+    body: ObjectMembers,
     *,
     limit: str | None,
     stop: str | None = None,
@@ -296,12 +325,12 @@ def take_settings(
     return found
 
 
-def take_model(body: MemberSource) -> str:
+def take_model(body: ObjectMembers) -> str:
     """Take the name of the model; an empty one stays."""
     return (body.take("model", str) or "") if body.peek("model", str) else ""
 
 
-def has_token_limit(body: MemberSource, name: str) -> bool:
+def has_token_limit(body: ObjectMembers, name: str) -> bool:
     """Return whether a limit is above 0; any other has a meaning to its server, and stays."""
     return (body.peek(name, int) or 0) > 0
 

@@ -144,14 +144,6 @@ def select_extras(
     return dict(get_extras(value, wire))
 
 
-def merge_extras(
-    members: dict[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
-) -> dict[str, Any]:
-    """Add extras to the members that the encoder writes; they replace none of them."""
-    note_conflicting_extras(members, extras, losses, at=at)
-    return members | {name: extras[name] for name in extras if name not in members}
-
-
 def note_conflicting_extras(
     members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> None:
@@ -215,7 +207,8 @@ class ValueWriter:
         self, members: dict[str, Any], extras: dict[str, Any], at: str = ""
     ) -> dict[str, Any]:
         """Add extras to the members of a value; they replace none of them."""
-        return merge_extras(members, extras, self.losses, at=at)
+        note_conflicting_extras(members, extras, self.losses, at=at)
+        return members | {name: extras[name] for name in extras if name not in members}
 
     def note_foreign_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
         """Note a seal that is left out, because another target made it."""
@@ -406,11 +399,15 @@ class MessageWriter(ValueWriter, ABC):
         """Write a message as it was recorded."""
         self._written.append(message)
 
-    @abstractmethod
-    def _add_system(self, message: SystemMessage) -> None: ...
+    def _add_system(self, message: SystemMessage) -> None:
+        self._add_prompt(message)
 
-    @abstractmethod
-    def _add_user(self, message: UserMessage) -> None: ...
+    def _add_user(self, message: UserMessage) -> None:
+        self._add_prompt(message)
+
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
+        """Write a message for the model, where the wire writes both kinds alike."""
+        raise NotImplementedError
 
     @abstractmethod
     def _add_assistant(self, message: AssistantMessage) -> None: ...

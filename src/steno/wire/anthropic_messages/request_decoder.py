@@ -52,6 +52,7 @@ from steno.wire.request_decoder import (
     is_closed_schema,
     read_base64,
     read_tool_members,
+    take_content,
     take_messages,
     take_model,
     take_settings,
@@ -215,13 +216,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
 def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
     """Read the content; note a list, since the encoder writes a single text as a string."""
     text = members.take("content", str)
-    if text is not None:
-        return (_build_text(text),)
-    parts = members.take_list("content")
-    if parts is None:
-        return None
-    members.note_form("content", CONTENT_AS_LIST)
-    return tuple(map(read, parts))
+    return take_content(members, read) if text is None else (_build_text(text),)
 
 
 def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:

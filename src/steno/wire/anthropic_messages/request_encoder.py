@@ -212,9 +212,6 @@ class AnthropicMessageWriter(MessageWriter):
         newest = self._trim_trailing_blanks(self._latest)
         return [] if newest is None else [newest]
 
-    def _add_raw(self, message: bytes) -> None:
-        self._append(message)
-
     # -- turns -------------------------------------------------------------------------------
 
     def _add_system(self, message: SystemMessage) -> None:
@@ -274,9 +271,9 @@ class AnthropicMessageWriter(MessageWriter):
             latest["content"] = [*expand_content(latest["content"]), *expand_content(content)]
             latest |= extras
         else:
-            self._append({"role": role, **extras, "content": content})
+            self._add_raw({"role": role, **extras, "content": content})
 
-    def _append(self, message: dict[str, Any] | bytes) -> None:
+    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
         if self._latest is not None:
             self._written.append(to_bytes(self._latest))
         self._latest = message

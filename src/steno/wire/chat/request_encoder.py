@@ -91,11 +91,8 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str,
 class _ChatMessageWriter(MessageWriter):
     """Writes one object for each message."""
 
-    def _add_system(self, message: SystemMessage) -> None:
-        self._write(message, {"role": "system"})
-
-    def _add_user(self, message: UserMessage) -> None:
-        self._write(message, {"role": "user"})
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
+        self._write(message, {"role": message.role.value})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         calls: list[dict[str, Any]] = []

@@ -47,7 +47,7 @@ _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
 
 
 @final
-class EitherCaseMembers:
+class EitherCaseMembers(ObjectMembers):
     """The members of an object, in either case; the case that was used is noted.
 
     An inner object shares the notes of the outer one: no name appears in both.
@@ -57,32 +57,28 @@ class EitherCaseMembers:
         self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
     ) -> None:
         """Read an object. Raises InvalidRequest if it is none or cannot be kept."""
-        self._members = ObjectMembers(raw, place)
-        if FORM_KEY in self._members:
+        super().__init__(raw, place)
+        if FORM_KEY in self:
             raise InvalidRequest(f"{FORM_KEY} is a name of ours", code="reserved_name", place=place)
-        self._place = place
         self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
-        self._kept: dict[str, Any] = {}
-        self.form: dict[str, Any] = {}
-        self.raw: str = self._members.raw
 
     def __contains__(self, name: str) -> bool:
-        return self._actual_name(name) in self._members
+        return self._actual_name(name) in self._remaining
 
     def peek(self, name: str, hint: type[T]) -> T | None:
         """Return a member if it is present and of that type, without taking it."""
-        return self._members.peek(self._actual_name(name), hint)
+        return super().peek(self._actual_name(name), hint)
 
     def take(self, name: str, hint: type[T]) -> T | None:
         """Take a member if it is of that type; one of any other type stays."""
         actual = self._actual_name(name)
-        value = self._members.take(actual, hint)
+        value = super().take(actual, hint)
         if value is not None and actual != name:
             self._snake_case_names.append(name)
         return value
 
     def take_object(self, name: str) -> EitherCaseMembers | None:
-        """Take an object, to be read member by member; see `put_back`."""
+        """Take an object, to be read member by member; see `keep_rest`."""
         if self.peek(name, dict[str, Raw]) is None:
             return None
         raw = self.take(name, Raw)
@@ -97,30 +93,31 @@ class EitherCaseMembers:
             return None if only is None else [only]
         return found
 
-    def put_back(self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False) -> None:
+    def keep_rest(
+        self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False
+    ) -> None:
         """Keep the remaining members of an object that was taken, if there are any."""
         left = inner.remaining()
         if left or is_empty_kept:
-            self._kept[name] = left
+            self.put_back(name, left)
 
     def remaining(self) -> dict[str, Any]:
         """Return the members that were not taken."""
-        found = (self._members.extras(NAME) or {}).get(NAME, {})
-        return found | self._kept
+        members = (super().extras(NAME) or {}).get(NAME, {})
+        return {name: value for name, value in members.items() if name != FORM_KEY}
 
-    def extras(self) -> dict[str, dict[str, Any]] | None:
+    def extras(self, wire: str = NAME) -> dict[str, dict[str, Any]] | None:
         """Return the remaining members and the notes as extras of this wire."""
-        form = self.form | (
-            {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
-        )
+        snake = {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
+        form = self.form | snake
         found = self.remaining() | ({FORM_KEY: form} if form else {})
-        return {NAME: found} if found else None
+        return {wire: found} if found else None
 
     def _actual_name(self, name: str) -> str:
-        if name in self._members:
+        if name in self._remaining:
             return name
         other = to_snake_case(name)
-        return other if other in self._members else name
+        return other if other in self._remaining else name
 
 
 @lru_cache(maxsize=256)
@@ -241,7 +238,7 @@ def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image 
         if not uri.startswith(("https://", "http://")) or uri.startswith(_FILES_API_URL):
             return None
         source = ImageUrl(uri)
-    part.put_back("inlineData" if inline is not None else "fileData", inner)
+    part.keep_rest("inlineData" if inline is not None else "fileData", inner)
     part.form |= _build_signature_note(part.peek(THOUGHT_SIGNATURE, str), target)
     return Image(source=source, mime_type=mime_type, extras=part.extras())
 

@@ -50,7 +50,7 @@ from steno.wire.gemini.tools import read_tools
 from steno.wire.request_decoder import (
     CallIdGenerator,
     build_opaque_message,
-    check_list,
+    take_messages,
     take_settings,
 )
 from steno.wire.request_encoder import RequestTarget
@@ -71,7 +71,7 @@ def decode_request(
     this protocol.
     """
     body = EitherCaseMembers(data, "request")
-    contents = check_list(body.take_list("contents"), "contents")
+    contents = take_messages(body, "contents")
     named = body.take("model", str)
     if named is not None:
         body.form["model"] = "body"
@@ -82,7 +82,7 @@ def decode_request(
         settings = take_settings(
             config, limit="maxOutputTokens", stop="stopSequences", top_p="topP"
         )
-        body.put_back("generationConfig", config, is_empty_kept=not settings)
+        body.keep_rest("generationConfig", config, is_empty_kept=not settings)
     settings |= _read_tool_choice(body, tools)
     target = RequestTarget(provider, NAME, named or model or "")
     reader = _ContentsReader(target, CallIdGenerator(body.raw, f"{NAME}_call_"))
@@ -116,8 +116,8 @@ def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]
         if choice is not None:
             calling.take("mode", str)
             calling.take("allowedFunctionNames", list[str])
-        config.put_back("functionCallingConfig", calling, is_empty_kept=choice is None)
-    body.put_back("toolConfig", config, is_empty_kept=calling is None)
+        config.keep_rest("functionCallingConfig", calling, is_empty_kept=choice is None)
+    body.keep_rest("toolConfig", config, is_empty_kept=calling is None)
     return {} if choice is None else {"tool_choice": choice}
 
 
@@ -201,7 +201,7 @@ class _ContentsReader:
         if self._is_unsigned and seal is None and THOUGHT_SIGNATURE not in part:
             form["unsigned"] = self._target.model
         self._is_unsigned = False
-        part.put_back(FUNCTION_CALL, call)
+        part.keep_rest(FUNCTION_CALL, call)
         made = build_call(id, name or "", arguments, seal=seal, extras=part.extras())
         if isinstance(made, InvalidToolCall) and arguments:
             form["args"] = "verbatim"
@@ -251,7 +251,7 @@ class _ContentsReader:
             if left := content.remaining():
                 form["members"] = left
         part.form |= form
-        part.put_back(FUNCTION_RESPONSE, result)
+        part.keep_rest(FUNCTION_RESPONSE, result)
         return ToolResultMessage(
             tool_call_id=call.id,
             content=tuple(blocks),

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest
 from steno.messages.call import (
     AnyToolCall,
-    InvalidToolCall,
-    build_call,
     original_tool_name,
 )
 from steno.messages.content import Image, Opaque, Text, Thinking
@@ -31,15 +27,15 @@ from steno.wire.request_decoder import (
     ObjectMembers,
     build_tool,
     map_tool_name_or_empty,
+    read_call,
     read_messages,
-    take_arguments,
+    take_empty_content,
     take_messages,
     take_model,
     take_settings,
     take_tools,
     unwrap_function,
 )
-from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -145,27 +141,10 @@ class _OllamaMessageReader:
     def _read_call(self, raw: Raw) -> AnyToolCall:
         members = ObjectMembers(raw, "call")
         function = ObjectMembers(members.take("function", Raw) or b"null", "call")
-        name = function.take("name", str)
-        if name is None:
-            raise InvalidRequest("has no name", code="call_name_missing", place="call")
-        if not name:
-            members.note_form("name", name)
-        id = members.take("id", str) if members.peek("id", str) else None
-        if id is None:
-            members.note_form("id", "absent")  # or null, or empty, which stays among the members
         for holder, field, hint in ((members, "type", str), (function, "index", int)):
             if (value := holder.take(field, hint)) is not None:
                 members.note_form(field, value)
-        arguments, form = take_arguments(function)
-        call = build_call(id or self._new_ids.make(), name, arguments)
-        if isinstance(call, InvalidToolCall):
-            form = form or "raw"
-        if form is not None:
-            members.note_form("arguments", form)
-        kept = function.extras(NAME)
-        if kept is not None:
-            members.put_back("function", kept[NAME])
-        return msgspec.structs.replace(call, extras=members.extras(NAME))
+        return read_call(members, function, self._new_ids, NAME)
 
     def _read_result(self, members: ObjectMembers) -> ToolResultMessage:
         id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
@@ -210,10 +189,5 @@ def _read_text(members: ObjectMembers, *, may_be_empty: bool) -> tuple[Text, ...
     text = members.take("content", str)
     if text is not None:
         return (Text(text),) if text or may_be_empty else ()
-    if "content" not in members:
-        members.note_form("content", "absent")
-    elif raw_text(members.take("content", Raw) or b"") == "null":
-        members.note_form("content", "null")
-    else:
-        raise InvalidRequest("content must be text", code="content_not_text", place="message")
+    take_empty_content(members)
     return ()

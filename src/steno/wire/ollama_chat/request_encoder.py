@@ -143,12 +143,6 @@ class _OllamaMessageWriter(MessageWriter):
         """Ids that steno made up, and that are not sent."""
         self._anonymous_calls = AnonymousCalls(self.losses)
 
-    def _add_system(self, message: SystemMessage) -> None:
-        self._add_prompt(message)
-
-    def _add_user(self, message: UserMessage) -> None:
-        self._add_prompt(message)
-
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._new_parts(_TEXT_SEPARATOR, self.prompt_blocks(message.content))

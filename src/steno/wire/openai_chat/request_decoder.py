@@ -39,6 +39,7 @@ from steno.wire.request_decoder import (
     map_tool_name_or_empty,
     read_image_url,
     read_messages,
+    take_content,
     take_messages,
     take_model,
     take_settings,
@@ -268,19 +269,12 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    text = members.take("content", str)
-    if text is not None:
-        return (Text(text),)
-    parts = members.take_list("content")
-    if parts is not None:
-        members.note_form("content", "parts")
-        return tuple(map(_read_part, parts))
-    if "content" in members:
-        if raw_text(members.take("content", Raw) or b"null") != "null":
-            raise InvalidRequest("neither text nor parts", code="content_not_text", place="content")
-    else:
+    content = take_content(members, _read_part)
+    if content is None and "content" not in members:
         members.note_form("content", "absent")
-    return ()
+    elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":
+        raise InvalidRequest("neither text nor parts", code="content_not_text", place="content")
+    return content or ()
 
 
 def _read_result_content(members: ObjectMembers) -> tuple[ResultBlock, ...]:

@@ -143,7 +143,7 @@ class CompletionMessageWriter(MessageWriter):
     def add(self, message: Message) -> None:
         """Write one more message."""
         if self._images and not isinstance(message, ToolResultMessage):
-            self._write({"role": "user", "content": self._images})
+            self._add_raw({"role": "user", "content": self._images})
             self._images = []
         super().add(message)
 
@@ -151,10 +151,7 @@ class CompletionMessageWriter(MessageWriter):
         waiting = [{"role": "user", "content": self._images}] if self._images else []
         return [*([] if self._latest is None else [self._latest]), *waiting]
 
-    def _add_raw(self, message: bytes) -> None:
-        self._write(message)
-
-    def _write(self, message: dict[str, Any] | bytes) -> None:
+    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
         if self._dialect.merges_neighbours and isinstance(message, dict):
             if message["role"] == "system" and self._latest is not None:
                 self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
@@ -172,13 +169,13 @@ class CompletionMessageWriter(MessageWriter):
         extras, form = self.read_extras(message)
         parts = self.write_prompt(message.content)
         members = {"role": self._dialect.system_role}
-        self._write(self._with_content(members, parts, form) | extras)
+        self._add_raw(self._with_content(members, parts, form) | extras)
 
     def _add_user(self, message: UserMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self.write_prompt(message.content)
         if parts:
-            self._write(self._with_content({"role": "user"}, parts, form) | extras)
+            self._add_raw(self._with_content({"role": "user"}, parts, form) | extras)
         else:  # servers refuse null
             self.losses.note(ChangeCode.BLANK, "empty_message")
 
@@ -219,7 +216,7 @@ class CompletionMessageWriter(MessageWriter):
         if message.content and members == {"role": "assistant", "content": None}:
             self.losses.note(ChangeCode.BLANK, "empty_message")
         else:
-            self._write(members)
+            self._add_raw(members)
 
     def _write_thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
         self.note_foreign_seal(block, at)
@@ -286,7 +283,7 @@ class CompletionMessageWriter(MessageWriter):
         if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
         members = self._with_content(self._write_call_reference(message, form), parts, form)
-        self._write(self.merge(members, extras))
+        self._add_raw(self.merge(members, extras))
 
     def _write_call_reference(
         self, message: ToolResultMessage, form: dict[str, Any]

@@ -42,6 +42,7 @@ from steno.wire.request_decoder import (
     is_closed_schema,
     read_image_url,
     read_tool_members,
+    take_content,
     take_model,
     take_settings,
     take_tool_choice,
@@ -218,16 +219,12 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    text = item.take(name, str)
-    if text is not None:
-        return (Text(text),)
-    parts = item.take_list(name)
-    if parts is None:
+    content = take_content(item, _read_part, name)
+    if content is None:
         raise InvalidRequest(
             f"{name} is neither text nor a list", code="content_not_text", place="item"
         )
-    item.note_form(name, "parts")
-    return tuple(map(_read_part, parts))
+    return content
 
 
 def _read_part(raw: Raw) -> UserBlock:
