@@ -108,7 +108,6 @@ class LineOrObjectSplitter(ByteBuffer):
     __slots__ = ("_is_multiline", "_lines")
 
     def __init__(self) -> None:
-        """Start at the beginning of a response."""
         super().__init__()
         self._lines = LineSplitter()
         self._is_multiline: bool | None = None
@@ -179,7 +178,6 @@ class SseSplitter(ByteBuffer):
     __slots__ = ("_after_cr", "_is_first")
 
     def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
-        """Start at the beginning of a stream."""
         super().__init__(max_bytes=max_bytes)
         self._after_cr = False
         self._is_first = True
@@ -309,7 +307,6 @@ class JsonObjectSplitter(ByteBuffer):
     __slots__ = ("_depth", "_in_string", "_is_escaped")
 
     def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
-        """Start at the beginning of a stream."""
         super().__init__(max_bytes=max_bytes)
         self._depth = 0
         self._in_string = False
@@ -376,7 +373,9 @@ class SseOrArraySplitter:
         """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
         if self._splitter is None:
             data = self._start + data
-            data = data[_count_leading_blanks(data) :]
+            match = _LEADING_BLANKS.match(data)
+            assert match is not None  # the pattern also matches nothing
+            data = data[match.end() :]
             if BOM_UTF8.startswith(data):
                 self._start = data
                 return []
@@ -389,13 +388,6 @@ class SseOrArraySplitter:
         complete = [payload for payload in rest if _is_complete(payload)]
         self.is_cut = len(complete) < len(rest)
         return complete
-
-
-def _count_leading_blanks(data: bytes) -> int:
-    """Return the number of blanks and byte order marks at the start."""
-    match = _LEADING_BLANKS.match(data)
-    assert match is not None  # the pattern also matches nothing
-    return match.end()
 
 
 def _is_complete(payload: bytes) -> bool:

@@ -431,7 +431,6 @@ def _read_image(raw: Raw) -> Image | None:
 
 
 def _read_opaque_block(raw: Raw) -> Opaque:
-    """Keep a block as JSON text."""
     return Opaque(kind=_read_block_type(raw), raw=raw_text(raw), origin=NAME)
 
 

@@ -164,7 +164,6 @@ class _ChatMessageWriter(MessageWriter):
         return []
 
     def _join_texts(self, parts: list[PartJson], separator: str) -> str:
-        """Join several texts."""
         texts = [part for part in parts if isinstance(part, dict)]
         if len(texts) > 1:
             self.losses.note(ChangeCode.ORDER, "texts_joined")

@@ -66,7 +66,6 @@ class StreamDecoder(BaseStreamDecoder):
         return self._envelope
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
-        """Add the events of a line, or of a whole message."""
         repaired = repair_json(payload, NAME)
         if not repaired:
             return
@@ -104,7 +103,6 @@ class StreamDecoder(BaseStreamDecoder):
             )
 
     def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
-        """Add the events of a response that is not streamed."""
         self._read(data, events)
         if not self._has_message:
             raise ProtocolError(
@@ -114,7 +112,6 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(Finished(StopReason.END_TURN, usage=self._usage))
 
     def _finish(self, events: list[WireEvent]) -> None:
-        """Raise CutShort if no stop reason has arrived."""
         if not self._is_finished:
             raise build_cut_short()
 

@@ -65,7 +65,6 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
-    """Read a tool; None if it is no function."""
     unwrapped = unwrap_function(raw)
     if unwrapped is None:
         return None

@@ -119,7 +119,6 @@ class StreamDecoder(BaseStreamDecoder):
         return True
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
-        """Add the events of a line, or of a whole response."""
         try:
             line = _decode_text_line(payload)
         except DECODE_ERRORS:
@@ -135,7 +134,6 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(TextDelta(_TEXT_INDEX, message.content))
 
     def _read_line(self, payload: bytes, events: list[WireEvent]) -> None:
-        """Read a line of any kind."""
         repaired = repair_json(payload, NAME)
         if not repaired:
             return
@@ -146,7 +144,10 @@ class StreamDecoder(BaseStreamDecoder):
             texts.restore(message, "content", "message", "content")
             texts.restore(message, "thinking", "message", "thinking")
         if line.rest is not None:
-            self._read_unknown(repaired, line.rest)
+            if is_error(line.rest.get("error")):
+                raise decode_error(200, repaired)
+            self._logprobs += _take_list(line.rest, "logprobs")
+            self._unknown |= line.rest
         if message is not None:
             if message.thinking:
                 events.append(ThinkingDelta(_THINKING_INDEX, message.thinking))
@@ -180,7 +181,6 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(Finished(StopReason.UNKNOWN))
 
     def _finish(self, events: list[WireEvent]) -> None:
-        """Raise CutShort if no line with `done` has arrived."""
         if self._last is None:
             raise build_cut_short()
 
@@ -212,13 +212,6 @@ class StreamDecoder(BaseStreamDecoder):
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
         events.append(ToolCallPart(index, ends=True))
-
-    def _read_unknown(self, payload: bytes, rest: RawMembers) -> None:
-        """Find an error; keep all other members."""
-        if is_error(rest.get("error")):
-            raise decode_error(200, payload)
-        self._logprobs += _take_list(rest, "logprobs")
-        self._unknown |= rest
 
 
 decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)

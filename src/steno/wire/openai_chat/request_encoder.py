@@ -261,7 +261,6 @@ class CompletionMessageWriter(MessageWriter):
     def _write_function(
         self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
     ) -> dict[str, Any]:
-        """Write name and arguments."""
         self.note_foreign_seal(call, at)
         absent: list[str] = form.get("absent", [])
         name = "" if "name" in absent else self.call_name(call, form, LEGAL_NAME, at)
@@ -361,7 +360,6 @@ def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | No
 def _merge_adjacent(
     first: dict[str, Any], second: dict[str, Any], thinking: str | None
 ) -> dict[str, Any]:
-    """Merge two adjacent messages."""
     contents = [message["content"] for message in (first, second) if message.get("content")]
     merged = first | second
     if all(isinstance(content, str) for content in contents):

@@ -422,7 +422,6 @@ class BlockText:
     )
 
     def __init__(self, kind: str, block: int) -> None:
-        """Start without text."""
         self.kind = kind
         self.block = block
         self.sent: list[str] = []
