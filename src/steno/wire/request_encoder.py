@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 import msgspec
 
 from steno.json_object import JsonObject, as_json_object, raw_members
-from steno.messages.call import AnyToolCall, Seal, ToolCall
+from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
     FileReference,
@@ -73,6 +73,9 @@ _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 
 PartJson: TypeAlias = dict[str, Any] | msgspec.Raw
 """A part of a message, written or as it was received."""
+PromptBlock: TypeAlias = Text | Image | Opaque
+ModelBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque
+"""The blocks of a prompt and of a model that wires write; all others are replaced before."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -215,9 +218,7 @@ class ValueWriter:
         if block.seal is not None and not self.target.accepts(block.seal):
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
 
-    def prompt_blocks(
-        self, blocks: tuple[UserBlock, ...]
-    ) -> Iterator[tuple[str, Text | Image | Opaque]]:
+    def prompt_blocks(self, blocks: tuple[UserBlock, ...]) -> Iterator[tuple[str, PromptBlock]]:
         """Yield the blocks to send of a user or a tool, each with its place.
 
         A reference that should have been resolved before is sent as text.
@@ -235,14 +236,18 @@ class ValueWriter:
                 case _:
                     assert_never(block)
 
-    def model_blocks(
-        self, blocks: tuple[AssistantBlock, ...]
-    ) -> Iterator[tuple[str, AssistantBlock]]:
+    def model_blocks(self, blocks: tuple[AssistantBlock, ...]) -> Iterator[tuple[str, ModelBlock]]:
         """Yield the blocks to send of a model, each with its place."""
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
-            if not isinstance(block, Opaque) or self.is_sendable(block, at):
-                yield at, block
+            match block:
+                case Opaque():
+                    if self.is_sendable(block, at):
+                        yield at, block
+                case Text() | Thinking() | Image() | ToolCall() | InvalidToolCall():
+                    yield at, block
+                case _:
+                    assert_never(block)
 
     def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
         """Write the blocks of a user or a tool as parts."""

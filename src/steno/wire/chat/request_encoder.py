@@ -10,7 +10,6 @@ from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.change import ChangeCode
 from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
-    AssistantBlock,
     AssistantMessage,
     Message,
     SystemMessage,
@@ -26,6 +25,7 @@ from steno.wire.request_encoder import (
     ANY_NAME,
     EncodedRequest,
     MessageWriter,
+    ModelBlock,
     PartJson,
     ValueWriter,
     drop_none,
@@ -144,7 +144,7 @@ class _ChatMessageWriter(MessageWriter):
             content = _EMPTY_CONTENT.get(form or "", {} if is_model else {"content": ""})
         self._written.append(encode_json(head | content | (tail or {}) | extras))
 
-    def _write_parts(self, block: AssistantBlock, at: str) -> list[PartJson]:
+    def _write_parts(self, block: ModelBlock, at: str) -> list[PartJson]:
         match block:
             case Text():
                 self.note_foreign_seal(block, at)

@@ -27,7 +27,6 @@ from steno.messages.content import (
     Thinking,
 )
 from steno.messages.message import (
-    AssistantBlock,
     AssistantMessage,
     SystemMessage,
     ToolResultMessage,
@@ -42,6 +41,7 @@ from steno.wire.request_encoder import (
     AnonymousCalls,
     EncodedRequest,
     MessageWriter,
+    ModelBlock,
     RequestTarget,
     ValueWriter,
     drop_none,
@@ -155,9 +155,7 @@ class _OllamaMessageWriter(MessageWriter):
         parts = self._new_parts("", self.model_blocks(message.content))
         self._written.append(encode_json({"role": "assistant"} | parts.members(form) | extras))
 
-    def _new_parts(
-        self, separator: str, blocks: Iterable[tuple[str, AssistantBlock]]
-    ) -> _MessageParts:
+    def _new_parts(self, separator: str, blocks: Iterable[tuple[str, ModelBlock]]) -> _MessageParts:
         parts = _MessageParts(self, separator)
         for at, block in blocks:
             if isinstance(block, AnyToolCall):
