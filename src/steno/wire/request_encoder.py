@@ -203,6 +203,8 @@ class ValueWriter:
 
     def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the extras of a value for this wire, and the notes on how it was written."""
+        if value.extras is None:  # nearly always
+            return {}, {}
         extras = select_extras(value, self.target.api, self.losses, at=at)
         return extras, pop_form(extras)
 
@@ -210,6 +212,8 @@ class ValueWriter:
         self, members: dict[str, Any], extras: dict[str, Any], at: str = ""
     ) -> dict[str, Any]:
         """Add extras to the members of a value; they replace none of them."""
+        if not extras:
+            return members
         note_conflicting_extras(members, extras, self.losses, at=at)
         return members | {name: extras[name] for name in extras if name not in members}
 
@@ -226,13 +230,13 @@ class ValueWriter:
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             match block:
-                case FileReference() | Resource():
-                    yield at, self.write_reference(block, at)
+                case Text() | Image():
+                    yield at, block
                 case Opaque():
                     if self.is_sendable(block, at):
                         yield at, block
-                case Text() | Image():
-                    yield at, block
+                case FileReference() | Resource():
+                    yield at, self.write_reference(block, at)
                 case _:
                     assert_never(block)
 
@@ -241,16 +245,18 @@ class ValueWriter:
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             match block:
+                case Text() | ToolCall() | Thinking() | Image() | InvalidToolCall():
+                    yield at, block
                 case Opaque():
                     if self.is_sendable(block, at):
                         yield at, block
-                case Text() | Thinking() | Image() | ToolCall() | InvalidToolCall():
-                    yield at, block
                 case _:
                     assert_never(block)
 
     def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
         """Write the blocks of a user or a tool as parts."""
+        if len(blocks) == 1 and isinstance(blocks[0], Text):  # nearly always
+            return self.write_text(blocks[0], ".content[0]")
         parts: list[PartJson] = []
         for at, block in self.prompt_blocks(blocks):
             match block:
