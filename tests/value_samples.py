@@ -48,6 +48,7 @@ from steno import (
     Usage,
     UserMessage,
 )
+from steno.assemble import ToolCallPart
 from steno.codec import Document
 from steno.messages.change import Change, ChangeCode
 from steno.messages.order import OrderCode, Severity
@@ -614,6 +615,18 @@ STORED: tuple[Sample, ...] = (*PARTS, *BLOCKS, *MESSAGES, *TOOLS, *PAYLOADS, *RE
 ALL: tuple[Sample, ...] = (
     *STORED,
     *EVENTS,
+    Sample(
+        "part",
+        ToolCallPart,
+        lambda: {
+            "block": 0,
+            "id": "call_1",
+            "name": "read_file",
+            "arguments": f'{{"a": "{SECRET}',
+            "starts": True,
+            "ends": True,
+        },
+    ),
     Sample(
         "order_issue",
         OrderIssue,

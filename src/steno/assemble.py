@@ -9,7 +9,7 @@ gave none, by a function that can be passed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
+from typing import Any, ClassVar, Never, TypeAlias, assert_never, assert_type, final
 
 from msgspec.structs import replace
 
@@ -38,10 +38,33 @@ from steno.messages.event import (
 )
 from steno.messages.message import AssistantBlock, AssistantMessage
 from steno.messages.usage import StopReason, Usage
-from steno.values import join_surrogates, replace_lone_surrogates
+from steno.values import RedactedRepr, join_surrogates, replace_lone_surrogates
 
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
 """Members by wire, as they are collected."""
+
+
+@final
+class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit_defaults=True):
+    """A piece of a call as a wire reads it: the Assembler makes the events of calls of it.
+
+    `block` is the wire's number of the block, which the seals and extras of the call have as
+    their index, too. Providers omit, repeat and swap every field; the Assembler sorts.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
+
+    block: int | None
+    id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    starts: bool = False
+    """Whether the provider says that a call starts here, unless its id is known."""
+    ends: bool = False
+
+
+WireEvent: TypeAlias = Event | ToolCallPart
+"""What a wire emits and the Assembler takes."""
 
 
 # -- drafts ----------------------------------------------------------------------------------
@@ -196,30 +219,36 @@ class Assembler:
         self._extras: ExtrasByWire | None = None
         self._finished: Finished | None = None
 
-    def feed(self, event: Event) -> tuple[Event, ...]:
+    def feed(self, event: WireEvent) -> tuple[Event, ...]:
         """Take one event and return the normalized events for it.
 
         In these, each call begins once, grows, and ends once with the whole call, all under its
-        number in the message, whatever the index of the provider. Raises InvalidValue for anything
-        but an event.
+        number in the message, whatever the provider numbers. Raises InvalidValue for anything but
+        an event.
         """
         # Most events are more text of one block; `match` would test isinstance first.
         if type(event) is TextDelta and event.index == self._text_index:
             self._add_text(event.text)
             return (event,)
         match event:
-            case ToolCallDelta():
-                return self._append_arguments(event)
+            case ToolCallPart():
+                if event.starts:
+                    return self._begin_call(event.block, event.id, event.name)
+                if event.ends:
+                    return self._end_call(event.block, event.id)
+                return self._append_arguments(event.block, event.id, event.name, event.arguments)
             case TextDelta():
                 self._append_text(Text, event.index, event.text)
             case ThinkingDelta():
                 self._append_text(Thinking, event.index, event.text, event.redacted)
-            case ToolCallBegin():
-                return self._begin_call(event)
-            case ToolCallEnd():
-                return self._end_call(event)
+            case ToolCallDelta(number, id, name, fragment):
+                return self._append_arguments(number, id, name, fragment)
+            case ToolCallBegin(number, id, name):
+                return self._begin_call(number, id, name)
+            case ToolCallEnd(number, id):
+                return self._end_call(number, id)
             case BlockSealed():
-                self._seal(event)
+                self._draft_at(event.index).seal = event.seal
             case BlockAdded():
                 self._drafts.append(event.block)
             case ExtrasAdded():
@@ -227,18 +256,22 @@ class Assembler:
             case Finished():
                 return self._finish(event)
             case _:
-                _refuse_event(event)
+                assert_type(event, Never)
+                # In place of `assert_never`, which would show the content.
+                raise InvalidValue(
+                    f"takes events, not {type(event).__name__}",
+                    code="not_an_event",
+                    place="assembler",
+                )
         return (event,)
 
-    def feed_all(self, events: Iterable[Event]) -> list[Event]:
+    def feed_all(self, events: Iterable[WireEvent]) -> list[Event]:
         """Take events that arrived together; return the normalized events, as `feed` does."""
         normalized: list[Event] = []
         for event in events:
             if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
                 self._add_text(event.text)
                 normalized.append(event)
-            elif type(event) is ToolCallDelta:
-                normalized += self._append_arguments(event)
             else:
                 normalized += self.feed(event)
         return normalized
@@ -254,7 +287,18 @@ class Assembler:
         """
         finished = self._finished
         is_truncated = finished is None and stop_reason is not None
-        blocks = [self._build(draft, is_truncated=is_truncated) for draft in self._drafts]
+        blocks: list[AssistantBlock | None] = []
+        for draft in self._drafts:
+            match draft:
+                case TextDraft():
+                    blocks.append(draft.build())
+                case ToolCallDraft():
+                    build = draft.build_truncated if is_truncated else draft.build
+                    blocks.append(build(self._new_id))
+                case Image() | Opaque():
+                    blocks.append(draft)
+                case _:
+                    assert_never(draft)
         raw = finished.raw_stop_reason if finished else None
         return AssistantMessage(
             content=tuple([block for block in blocks if block is not None]),
@@ -263,17 +307,6 @@ class Assembler:
             usage=finished.usage if finished else usage,
             extras=self._extras,
         )
-
-    def _build(self, draft: BlockDraft, *, is_truncated: bool) -> AssistantBlock | None:
-        match draft:
-            case TextDraft():
-                return draft.build()
-            case ToolCallDraft():
-                return (draft.build_truncated if is_truncated else draft.build)(self._new_id)
-            case Image() | Opaque():
-                return draft
-            case _:
-                assert_never(draft)
 
     def _finish(self, event: Finished) -> tuple[Event, ...]:
         if event.stop_reason is StopReason.END_TURN and self._calls:
@@ -305,9 +338,6 @@ class Assembler:
         self._add_text = draft.parts.append
         return draft
 
-    def _seal(self, event: BlockSealed) -> None:
-        self._draft_at(event.index).seal = event.seal
-
     def _add_extras(self, event: ExtrasAdded) -> None:
         if event.index is None:
             self._extras = merge_extras(self._extras, event.extras)
@@ -324,24 +354,24 @@ class Assembler:
 
     # -- calls -------------------------------------------------------------------------------
 
-    def _begin_call(self, event: ToolCallBegin) -> tuple[Event, ...]:
-        id, name = event.id or None, event.name or None
+    def _begin_call(self, index: int | None, id: str | None, name: str | None) -> tuple[Event, ...]:
+        id, name = id or None, name or None
         call = None if id is None else self._call_by_id.get(id)
         if call is None:
-            return (self._open_call(event.index, id, name),)
+            return (self._open_call(index, id, name),)
         late_id, late_name = self._fill_id_and_name(call, id, name)
         return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
 
-    def _append_arguments(self, event: ToolCallDelta) -> tuple[Event, ...]:
-        index, fragment = event.index, event.arguments_delta or ""
-        if event.id is event.name is None and index is not None and fragment:
+    def _append_arguments(
+        self, index: int | None, id: str | None, name: str | None, fragment: str | None
+    ) -> tuple[Event, ...]:
+        if id is name is None and index is not None and fragment:
             call = self._call_by_index.get(index)
             if call is not None and not call.has_ended:  # nearly always: more of the same
                 call.built = None
                 call.parts.append(fragment)
-                number = call.number
-                return (event if number == index else ToolCallDelta(number, None, None, fragment),)
-        id, name = event.id or None, event.name or None
+                return (ToolCallDelta(call.number, None, None, fragment),)
+        id, name, fragment = id or None, name or None, fragment or ""
         call = self._find_call(index, id, name, fragment)
         if call is None:
             begin = self._open_call(index, id, name)
@@ -357,8 +387,6 @@ class Assembler:
             return ()  # blanks after the end change nothing
         call.built, call.has_ended = None, False
         call.parts.append(fragment)
-        if index == call.number and event.id == id and event.name == name:
-            return (event,)
         return (ToolCallDelta(call.number, id, name, fragment or None),)
 
     def _find_call(
@@ -410,10 +438,10 @@ class Assembler:
             self._call_by_index[index] = self._latest_at[index] = call
         return ToolCallBegin(call.number, id, name)
 
-    def _end_call(self, event: ToolCallEnd) -> tuple[Event, ...]:
-        call = self._call_by_id.get(event.id) if event.id else None
-        if call is None and event.index is not None:
-            call = self._call_by_index.get(event.index)
+    def _end_call(self, index: int | None, id: str | None) -> tuple[Event, ...]:
+        call = self._call_by_id.get(id) if id else None
+        if call is None and index is not None:
+            call = self._call_by_index.get(index)
         if call is None or call.has_ended:
             return ()
         return (self._end_draft(call),)
@@ -424,53 +452,32 @@ class Assembler:
         return ToolCallEnd(call.number, built.id, built)
 
 
-def _refuse_event(event: Never) -> NoReturn:
-    """Refuse anything but an event: `assert_never` for a type checker, without its content."""
-    raise InvalidValue(
-        f"takes events, not {type(event).__name__}", code="not_an_event", place="assembler"
-    )
-
-
 # -- a message to events ---------------------------------------------------------------------
 
 
-def events_from_message(message: AssistantMessage) -> Iterator[Event]:
-    """Yield the events of which an Assembler makes the same message.
-
-    For a response that did not stream, and for a message that is replayed.
-    """
+def events_from_message(message: AssistantMessage) -> Iterator[WireEvent]:
+    """Yield the events of which an Assembler makes the same message, to replay it."""
     for index, block in enumerate(message.content):
-        yield from _events_from_block(index, block)
+        match block:
+            case Text():
+                yield TextDelta(index, block.text)
+            case Thinking():
+                yield ThinkingDelta(index, block.text, block.redacted)
+            case ToolCall() | InvalidToolCall():
+                yield ToolCallPart(index, block.id, original_tool_name(block), starts=True)
+                yield ToolCallPart(index, arguments=block.arguments)
+            case Image() | Opaque():
+                yield BlockAdded(index, block)
+                continue
+            case _:
+                assert_never(block)
+        if block.seal is not None:
+            yield BlockSealed(index, block.seal)
+        if block.extras is not None:
+            yield ExtrasAdded(index, block.extras)
+        if isinstance(block, AnyToolCall):
+            yield ToolCallPart(index, block.id, ends=True)
     if message.extras is not None:
         yield ExtrasAdded(None, message.extras)
     stop_reason = message.stop_reason or StopReason.UNKNOWN
     yield Finished(stop_reason, message.raw_stop_reason, message.usage)
-
-
-def _events_from_block(index: int, block: AssistantBlock) -> Iterator[Event]:
-    match block:
-        case Text():
-            yield TextDelta(index, block.text)
-            yield from _seal_and_extras_events(index, block)
-        case Thinking():
-            yield ThinkingDelta(index, block.text, block.redacted)
-            yield from _seal_and_extras_events(index, block)
-        case ToolCall() | InvalidToolCall():
-            original = block.original_name if isinstance(block, ToolCall) else None
-            yield ToolCallBegin(index, block.id, original or block.name)
-            yield ToolCallDelta(index, arguments_delta=block.arguments)
-            yield from _seal_and_extras_events(index, block)
-            yield ToolCallEnd(index, block.id)
-        case Image() | Opaque():
-            yield BlockAdded(index, block)
-        case _:
-            assert_never(block)
-
-
-def _seal_and_extras_events(
-    index: int, block: Text | Thinking | ToolCall | InvalidToolCall
-) -> Iterator[Event]:
-    if block.seal is not None:
-        yield BlockSealed(index, block.seal)
-    if block.extras is not None:
-        yield ExtrasAdded(index, block.extras)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from steno import (
     AssistantMessage,
     BlockAdded,
-    Event,
     Finished,
     Message,
     ProtocolError,
@@ -23,9 +22,9 @@ from steno import (
     TextDelta,
     Thinking,
     ThinkingDelta,
-    ToolCallDelta,
     Usage,
 )
+from steno.assemble import ToolCallPart, WireEvent
 from steno.testing.conformance.servers import AnthropicMessagesServer, OpenAIChatServer
 from steno.wire import EncodedRequest, StreamDecoder, Wire, anthropic_messages, openai_chat
 
@@ -40,21 +39,21 @@ class Decoder(StreamDecoder):
     def envelope(self) -> dict[str, Any]:
         return self.inner.envelope
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[WireEvent]:
         return self.change(self.inner.feed(self.prepare(data)))
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[WireEvent]:
         return self.change(self.inner.close())
 
-    def _finish(self, events: list[Event]) -> None: ...
+    def _finish(self, events: list[WireEvent]) -> None: ...
 
     def prepare(self, data: bytes) -> bytes:
         return data
 
-    def change(self, events: Iterator[Event]) -> Iterator[Event]:
+    def change(self, events: Iterator[WireEvent]) -> Iterator[WireEvent]:
         return chain.from_iterable(map(self.change_one, events))
 
-    def change_one(self, event: Event) -> Iterable[Event]:
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         return (event,)
 
 
@@ -101,31 +100,31 @@ class MergesCalls(Decoder):
 
     has_begun = False
 
-    def change_one(self, event: Event) -> Iterable[Event]:
-        if not isinstance(event, ToolCallDelta):
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
+        if not isinstance(event, ToolCallPart):
             return (event,)
         id = None if self.has_begun else event.id
         self.has_begun = True
-        return (ToolCallDelta(0, id, event.name, event.arguments_delta),)
+        return (ToolCallPart(0, id, event.name, event.arguments),)
 
 
 class CrashesWithoutIndex(Decoder):
     """Takes it for granted that there is an index."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
-        if isinstance(event, ToolCallDelta):
-            assert event.index + 1  # type: ignore[operator] # that is the fault
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
+        if isinstance(event, ToolCallPart):
+            assert event.block + 1  # type: ignore[operator] # that is the fault
         return (event,)
 
 
 class TakesEmptyForAnId(Decoder):
     """Opens a call for every id there is, the empty one too; and ignores what comes late."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
-        if not isinstance(event, ToolCallDelta):
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
+        if not isinstance(event, ToolCallPart):
             return (event,)
-        if event.id == "" or (event.name and not event.arguments_delta):
-            return (ToolCallDelta(9, "empty", "none", event.arguments_delta),)
+        if event.id == "" or (event.name and not event.arguments):
+            return (ToolCallPart(9, "empty", "none", event.arguments),)
         late = event.id and not event.name
         return (replace(event, id="another", name="late") if late else event,)
 
@@ -133,15 +132,15 @@ class TakesEmptyForAnId(Decoder):
 class GuessesArguments(Decoder):
     """Repairs arguments that are no JSON, and gives those that are left out a member."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
-        if not isinstance(event, ToolCallDelta):
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
+        if not isinstance(event, ToolCallPart):
             return (event,)
-        given = event.arguments_delta
+        given = event.arguments
         try:
             json.loads(given or "")
         except ValueError:
             given = '{"guess":1}'
-        return (replace(event, arguments_delta='{"guess":1}' if given == "{}" else given),)
+        return (replace(event, arguments='{"guess":1}' if given == "{}" else given),)
 
 
 # -- bytes -----------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ class SplitsLinesAsStrings(Decoder):
 class NeedsWholeEvents(Decoder):
     """Takes every piece of bytes for one whole event, line ends and all."""
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[WireEvent]:
         if not data.endswith(b"\n\n") or b"\r" in data or data.startswith(b"\xef"):
             raise ProtocolError("stream: not an event")
         return super().feed(data)
@@ -168,7 +167,7 @@ class NeedsWholeEvents(Decoder):
 class ReplacesCharacters(Decoder):
     """Has text go through ASCII, and knows no halves."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, TextDelta):
             return (TextDelta(event.index, event.text.encode("ascii", "replace").decode()),)
         return (event,)
@@ -177,7 +176,7 @@ class ReplacesCharacters(Decoder):
 class StripsText(Decoder):
     """Strips what it takes for blanks, and what it cannot see."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, TextDelta):
             return (TextDelta(event.index, event.text.strip().replace("\0", "")),)
         return (event,)
@@ -189,7 +188,7 @@ class StripsText(Decoder):
 class LosesWhatCameBefore(Decoder):
     """Gives out what is in a piece only if all of it was understood."""
 
-    def change(self, events: Iterator[Event]) -> Iterator[Event]:
+    def change(self, events: Iterator[WireEvent]) -> Iterator[WireEvent]:
         return iter(list(events))
 
 
@@ -198,7 +197,7 @@ class EndsQuietly(Decoder):
 
     has_ended = False
 
-    def change(self, events: Iterator[Event]) -> Iterator[Event]:
+    def change(self, events: Iterator[WireEvent]) -> Iterator[WireEvent]:
         try:
             for event in events:
                 self.has_ended = self.has_ended or isinstance(event, Finished)
@@ -211,13 +210,13 @@ class EndsQuietly(Decoder):
 class EndsAgainAndAgain(Decoder):
     """Ends at the reason and at the mark, both times without a word about either."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if not isinstance(event, Finished):
             return (event,)
         end = Finished(StopReason.END_TURN, "stop", Usage(input_tokens=1, output_tokens=1))
         return (end, end)
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[WireEvent]:
         yield from super().close()
         yield Finished(StopReason.ERROR)
 
@@ -227,11 +226,11 @@ class WaitsForTheMark(Decoder):
 
     tail = b""
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[WireEvent]:
         self.tail = (self.tail + data)[-20:]
         return super().feed(data)
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[WireEvent]:
         if b"[DONE]" not in self.tail:
             raise ProtocolError("stream: no mark")
         return super().close()
@@ -243,7 +242,7 @@ class WaitsForTheMark(Decoder):
 class SaysWhatItThinks(Decoder):
     """Takes thinking for text."""
 
-    def change_one(self, event: Event) -> Iterable[Event]:
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, ThinkingDelta):
             return (TextDelta(0, event.text),)
         return (event,)
@@ -256,14 +255,14 @@ class DropsUnknownBlocks(Decoder):
     def envelope(self) -> dict[str, Any]:
         return {}
 
-    def change_one(self, event: Event) -> Iterable[Event]:
+    def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         return () if isinstance(event, BlockAdded) else (event,)
 
 
 class SaysThatItIsAlive(Decoder):
     """Returns text for every keep-alive, which has no content."""
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[WireEvent]:
         yield from (TextDelta(0, "…") for _ in range(data.count(b": keep")))
         yield from super().feed(data)
 
@@ -271,10 +270,10 @@ class SaysThatItIsAlive(Decoder):
 class HearsNothing(Decoder):
     """Understands nothing."""
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[WireEvent]:
         return iter(())
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[WireEvent]:
         return iter((Finished(StopReason.UNKNOWN),))
 
 

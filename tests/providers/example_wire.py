@@ -11,7 +11,7 @@ from steno.errors import ProviderError
 from steno.messages.event import Event, Finished
 from steno.wire import EncodedRequest
 from steno.wire import StreamDecoder as SharedDecoder
-from steno.wire.ndjson import LineSplitter
+from steno.wire.framing import LineSplitter
 from steno.wire.response_decoder import build_cut_short
 
 NAME = "morse"

@@ -105,14 +105,15 @@ def test_the_number_of_those_kept_is_bounded_as_well() -> None:
     assert workshop.kept == [*range(3, MAX_ENCODERS + 3)]
 
 
+def refuse(target: RequestTarget) -> MessageWriter:
+    raise InvalidRequest("request: no")
+
+
 class Refusing(Encoder):
     """Can write no request at all."""
 
     def __init__(self) -> None:
-        super().__init__("nobody", "nothing")
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        raise InvalidRequest("request: no")
+        super().__init__("nobody", "nothing", refuse)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from steno import Assembler, AssistantMessage, Event
+from steno import Assembler, AssistantMessage
+from steno.assemble import WireEvent
 from steno.wire import Wire
 
 
@@ -17,14 +18,14 @@ def sse(*payloads: Any, done: bool = False) -> bytes:
     return b"".join(lines) + (b"data: [DONE]\n\n" if done else b"")
 
 
-def decode_events(wire: Wire, *pieces: bytes, **settings: Any) -> list[Event]:
+def decode_events(wire: Wire, *pieces: bytes, **settings: Any) -> list[WireEvent]:
     """Decode a stream to its end."""
     decoder = wire.StreamDecoder(**settings)
     events = [event for piece in pieces for event in decoder.feed(piece)]
     return events + list(decoder.close())
 
 
-def assemble_message(events: Iterable[Event]) -> AssistantMessage:
+def assemble_message(events: Iterable[WireEvent]) -> AssistantMessage:
     """Assemble events."""
     assembler = Assembler(new_id=lambda: "made_up")
     for event in events:

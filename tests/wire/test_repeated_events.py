@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from steno import Event, StenoError, TextDelta, ThinkingDelta, ToolCallDelta
+from steno import StenoError, TextDelta, ThinkingDelta
+from steno.assemble import ToolCallPart, WireEvent
 from steno.wire import load_wire
 from steno.wire.openai_chat import StreamDecoder
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
@@ -43,10 +44,10 @@ WIRES: dict[str, Say] = {
 each_wire = pytest.mark.parametrize("wire", list(WIRES))
 
 
-def decode_to_error(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], str]:
+def decode_to_error(wire: str, pieces: Iterable[bytes]) -> tuple[list[WireEvent], str]:
     """Return the events, and what went wrong behind them."""
     decoder = load_wire(wire).StreamDecoder()
-    events: list[Event] = []
+    events: list[WireEvent] = []
     try:
         for piece in pieces:
             events += decoder.feed(piece)
@@ -56,7 +57,7 @@ def decode_to_error(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], st
     return events, ""
 
 
-def same_however_it_is_cut(wire: str, events: list[bytes]) -> list[Event]:
+def same_however_it_is_cut(wire: str, events: list[bytes]) -> list[WireEvent]:
     one_by_one = decode_to_error(wire, events)
     two_by_two = decode_to_error(
         wire, [b"".join(events[at : at + 2]) for at in range(0, len(events), 2)]
@@ -99,7 +100,7 @@ def test_thinking_and_arguments_repeat_themselves_as_well() -> None:
     assert [event.text for event in found if isinstance(event, ThinkingDelta)] == [
         f" {n}" for n in range(9)
     ]
-    assert [event.arguments_delta for event in found if isinstance(event, ToolCallDelta)] == [
+    assert [event.arguments for event in found if isinstance(event, ToolCallPart)] == [
         f'"{n}"' for n in range(9)
     ]
 
@@ -243,7 +244,7 @@ def read_text_only(payload: bytes) -> TextOnlyEvent | None:
 
 def read(reader: RepeatedEventReader, *payloads: bytes) -> list[str]:
     """Return the texts that were read; all that were not are still there."""
-    events: list[Event] = []
+    events: list[WireEvent] = []
     block = b"".join(b"data: %b\n\n" % payload for payload in payloads)
     rest = reader.read(block, events)
     assert rest == b"".join(b"data: %b\n\n" % payload for payload in payloads[len(events) :])
@@ -382,10 +383,10 @@ def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> 
 
 def decode_with_envelope(
     wire: str, pieces: Iterable[bytes]
-) -> tuple[list[Event], str, dict[str, object]]:
+) -> tuple[list[WireEvent], str, dict[str, object]]:
     """Return the events, what went wrong behind them, and the envelope."""
     decoder = load_wire(wire).StreamDecoder()
-    events: list[Event] = []
+    events: list[WireEvent] = []
     error = ""
     try:
         for piece in pieces:

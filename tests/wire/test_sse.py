@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from steno import TextDelta
 from steno.errors import ProtocolError, ProviderError
 from steno.wire import load_wire
-from steno.wire.byte_buffer import MAX_BUFFERED_BYTES
-from steno.wire.ndjson import LineSplitter
-from steno.wire.sse import ErrorPayload, SseSplitter
+from steno.wire.framing import MAX_BUFFERED_BYTES, ErrorPayload, LineSplitter, SseSplitter
 
 
 def payloads(*data: bytes) -> list[bytes]:

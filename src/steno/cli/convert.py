@@ -41,9 +41,8 @@ from steno.render.terminal_text import terminal_line, terminal_text
 from steno.wire import WIRES, EncodedRequest, Wire, translate_request
 from steno.wire.extras import is_streamed, pop_stream_flag
 from steno.wire.gemini.payload import SIGNATURE_SENTINEL
-from steno.wire.merged_extras import is_nonempty_json
 from steno.wire.request_encoder import messages_field
-from steno.wire.tolerant import RawMembers, raw_text, read_as
+from steno.wire.tolerant import RawMembers, is_nonempty_json, raw_text, read_as
 
 _PROVIDER_WIRES: Final = frozenset(WIRES) - {"chat"}
 """The wires of providers, each of which needs the name of a model."""

@@ -43,7 +43,10 @@ class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
 
 @final
 class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
-    """A new call starts. A field that the provider has not sent yet is None."""
+    """The call with the number `index` in its message starts.
+
+    A field that the provider has not sent yet is None.
+    """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
 
@@ -54,9 +57,9 @@ class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
 
 @final
 class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
-    """A fragment of a call. Providers omit, repeat and swap every field; the Assembler sorts.
+    """More of the call with the number `index` in its message.
 
-    In the events that the Assembler returns, `index` is the number of the call in its message.
+    A caller that does not know the number passes None, or any that tells its calls apart.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
@@ -69,7 +72,7 @@ class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
 
 @final
 class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
-    """A call is complete. A wire names it by index or id; the Assembler adds the call."""
+    """The call with the number `index` in its message is complete; the Assembler adds it."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
 

@@ -18,6 +18,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
+from steno.assemble import WireEvent
 from steno.errors import (
     AuthenticationFailed,
     CutShort,
@@ -28,7 +29,10 @@ from steno.errors import (
     Unreachable,
 )
 from steno.messages.content import Opaque
-from steno.messages.event import BlockAdded, Event, Finished
+from steno.messages.event import (
+    BlockAdded,
+    Finished,
+)
 from steno.messages.usage import StopReason, Usage
 from steno.ports import HttpRequest, HttpResponse, strip_url_secrets
 from steno.providers.endpoint import Endpoint
@@ -132,7 +136,7 @@ class HttpExchange:
         """The usage so far, if the provider sends it before the end."""
         return None if self._decoder is None else self._decoder.usage
 
-    async def read(self) -> Iterable[Event] | None:
+    async def read(self) -> Iterable[WireEvent] | None:
         """Return more events; the first time, send the request and wait for the first of them."""
         if self._response is not None:
             return None if self._is_at_end else self._decode(await self._response.read())
@@ -161,7 +165,7 @@ class HttpExchange:
 
     # -- up to the first event ---------------------------------------------------------------
 
-    async def _attempt(self) -> Iterator[Event]:
+    async def _attempt(self) -> Iterator[WireEvent]:
         self._is_at_end = False
         response = await self._policy.open(self._request)
         try:
@@ -175,7 +179,7 @@ class HttpExchange:
             response.close()
         return events
 
-    async def _read_first(self, response: HttpResponse) -> Iterator[Event]:
+    async def _read_first(self, response: HttpResponse) -> Iterator[WireEvent]:
         if not 200 <= response.status < 300:
             raise await self._error_source.read_error(response, self._request)
         first = await response.read()
@@ -201,15 +205,15 @@ class HttpExchange:
             place=self._error_source.vendor.provider_name,
         )
 
-    async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
+    async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[WireEvent]:
         # The beginning decides, whatever the content type.
         is_json = first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
         self._decoder = self._wire.StreamDecoder(**self._origin)
         if self._endpoint.has_whole_responses and is_json:
             return await self._read_whole(response, first, self._decoder)
         self._sniffed = first
-        events: Iterator[Event] = self._decode(first)
-        held: list[Event] = []
+        events: Iterator[WireEvent] = self._decode(first)
+        held: list[WireEvent] = []
         while True:
             # Once for each piece, however many unknown events it holds.
             is_ours = self._endpoint.may_match(self._sniffed)
@@ -234,7 +238,7 @@ class HttpExchange:
         is_document = _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
         return is_document or not self._endpoint.may_match(self._sniffed)
 
-    def _decode(self, piece: bytes) -> Iterator[Event]:
+    def _decode(self, piece: bytes) -> Iterator[WireEvent]:
         assert self._decoder is not None
         if piece:
             return self._decoder.feed(piece)
@@ -245,7 +249,7 @@ class HttpExchange:
 
     async def _read_whole(
         self, response: HttpResponse, first: bytes, decoder: StreamDecoder
-    ) -> Iterator[Event]:
+    ) -> Iterator[WireEvent]:
         pieces = [first]
         while pieces[-1]:
             pieces.append(await response.read())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, Protocol, Self
 
-from steno.assemble import Assembler
+from steno.assemble import Assembler, WireEvent
 from steno.errors import InvalidRequest, StenoError
 from steno.messages.event import Event, Finished
 from steno.messages.message import AssistantMessage
@@ -25,7 +25,7 @@ _CLOSE_TIMEOUT_S: Final = 0.5
 class Source(Protocol):
     """The source of the events of one response."""
 
-    async def read(self) -> Iterable[Event] | None:
+    async def read(self) -> Iterable[WireEvent] | None:
         """Return more events, perhaps none yet; None at the end. Raises StenoError."""
         ...
 

@@ -19,10 +19,13 @@ from typing import Any, Final, TypeAlias, cast, final
 
 from msgspec.structs import replace
 
-from steno.assemble import events_from_message
+from steno.assemble import WireEvent, events_from_message
 from steno.errors import CutShort, InvalidValue
 from steno.messages.call import ToolCall
-from steno.messages.event import Event, Finished
+from steno.messages.event import (
+    Event,
+    Finished,
+)
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
@@ -126,14 +129,14 @@ class _ScriptedStream(SourceStream):
 class _ScriptedSource:
     def __init__(self, take: Callable[[], ScriptedTurn]) -> None:
         self._take = take
-        self._steps: Iterable[ScriptedStep] | None = None
+        self._steps: Iterable[ScriptedStep | WireEvent] | None = None
         self._message: AssistantMessage | None = None
         self.final_message: AssistantMessage | None = None
         """The message of the turn, once all of it was streamed."""
         self._has_finished = False
         self._waiting: asyncio.Timeout | None = None
 
-    async def read(self) -> Iterable[Event] | None:
+    async def read(self) -> Iterable[WireEvent] | None:
         if self._steps is None:
             self._steps = iter(self._begin(self._take()))
         for step in self._steps:
@@ -157,7 +160,7 @@ class _ScriptedSource:
         if self._waiting is not None:
             self._waiting.reschedule(0)
 
-    def _begin(self, turn: ScriptedTurn) -> Iterable[ScriptedStep]:
+    def _begin(self, turn: ScriptedTurn) -> Iterable[ScriptedStep | WireEvent]:
         if isinstance(turn, str):
             turn = ChatMessage.assistant(turn)
         if isinstance(turn, AssistantMessage):
@@ -240,7 +243,7 @@ class _ReplaySource:
         self._response: ReplayedResponse | None = None
         self._is_at_end = False
 
-    async def read(self) -> Iterable[Event] | None:
+    async def read(self) -> Iterable[WireEvent] | None:
         if self._is_at_end:
             return None
         if self._response is None:

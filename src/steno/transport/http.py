@@ -202,7 +202,10 @@ class AiohttpResponse:
             self._waiting_since = None
             self._bytes_left -= len(chunk)
             if self._is_first or not chunk:
-                self._restart_timer(chunk)
+                self._is_first = False
+                self._stop_timer()
+                if chunk:
+                    self._start_timer(self._context.limits.idle_s)
             if self._bytes_left >= 0:
                 return chunk
             error = ProtocolError(
@@ -220,12 +223,6 @@ class AiohttpResponse:
         """Drop the rest of the body; a pending read fails at once."""
         self._stop_timer()
         self._response.close()
-
-    def _restart_timer(self, chunk: bytes) -> None:
-        self._is_first = False
-        self._stop_timer()
-        if chunk:
-            self._start_timer(self._context.limits.idle_s)
 
     def _start_timer(self, limit_s: float) -> None:
         # One timer that checks now and then: setting one for each chunk would cost more.

@@ -16,10 +16,9 @@ from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.wire.errors import decode_error
-from steno.wire.extras import is_streamed, pop_stream_flag, select_extras
-from steno.wire.ndjson import LineSplitter
-from steno.wire.report import ChangeCollector, EncodedRequest
-from steno.wire.request_encoder import Encoder
+from steno.wire.extras import is_streamed, pop_stream_flag
+from steno.wire.framing import LineSplitter
+from steno.wire.request_encoder import ChangeCollector, EncodedRequest, Encoder, select_extras
 from steno.wire.response_decoder import StreamDecoder, assemble_message, build_cut_short
 
 __all__ = [

@@ -12,14 +12,12 @@ import msgspec
 
 from steno.errors import InvalidRequest
 from steno.json_object import JsonObject, raw_members
-from steno.messages.change import ChangeCode
 from steno.messages.request import Request
 from steno.values import Sendable
-from steno.wire.report import ChangeCollector
 
 FORM_KEY: Final = "$form"
 """The member of extras that notes how a value was written, where there are two ways."""
-_RESERVED_PREFIX: Final = "$"
+RESERVED_PREFIX: Final = "$"
 """The prefix of the names of our own notes."""
 _STREAMS_BY_DEFAULT: Final = {
     "anthropic_messages": False,
@@ -28,18 +26,6 @@ _STREAMS_BY_DEFAULT: Final = {
     "openai_responses": False,
 }
 """Whether a response is streamed by default."""
-
-
-def select_extras(
-    value: Sendable, wire: str, losses: ChangeCollector, *, at: str = ""
-) -> dict[str, Any]:
-    """Return the members that `value` carries for this wire; those for others are a loss."""
-    if value.extras is None:
-        return {}
-    for name, members in value.extras.items():
-        if name != wire and isinstance(members, JsonObject):
-            _note_foreign_extras(value, name, losses, at)
-    return dict(get_extras(value, wire))
 
 
 def get_extras(value: Sendable, wire: str) -> Mapping[str, Any]:
@@ -76,7 +62,7 @@ def check_reserved_extras(values: Iterable[object], wire: str, *, at: str) -> No
     """
     for value in values:
         if isinstance(value, Sendable):
-            names = [name for name in get_extras(value, wire) if name.startswith(_RESERVED_PREFIX)]
+            names = [name for name in get_extras(value, wire) if name.startswith(RESERVED_PREFIX)]
             if names:
                 raise InvalidRequest(
                     f"the extras for {wire} misuse {names[0]}, which steno alone writes;"
@@ -106,54 +92,6 @@ def is_streamed(stream: bool | None, wire: str) -> bool | None:
     None where the body cannot ask: in some protocols the URL does.
     """
     return _STREAMS_BY_DEFAULT.get(wire) if stream is None else stream
-
-
-def merge_extras(
-    members: dict[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
-) -> dict[str, Any]:
-    """Add extras to the members that the encoder writes; they replace none of them."""
-    note_conflicting_extras(members, extras, losses, at=at)
-    return members | {name: extras[name] for name in extras if name not in members}
-
-
-def note_conflicting_extras(
-    members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
-) -> None:
-    """Note the extras that contradict the members that are written."""
-    names = [
-        name
-        for name, member in extras.items()
-        if name in members and is_nonempty(member) and member != members[name]
-    ]
-    if names:
-        losses.note(ChangeCode.EXTRAS, "conflicting", at=at, names=tuple(names))
-
-
-def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
-    """Note the members that another wire alone has a name for, unless the value is the same.
-
-    How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
-    members from further inside.
-    """
-    members = get_extras(value, wire)
-    ours = {
-        n: m for n, m in members.items() if n.startswith(_RESERVED_PREFIX) and isinstance(m, dict)
-    }
-    form = ours.pop(FORM_KEY, {})
-    inner = [*ours.values(), *(found for found in form.values() if isinstance(found, dict))]
-    fields = {field: getattr(value, field) for field in value.__struct_fields__}
-    names = [
-        name
-        for found in (members, *inner)
-        for name, member in found.items()
-        if name not in (FORM_KEY, "tools", *ours)
-        and is_nonempty(member)
-        and member != fields.get(name)
-    ]
-    if names:
-        losses.note(ChangeCode.EXTRAS, "other_wire", at=at, value=wire, names=tuple(names))
-    if is_nonempty(members.get("tools")) or is_nonempty(form.get("tools")):
-        losses.note(ChangeCode.TOOL, "other_wire", at=f"{at}.tools", value=wire)
 
 
 def is_nonempty(member: object) -> bool:

@@ -12,9 +12,13 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from steno.assemble import WireEvent
 from steno.errors import StenoError
 from steno.messages.content import Opaque
-from steno.messages.event import BlockAdded, Event, ExtrasAdded
+from steno.messages.event import (
+    BlockAdded,
+    ExtrasAdded,
+)
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.wire import WIRES, Wire, load_wire
@@ -157,7 +161,7 @@ def _count_events(wire: Wire, data: bytes) -> tuple[int, Mapping[str, Any]]:
     return number, decoder.envelope
 
 
-def _is_understood(event: Event) -> bool:
+def _is_understood(event: WireEvent) -> bool:
     is_opaque = isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
     return not is_opaque and not isinstance(event, ExtrasAdded)
 

@@ -15,7 +15,11 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import msgspec
 from msgspec.json import encode
 
-from steno.messages.event import Event, TextDelta, ThinkingDelta, ToolCallDelta
+from steno.assemble import ToolCallPart, WireEvent
+from steno.messages.event import (
+    TextDelta,
+    ThinkingDelta,
+)
 from steno.wire.tolerant import DECODE_ERRORS
 
 _STRING_BODY: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'
@@ -44,14 +48,14 @@ _FindTexts: TypeAlias = Callable[[bytes], tuple[list[bytes], bytes]]
 class TextOnlyEvent(NamedTuple):
     """The content of an event that holds one text: `make` builds our event from block and text."""
 
-    make: Callable[[int, str], Event]
+    make: Callable[[int, str], WireEvent]
     block: int
     text: str
 
 
-def build_arguments_delta(index: int, fragment: str) -> ToolCallDelta:
+def build_arguments_delta(index: int, fragment: str) -> ToolCallPart:
     """Build the event of a call whose arguments grow."""
-    return ToolCallDelta(index, None, None, fragment)
+    return ToolCallPart(index, None, None, fragment)
 
 
 class _BatchReader(NamedTuple):
@@ -61,7 +65,7 @@ class _BatchReader(NamedTuple):
     start: bytes
     between: bytes
     end: bytes
-    decode: Callable[[bytes], list[Event]]
+    decode: Callable[[bytes], list[WireEvent]]
 
 
 @final
@@ -93,7 +97,7 @@ class RepeatedEventReader:
             self._latest_event = event.removesuffix(payload), payload
             self.min_bytes = 1
 
-    def read(self, block: bytes, events: list[Event]) -> bytes:
+    def read(self, block: bytes, events: list[WireEvent]) -> bytes:
         """Add our events for complete events that repeat the known one; return the other bytes."""
         if self._latest_event is not None:
             self._learn(*self._latest_event)
@@ -219,8 +223,8 @@ def _compile_finder(event: bytes) -> Callable[[bytes], list[bytes]]:
     return re.compile(event + rb"\n\n|.*\n").findall
 
 
-_EVENT_DECODERS: Final[dict[type[Event], Callable[[bytes], list[Any]]]] = {
+_EVENT_DECODERS: Final[dict[type[WireEvent], Callable[[bytes], list[Any]]]] = {
     TextDelta: msgspec.json.Decoder(list[TextDelta]).decode,
     ThinkingDelta: msgspec.json.Decoder(list[ThinkingDelta]).decode,
-    ToolCallDelta: msgspec.json.Decoder(list[ToolCallDelta]).decode,
+    ToolCallPart: msgspec.json.Decoder(list[ToolCallPart]).decode,
 }

@@ -11,15 +11,15 @@ import binascii
 import codecs
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest, InvalidTool, InvalidValue
 from steno.json_object import is_json_text, replace_lone_surrogate_escapes
-from steno.messages.call import map_tool_name
-from steno.messages.content import Image, ImageData, ImageUrl, Opaque
+from steno.messages.call import AnyToolCall, InvalidToolCall, build_call, map_tool_name
+from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
@@ -36,6 +36,7 @@ from steno.wire.tolerant import (
 )
 
 T = TypeVar("T")
+B = TypeVar("B")
 
 _TOOL_CHOICES: Final = ("auto", "none", "required")
 _UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,7 +47,6 @@ _LONE_SURROGATE: Final = DecodeProblem(
 _ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
 
 
-@final
 class ObjectMembers:
     """The members of a JSON object, taken one by one; the others become extras."""
 
@@ -59,7 +59,8 @@ class ObjectMembers:
         except DECODE_ERRORS as exc:
             raise _build_invalid_json(exc, data, place) from None
         self._place = place
-        self._form: dict[str, Any] = {}
+        self.form: dict[str, Any] = {}
+        """Notes on how the value was written."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._remaining
@@ -91,7 +92,7 @@ class ObjectMembers:
 
     def note_form(self, name: str, value: object) -> None:
         """Note how the value was written, so that the encoder can write it the same way."""
-        self._form[name] = value
+        self.form[name] = value
 
     def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
         """Return the other members as extras of that wire. Raises InvalidRequest.
@@ -109,8 +110,8 @@ class ObjectMembers:
         except DECODE_ERRORS as exc:
             code, message = explain_decode_error(exc)
             raise InvalidRequest(message, code=code, place=self._place) from None
-        if self._form:
-            left[FORM_KEY] = self._form
+        if self.form:
+            left[FORM_KEY] = self.form
         return {wire: left} if left else None
 
 
@@ -136,9 +137,12 @@ def strip_bom(data: bytes | str, place: str) -> bytes | str:
     )
 
 
-def build_not_a_list(name: str) -> InvalidRequest:
-    """Build the error of a request without its list of messages."""
-    return InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
+def take_messages(body: ObjectMembers, name: str = "messages") -> list[Raw]:
+    """Take the messages of a request. Raises InvalidRequest if there is no list of them."""
+    found = body.take_list(name)
+    if found is None:
+        raise InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
+    return found
 
 
 def _build_invalid_json(exc: Exception, data: bytes | str | Raw, place: str) -> InvalidRequest:
@@ -167,16 +171,19 @@ def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProb
 # -- messages --------------------------------------------------------------------------------
 
 
-def read_message_or_opaque(
-    raw: Raw, place: str, wire: str, read: Callable[[ObjectMembers], Message | None]
-) -> Message:
-    """Read a message; one that has no equivalent among our values is kept whole."""
-    members = ObjectMembers(raw, place)
-    try:
-        message = read(members)
-    except InvalidValue:
-        message = None
-    return message or build_opaque_message(members.raw, wire)
+def read_messages(
+    raws: list[Raw], wire: str, read: Callable[[ObjectMembers], Message | None]
+) -> tuple[Message, ...]:
+    """Read messages; one that has no equivalent among our values is kept whole."""
+    found: list[Message] = []
+    for number, raw in enumerate(raws):
+        members = ObjectMembers(raw, f"messages[{number}]")
+        try:
+            message = read(members)
+        except InvalidValue:
+            message = None
+        found.append(message or build_opaque_message(members.raw, wire))
+    return tuple(found)
 
 
 def build_opaque_message(raw: str, wire: str) -> UserMessage:
@@ -194,23 +201,20 @@ class CallIdGenerator:
         self._prefix = prefix
         self._count = 0
         self._taken: frozenset[str] | None = None
+        """All strings of the request that have the form of our ids."""
 
     def make(self) -> str:
         """Return one more id."""
         if self._taken is None:
-            self._taken = self._find_taken()
+            data = self._request
+            text = data if isinstance(data, str) else data.decode(errors="replace")
+            text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+            self._taken = frozenset(re.findall(rf'"({re.escape(self._prefix)}\d+)"', text))
         while True:
             self._count += 1
             id = f"{self._prefix}{self._count}"
             if id not in self._taken:
                 return id
-
-    def _find_taken(self) -> frozenset[str]:
-        """Find all strings of the request that have the form of our ids."""
-        data = self._request
-        text = data if isinstance(data, str) else data.decode(errors="replace")
-        text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
-        return frozenset(re.findall(rf'"({re.escape(self._prefix)}\d+)"', text))
 
 
 # -- blocks ----------------------------------------------------------------------------------
@@ -237,77 +241,98 @@ def read_base64(text: str) -> bytes | None:
     return data if base64.b64encode(data).decode() == text else None
 
 
-def take_arguments(function: ObjectMembers) -> tuple[str, str | None]:
-    """Take arguments that should be an object, and the form they were written in otherwise."""
-    text = function.peek("arguments", str)
-    raw = function.peek("arguments", Raw)
+def take_content(
+    members: ObjectMembers, read: Callable[[Raw], B], name: str = "content"
+) -> tuple[B | Text, ...] | None:
+    """Take content that is text or parts, and note which; None if it is neither."""
+    text = members.take(name, str)
+    if text is not None:
+        return (Text(text),)
+    parts = members.take_list(name)
+    if parts is None:
+        return None
+    members.note_form(name, "parts")
+    return tuple(map(read, parts))
+
+
+def take_empty_content(members: ObjectMembers) -> None:
+    """Note how a message without content is written. Raises InvalidRequest if it has any."""
+    if "content" not in members:
+        members.note_form("content", "absent")
+    elif raw_text(members.take("content", Raw) or b"") == "null":
+        members.note_form("content", "null")
+    else:
+        raise InvalidRequest("content must be text", code="content_not_text", place="message")
+
+
+def read_call(
+    members: ObjectMembers, function: ObjectMembers, new_ids: CallIdGenerator, wire: str
+) -> AnyToolCall:
+    """Read a call whose arguments should be an object; `function` may be `members` itself."""
+    name = function.take("name", str)
+    if name is None:
+        raise InvalidRequest("has no name", code="call_name_missing", place="call")
+    if not name:
+        members.note_form("name", name)
+    id = members.take("id", str) if members.peek("id", str) else None
+    if id is None:
+        members.note_form("id", "absent")  # or null, or empty, which stays among the members
+    text, raw = function.peek("arguments", str), function.peek("arguments", Raw)
+    arguments, form = "", None
     if raw is None or raw_text(raw) == "null" or (text is not None and not text.strip()):
-        return "", "absent"  # null and blank text stay among the members
-    function.take("arguments", Raw)
-    return (raw_text(raw), None) if text is None else (text, "string")
+        form = "absent"  # null and blank text stay among the members
+    else:
+        function.take("arguments", Raw)
+        arguments, form = (raw_text(raw), None) if text is None else (text, "string")
+    call = build_call(id or new_ids.make(), name, arguments)
+    if isinstance(call, InvalidToolCall):
+        form = form or "raw"
+    if form is not None:
+        members.note_form("arguments", form)
+    kept = None if function is members else function.extras(wire)
+    if kept is not None:
+        members.put_back("function", kept[wire])
+    return msgspec.structs.replace(call, extras=members.extras(wire))
 
 
 # -- settings --------------------------------------------------------------------------------
 
 
-class MemberSource(Protocol):
-    """An object whose members are taken one by one."""
-
-    def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is present and of that type, without taking it."""
-        ...
-
-    def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type."""
-        ...
-
-
 def take_settings(
-    body: MemberSource,
+    body: ObjectMembers,
     *,
-    limit: str,
+    limit: str | None,
     stop: str | None = None,
     top_p: str = "top_p",
     highest_temperature: float = 2,
 ) -> dict[str, Any]:
-    """Take the settings that every provider has, under the names of this one."""
+    """Take the settings that every provider has, under the names of this one.
+
+    A value beyond our bounds stays, and so does an empty list of stop sequences.
+    """
     found: dict[str, Any] = {}
-    count = take_token_limit(body, limit)
-    if count is not None:
-        found["max_tokens"] = count
-    found |= take_sampling(body, top_p=top_p, highest_temperature=highest_temperature)
-    sequences = () if stop is None else take_stop_sequences(body, stop)
-    return found | ({"stop": sequences} if sequences else {})
-
-
-def take_model(body: MemberSource) -> str:
-    """Take the name of the model; an empty one stays."""
-    return (body.take("model", str) or "") if body.peek("model", str) else ""
-
-
-def take_token_limit(body: MemberSource, name: str) -> int | None:
-    """Take a number of tokens; one that is not above 0 has a meaning to its server, and stays."""
-    return body.take(name, int) if (body.peek(name, int) or 0) > 0 else None
-
-
-def take_sampling(
-    body: MemberSource, *, top_p: str = "top_p", highest_temperature: float = 2
-) -> dict[str, float]:
-    """Take temperature and top_p; a value beyond our bounds stays."""
-    found: dict[str, float] = {}
+    if limit is not None and has_token_limit(body, limit):
+        found["max_tokens"] = body.take(limit, int)
     rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
     for field, name, highest in rows:
         value = body.peek(name, float)
         if value is not None and 0 <= value <= highest:
-            body.take(name, float)
-            found[field] = value
+            found[field] = body.take(name, float)
+    sequences = None if stop is None else body.peek(stop, list[str])
+    if stop is not None and sequences:
+        body.take(stop, list[str])
+        found["stop"] = tuple(sequences)
     return found
 
 
-def take_stop_sequences(body: MemberSource, name: str) -> tuple[str, ...]:
-    """Take the stop sequences; an empty list stays."""
-    sequences = body.peek(name, list[str])
-    return tuple(body.take(name, list[str]) or ()) if sequences else ()
+def take_model(body: ObjectMembers) -> str:
+    """Take the name of the model; an empty one stays."""
+    return (body.take("model", str) or "") if body.peek("model", str) else ""
+
+
+def has_token_limit(body: ObjectMembers, name: str) -> bool:
+    """Return whether a limit is above 0; any other has a meaning to its server, and stays."""
+    return (body.peek(name, int) or 0) > 0
 
 
 def take_tool_choice(
@@ -388,6 +413,14 @@ def build_tool(
         )
     except InvalidValue:
         return None
+
+
+def map_tool_name_or_empty(name: str | None) -> str:
+    """Return our form of the name of a tool; empty if it is not a possible one."""
+    try:
+        return map_tool_name(name) if name else ""
+    except InvalidTool:
+        return ""
 
 
 def is_closed_schema(schema: dict[str, Any]) -> bool:

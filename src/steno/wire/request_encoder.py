@@ -12,14 +12,14 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
-from steno.json_object import as_json_object, raw_members
-from steno.messages.call import AnyToolCall, Seal, ToolCall
-from steno.messages.change import ChangeCode
+from steno.json_object import JsonObject, as_json_object, raw_members
+from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
     FileReference,
     Image,
@@ -43,18 +43,17 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.values import Sendable
+from steno.values import RedactedRepr, Sendable
 from steno.wire.extras import (
+    FORM_KEY,
+    RESERVED_PREFIX,
     check_reserved_extras,
     get_extras,
     get_form,
-    merge_extras,
-    note_conflicting_extras,
+    is_nonempty,
     pop_form,
     replace_extras,
-    select_extras,
 )
-from steno.wire.report import ChangeCollector, EncodedRequest
 
 WHOLE_MESSAGE_KIND: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
@@ -74,6 +73,9 @@ _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 
 PartJson: TypeAlias = dict[str, Any] | msgspec.Raw
 """A part of a message, written or as it was received."""
+PromptBlock: TypeAlias = Text | Image | Opaque
+ModelBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque
+"""The blocks of a prompt and of a model that wires write; all others are replaced before."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -94,11 +96,106 @@ class RequestTarget(NamedTuple):
         return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
 
 
+# -- losses ----------------------------------------------------------------------------------
+
+
+@final
+class ChangeCollector:
+    """Collects changes, each with the place that is being written."""
+
+    def __init__(self) -> None:
+        self.found: list[Change] = []
+        self.place = ""
+
+    def note(
+        self,
+        code: ChangeCode,
+        reason: str,
+        *,
+        at: str = "",
+        value: str = "",
+        names: tuple[str, ...] = (),
+        number: int | None = None,
+    ) -> None:
+        """Note a change at the current place, or at a part of it."""
+        self.found.append(Change(code, reason, self.place + at, None, value, names, number))
+
+
+@final
+class EncodedRequest(RedactedRepr, frozen=True):
+    """A request as a provider reads it: the body to send, and what it does not hold."""
+
+    body: bytes
+    losses: tuple[Change, ...] = ()
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The body as Python values."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.body)
+        return decoded
+
+
+def select_extras(
+    value: Sendable, wire: str, losses: ChangeCollector, *, at: str = ""
+) -> dict[str, Any]:
+    """Return the members that `value` carries for this wire; those for others are a loss."""
+    if value.extras is None:
+        return {}
+    for name, members in value.extras.items():
+        if name != wire and isinstance(members, JsonObject):
+            _note_foreign_extras(value, name, losses, at)
+    return dict(get_extras(value, wire))
+
+
+def note_conflicting_extras(
+    members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
+) -> None:
+    """Note the extras that contradict the members that are written."""
+    names = [
+        name
+        for name, member in extras.items()
+        if name in members and is_nonempty(member) and member != members[name]
+    ]
+    if names:
+        losses.note(ChangeCode.EXTRAS, "conflicting", at=at, names=tuple(names))
+
+
+def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
+    """Note the members that another wire alone has a name for, unless the value is the same.
+
+    How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
+    members from further inside.
+    """
+    members = get_extras(value, wire)
+    ours = {
+        n: m for n, m in members.items() if n.startswith(RESERVED_PREFIX) and isinstance(m, dict)
+    }
+    form = ours.pop(FORM_KEY, {})
+    inner = [*ours.values(), *(found for found in form.values() if isinstance(found, dict))]
+    fields = {field: getattr(value, field) for field in value.__struct_fields__}
+    names = [
+        name
+        for found in (members, *inner)
+        for name, member in found.items()
+        if name not in (FORM_KEY, "tools", *ours)
+        and is_nonempty(member)
+        and member != fields.get(name)
+    ]
+    if names:
+        losses.note(ChangeCode.EXTRAS, "other_wire", at=at, value=wire, names=tuple(names))
+    if is_nonempty(members.get("tools")) or is_nonempty(form.get("tools")):
+        losses.note(ChangeCode.TOOL, "other_wire", at=f"{at}.tools", value=wire)
+
+
 # -- messages --------------------------------------------------------------------------------
 
 
 class ValueWriter:
-    """Writes values for one target, and notes what is lost on the way."""
+    """Writes values for one target, and notes what is lost on the way.
+
+    A wire sees only blocks that it may be able to send: a reference becomes text, and a block of
+    another protocol is left out.
+    """
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         self.target: RequestTarget = target
@@ -106,6 +203,8 @@ class ValueWriter:
 
     def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the extras of a value for this wire, and the notes on how it was written."""
+        if value.extras is None:  # nearly always
+            return {}, {}
         extras = select_extras(value, self.target.api, self.losses, at=at)
         return extras, pop_form(extras)
 
@@ -113,16 +212,17 @@ class ValueWriter:
         self, members: dict[str, Any], extras: dict[str, Any], at: str = ""
     ) -> dict[str, Any]:
         """Add extras to the members of a value; they replace none of them."""
-        return merge_extras(members, extras, self.losses, at=at)
+        if not extras:
+            return members
+        note_conflicting_extras(members, extras, self.losses, at=at)
+        return members | {name: extras[name] for name in extras if name not in members}
 
     def note_foreign_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
         """Note a seal that is left out, because another target made it."""
         if block.seal is not None and not self.target.accepts(block.seal):
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
 
-    def prompt_blocks(
-        self, blocks: tuple[UserBlock, ...]
-    ) -> Iterator[tuple[str, Text | Image | Opaque]]:
+    def prompt_blocks(self, blocks: tuple[UserBlock, ...]) -> Iterator[tuple[str, PromptBlock]]:
         """Yield the blocks to send of a user or a tool, each with its place.
 
         A reference that should have been resolved before is sent as text.
@@ -130,24 +230,57 @@ class ValueWriter:
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             match block:
-                case FileReference() | Resource():
-                    yield at, self.write_reference(block, at)
+                case Text() | Image():
+                    yield at, block
                 case Opaque():
                     if self.is_sendable(block, at):
                         yield at, block
-                case Text() | Image():
-                    yield at, block
+                case FileReference() | Resource():
+                    yield at, self.write_reference(block, at)
                 case _:
                     assert_never(block)
 
-    def model_blocks(
-        self, blocks: tuple[AssistantBlock, ...]
-    ) -> Iterator[tuple[str, AssistantBlock]]:
+    def model_blocks(self, blocks: tuple[AssistantBlock, ...]) -> Iterator[tuple[str, ModelBlock]]:
         """Yield the blocks to send of a model, each with its place."""
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
-            if not isinstance(block, Opaque) or self.is_sendable(block, at):
-                yield at, block
+            match block:
+                case Text() | ToolCall() | Thinking() | Image() | InvalidToolCall():
+                    yield at, block
+                case Opaque():
+                    if self.is_sendable(block, at):
+                        yield at, block
+                case _:
+                    assert_never(block)
+
+    def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
+        """Write the blocks of a user or a tool as parts."""
+        if len(blocks) == 1 and isinstance(blocks[0], Text):  # nearly always
+            return self.write_text(blocks[0], ".content[0]")
+        parts: list[PartJson] = []
+        for at, block in self.prompt_blocks(blocks):
+            match block:
+                case Text():
+                    parts += self.write_text(block, at)
+                case Image():
+                    parts += self.write_image(block, at)
+                case Opaque():
+                    parts += self.write_opaque(block, at)
+                case _:
+                    assert_never(block)
+        return parts
+
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text of a user or a tool."""
+        raise NotImplementedError
+
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image, if the request can hold it."""
+        raise NotImplementedError
+
+    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
+        """Write a block of this protocol that steno has no type for."""
+        return [msgspec.Raw(block.raw.encode())]
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
         """Return whether an opaque block is sent: only to the protocol that it came from."""
@@ -277,11 +410,15 @@ class MessageWriter(ValueWriter, ABC):
         """Write a message as it was recorded."""
         self._written.append(message)
 
-    @abstractmethod
-    def _add_system(self, message: SystemMessage) -> None: ...
+    def _add_system(self, message: SystemMessage) -> None:
+        self._add_prompt(message)
 
-    @abstractmethod
-    def _add_user(self, message: UserMessage) -> None: ...
+    def _add_user(self, message: UserMessage) -> None:
+        self._add_prompt(message)
+
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
+        """Write a message for the model, where the wire writes both kinds alike."""
+        raise NotImplementedError
 
     @abstractmethod
     def _add_assistant(self, message: AssistantMessage) -> None: ...
@@ -301,10 +438,13 @@ class Encoder(ABC):
     Keep one for each conversation and target. `encode` costs the new messages, and a copy.
     """
 
-    def __init__(self, provider: str, api: str) -> None:
-        """Take the provider that seals are for, and the name of the wire."""
+    def __init__(
+        self, provider: str, api: str, new_writer: Callable[[RequestTarget], MessageWriter]
+    ) -> None:
+        """Take the provider that seals are for, the name of the wire, and its writer."""
         self._provider = provider
         self._api = api
+        self._new_writer = new_writer
         self._messages: tuple[Message, ...] = ()
         self._writer: MessageWriter | None = None
 
@@ -327,10 +467,6 @@ class Encoder(ABC):
             check_reserved_extras((request, *request.tools), self._api, at=values.losses.place)
             raise
         return EncodedRequest(body, (*values.losses.found, *writer.losses.found))
-
-    @abstractmethod
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        """Return a writer for the messages."""
 
     @abstractmethod
     def _body(

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeAlias
 
-from steno.assemble import Assembler
+from steno.assemble import Assembler, WireEvent
 from steno.errors import CutShort, InvalidValue, ProtocolError, StenoError
-from steno.messages.event import Event
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
+from steno.wire.framing import SseSplitter
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
-from steno.wire.sse import SseSplitter
 
 _MAX_CHUNK_BYTES: Final = 32 * 1024
 """Larger chunks are read in parts of this size: they cost more per byte."""
@@ -47,7 +46,7 @@ class StreamDecoder(ABC):
     """
 
     def __init__(
-        self, splitter: PayloadSplitter, decode: Callable[[bytes, list[Event]], None]
+        self, splitter: PayloadSplitter, decode: Callable[[bytes, list[Any]], None]
     ) -> None:
         """Start with a splitter and a function that adds the events of one payload to a list."""
         self._splitter = splitter
@@ -64,13 +63,13 @@ class StreamDecoder(ABC):
         """The counts so far, if the provider sends them early: all of a broken response."""
         return None
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[WireEvent]:
         """Take more bytes; return the events in them."""
         if self._is_over:
             raise ProtocolError("fed after its end", code="stream_closed", place="stream")
         if type(data) is not bytes:
             data = _as_bytes(data)
-        events: list[Event] = []
+        events: list[WireEvent] = []
         try:
             if len(data) <= _MAX_CHUNK_BYTES:
                 self._read_chunk(data, events)
@@ -84,12 +83,12 @@ class StreamDecoder(ABC):
             return _yield_then_raise(events, exc)
         return iter(events)
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[WireEvent]:
         """Signal the end of the bytes; return the last events. Calling it twice is fine."""
         if self._is_over:
             return iter(())
         self._is_over = True
-        events: list[Event] = []
+        events: list[WireEvent] = []
         try:
             self._decode_rest(events)
             self._finish(events)
@@ -98,25 +97,25 @@ class StreamDecoder(ABC):
             return _yield_then_raise(events, exc)
         return iter(events)
 
-    def decode_whole(self, data: bytes) -> list[Event]:
+    def decode_whole(self, data: bytes) -> list[WireEvent]:
         """Take a response that is not streamed; return its events. Raises as `feed` does."""
         self._is_over = True
-        events: list[Event] = []
+        events: list[WireEvent] = []
         self._read_whole(data, events)
         return events
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[Any]) -> None:
         """Add the events of a response that is not streamed: here, those of a short stream."""
         self._read_chunk(data, events)
         self._decode_rest(events)
         self._finish(events)
 
-    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
+    def _read_chunk(self, data: bytes, events: list[Any]) -> None:
         """Add the events of more bytes; a wire with a faster way overrides this."""
         for payload in self._splitter.feed(data):
             self._decode(payload, events)
 
-    def _decode_rest(self, events: list[Event]) -> None:
+    def _decode_rest(self, events: list[Any]) -> None:
         """Decode the last payloads if they are complete: servers forget to end them.
 
         Else the stream was cut, which `_finish` decides.
@@ -126,11 +125,11 @@ class StreamDecoder(ABC):
                 self._decode(payload, events)
 
     @abstractmethod
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[Any]) -> None:
         """Add the events of the end of the bytes; raise CutShort if it comes too early."""
 
     def _abandon(  # noqa: B027 - most wires hold nothing back
-        self, events: list[Event]
+        self, events: list[Any]
     ) -> None:
         """Add the events of content that was held back, now that an error ends the response."""
 
@@ -143,7 +142,7 @@ def _as_bytes(data: object) -> bytes:
     )
 
 
-def _yield_then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:
+def _yield_then_raise(events: list[Any], exc: StenoError) -> Iterator[WireEvent]:
     yield from events
     raise exc
 
@@ -156,13 +155,13 @@ def build_cut_short() -> CutShort:
 class SseStreamDecoder(StreamDecoder):
     """Decodes server-sent events, most of which repeat one another, except for a text."""
 
-    def __init__(self, decode: Callable[[bytes, list[Event]], None]) -> None:
+    def __init__(self, decode: Callable[[bytes, list[Any]], None]) -> None:
         """Start a new response."""
         self._sse_splitter = SseSplitter()
         super().__init__(self._sse_splitter, decode)
         self._repeated_events = RepeatedEventReader(self._read_text_only)
 
-    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
+    def _read_chunk(self, data: bytes, events: list[Any]) -> None:
         whole = self._sse_splitter.take_whole_events(data)
         if len(whole) >= self._repeated_events.min_bytes:
             whole = self._repeated_events.read(whole, events)
@@ -182,13 +181,34 @@ class SseStreamDecoder(StreamDecoder):
         """Return the content of a payload if it is one text and nothing else; change nothing."""
 
 
-def decode_whole_response(decoder: StreamDecoder, data: bytes | str) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError."""
-    body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
-    return assemble_message(decoder.decode_whole(body))
+class DecodeResponse(Protocol):
+    """Decodes a response that is not streamed. Raises ProviderError or ProtocolError."""
+
+    def __call__(
+        self, data: bytes | str, *, provider: str = ..., model: str | None = ...
+    ) -> AssistantMessage:
+        """Return the message; `provider` and `model` (as the request named it) own its seals."""
+        ...
 
 
-def assemble_message(events: list[Event]) -> AssistantMessage:
+def build_decode_response(decoder: Callable[..., StreamDecoder], provider: str) -> DecodeResponse:
+    """Return the function of a wire that decodes whole responses, with its stream decoder."""
+    default = provider
+
+    def decode_response(
+        data: bytes | str, *, provider: str = default, model: str | None = None
+    ) -> AssistantMessage:
+        """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
+
+        `provider` and `model` (as the request named it) own the seals.
+        """
+        body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+        return assemble_message(decoder(provider=provider, model=model).decode_whole(body))
+
+    return decode_response
+
+
+def assemble_message(events: list[Any]) -> AssistantMessage:
     """Assemble the message of all events of a response."""
     assembler = Assembler()
     assembler.feed_all(events)

@@ -17,10 +17,8 @@ from steno import (
     TextDelta,
     Thinking,
     ToolCall,
-    ToolCallBegin,
-    ToolCallDelta,
-    ToolCallEnd,
 )
+from steno.assemble import ToolCallPart
 from steno.wire import anthropic_messages
 from steno.wire.anthropic_messages import NAME, StreamDecoder
 from tests.wire.anthropic_messages.response_events import (
@@ -165,10 +163,10 @@ def test_input_keeps_the_text_it_came_in() -> None:
     )
     events = decode_events(anthropic_messages, body)
     assert events[:4] == [
-        ToolCallBegin(0, "toolu_1", "read"),
-        ToolCallDelta(0, arguments_delta='{"path" : '),
-        ToolCallDelta(0, arguments_delta='"a.py", "n": 1.0}'),
-        ToolCallEnd(0),
+        ToolCallPart(0, "toolu_1", "read", starts=True),
+        ToolCallPart(0, arguments='{"path" : '),
+        ToolCallPart(0, arguments='"a.py", "n": 1.0}'),
+        ToolCallPart(0, ends=True),
     ]
     message = assemble_message(events)
     assert only(message) == ToolCall(

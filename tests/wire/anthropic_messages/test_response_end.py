@@ -8,7 +8,6 @@ import pytest
 
 from steno import (
     ChatMessage,
-    Event,
     Opaque,
     ProtocolError,
     ProviderError,
@@ -17,6 +16,7 @@ from steno import (
     TextDelta,
     Usage,
 )
+from steno.assemble import WireEvent
 from steno.errors import CutShort, Overloaded
 from steno.wire import anthropic_messages
 from steno.wire.anthropic_messages import NAME, StreamDecoder, decode_response
@@ -311,9 +311,9 @@ def test_wherever_a_stream_ends_there_is_a_message() -> None:
         assert "a\u2028b😀".startswith(assemble_message(events).text or "")
 
 
-def decode_to_error(*pieces: bytes) -> tuple[list[Event], Exception | None]:
+def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], Exception | None]:
     decoder = StreamDecoder()
-    events: list[Event] = []
+    events: list[WireEvent] = []
     try:
         for piece in pieces:
             for event in decoder.feed(piece):

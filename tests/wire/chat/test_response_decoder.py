@@ -15,9 +15,9 @@ from steno import (
     StopReason,
     Text,
     ToolCall,
-    ToolCallDelta,
     Usage,
 )
+from steno.assemble import ToolCallPart
 from steno.errors import CutShort
 from steno.wire import chat
 from tests.wire.decode_helpers import assemble_message, decode_events
@@ -155,7 +155,7 @@ def test_a_call_grows_by_fragments() -> None:
         STOP,
     )
     events = decode_events(chat, ndjson(*lines))
-    assert events[0] == ToolCallDelta(0, "a", "read", '{"p"')
+    assert events[0] == ToolCallPart(0, "a", "read", '{"p"')
     message = assemble_message(events)
     assert [(call.id, call.arguments) for call in message.tool_calls] == [
         ("a", '{"p":1}'),

@@ -14,17 +14,17 @@ import pytest
 
 from steno import (
     AssistantMessage,
-    Event,
     InvalidToolCall,
     ProtocolError,
     ProviderError,
     Request,
     ToolCall,
 )
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import CutShort, StenoError
-from steno.messages.event import ExtrasAdded, ToolCallEnd
+from steno.messages.event import ExtrasAdded
 from steno.wire import gemini
-from steno.wire.gemini.json_stream import JsonObjectSplitter
+from steno.wire.framing import JsonObjectSplitter
 from tests.code_probes import record_calls
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 
@@ -45,10 +45,10 @@ STOP = chunk(finish="STOP")
 ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
 
 
-def decode_to_error(body: bytes) -> tuple[list[Event], StenoError]:
+def decode_to_error(body: bytes) -> tuple[list[WireEvent], StenoError]:
     """Decode what does not come to its end; return what was said, and why there is no more."""
     decoder = gemini.StreamDecoder()
-    events: list[Event] = []
+    events: list[WireEvent] = []
     try:
         for source in (decoder.feed, lambda _: decoder.close()):
             for event in source(body):
@@ -81,7 +81,7 @@ def test_a_call_that_breaks_off_keeps_what_is_known_of_its_arguments(
     assert isinstance(error, kind)
     assert isinstance(made, InvalidToolCall)
     assert made.arguments == '{"a":"long text","b":[{"c":"y"}]'
-    assert not any(isinstance(event, ToolCallEnd) for event in events)
+    assert not any(isinstance(event, ToolCallPart) and event.ends for event in events)
 
 
 def test_a_call_whose_first_fragment_cannot_be_read_is_there_with_what_can() -> None:
@@ -165,7 +165,7 @@ def _readings_of(count: int) -> int:
     halves = [{"text": half} for half in ("\ud83d", "\ude00") * count]
     payloads = [json.dumps(each).encode() for each in (chunk(*halves), STOP)]
     body = b"".join([b"data: " + payload + b"\n\n" for payload in payloads])
-    found: list[Event] = []
+    found: list[WireEvent] = []
     work = record_calls(lambda: found.extend(decode_events(gemini, body)))
     assert assemble_message(found).text == "😀" * count
     return work.python.count("loads")

@@ -12,7 +12,6 @@ import pytest
 from steno import (
     AssistantMessage,
     ChatMessage,
-    Event,
     Image,
     ImageData,
     InvalidToolCall,
@@ -27,6 +26,7 @@ from steno import (
     ToolCall,
     Usage,
 )
+from steno.assemble import WireEvent
 from steno.errors import CutShort, Overloaded, StenoError
 from steno.wire import gemini
 from tests.code_probes import record_calls
@@ -72,10 +72,10 @@ def decode_whole(answer: Any, **settings: Any) -> AssistantMessage:
     return gemini.decode_response(msgspec.json.encode(answer), **settings)
 
 
-def decode_to_error(*pieces: bytes) -> tuple[list[Event], StenoError | None]:
+def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], StenoError | None]:
     """Decode until the end or a fault; return both."""
     decoder = gemini.StreamDecoder()
-    events: list[Event] = []
+    events: list[WireEvent] = []
     try:
         for piece in pieces:
             for event in decoder.feed(piece):
@@ -308,7 +308,7 @@ def _joins_of(count: int) -> int:
     """Count how often texts are joined while a call of `count` fragments is read."""
     more = sse(chunk(fragment("$.a", "words ", goes_on=True)))
     body = b"".join([sse(chunk(OPENING)), *[more] * count, sse(chunk(CLOSING), STOP)])
-    found: list[Event] = []
+    found: list[WireEvent] = []
     work = record_calls(lambda: found.extend(decode_events(gemini, body)))
     [made] = assemble_message(found).tool_calls
     assert made.arguments == '{"a":"' + "words " * count + '"}'

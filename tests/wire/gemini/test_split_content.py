@@ -23,6 +23,8 @@ from steno import (
     ToolCall,
     Usage,
 )
+from steno.assemble import ToolCallPart
+from steno.messages.event import BlockSealed
 from steno.wire import gemini
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 
@@ -100,8 +102,9 @@ def test_a_signature_on_a_later_fragment_seals_the_call_and_goes_back_on_it(late
 def test_a_call_ends_with_the_seal_that_came_last() -> None:
     closing = CLOSING | {"thoughtSignature": "s1"}
     events = decode_events(gemini, sse(chunk(opening()), chunk(closing), STOP), model=MODEL)
-    kinds = [type(event).__name__ for event in events]
-    assert kinds.index("BlockSealed") < kinds.index("ToolCallEnd")
+    [sealed] = [n for n, event in enumerate(events) if isinstance(event, BlockSealed)]
+    [end] = [n for n, event in enumerate(events) if isinstance(event, ToolCallPart) and event.ends]
+    assert sealed < end
 
 
 def test_a_late_signature_of_another_provider_gives_way_to_the_sentinel() -> None:

@@ -17,10 +17,9 @@ from steno import (
     StopReason,
     TextDelta,
     Thinking,
-    ToolCallEnd,
     Usage,
 )
-from steno.assemble import Assembler
+from steno.assemble import Assembler, ToolCallPart
 from steno.errors import CutShort, NotFound
 from steno.wire import ollama_chat
 from tests.wire.decode_helpers import assemble_message, decode_events
@@ -161,7 +160,7 @@ def test_a_call_comes_whole_and_keeps_the_text_of_its_arguments() -> None:
     events = decode_events(ollama_chat, body)
     [found] = assemble_message(events).tool_calls
     assert (found.id, found.name, found.arguments) == ("call_1", "read", '{"p" : 1.0}')
-    assert any(isinstance(event, ToolCallEnd) for event in events)
+    assert any(isinstance(event, ToolCallPart) and event.ends for event in events)
 
 
 def test_a_plain_stop_behind_calls_means_that_they_are_to_be_run() -> None:

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from steno import ChatMessage, InvalidToolCall, Request, Text, TextDelta, Thinking, ToolCall
+from steno.assemble import WireEvent
 from steno.errors import CutShort
-from steno.messages.event import Event, ExtrasAdded
+from steno.messages.event import ExtrasAdded
 from steno.wire import openai_responses
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 from tests.wire.openai_responses.response_events import (
@@ -39,7 +40,7 @@ def reasoning_delta(text: str, **position: Any) -> dict[str, Any]:
 def decode_cut(*payloads: Any) -> Any:
     """Decode what ends too early."""
     decoder = openai_responses.StreamDecoder()
-    events: list[Event] = list(decoder.feed(sse(*payloads)))
+    events: list[WireEvent] = list(decoder.feed(sse(*payloads)))
     with pytest.raises(CutShort):
         events += iter(decoder.close())
     return assemble_message(events)

@@ -25,7 +25,7 @@ from steno import (
 )
 from steno.errors import CutShort, ProviderError
 from steno.wire import openai_responses
-from steno.wire.openai_responses.item_tracker import BlockText
+from steno.wire.openai_responses.items import BlockText
 from steno.wire.openai_responses.payload import REASONING_KIND
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 from tests.wire.openai_responses.response_events import (

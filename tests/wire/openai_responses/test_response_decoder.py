@@ -22,10 +22,9 @@ from steno import (
     TextDelta,
     Thinking,
     ThinkingDelta,
-    ToolCallBegin,
-    ToolCallDelta,
     Usage,
 )
+from steno.assemble import ToolCallPart
 from steno.errors import CutShort, RateLimited
 from steno.wire import openai_responses
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
@@ -273,7 +272,10 @@ def test_a_call_has_two_ids() -> None:
     item = call('{"p" : 1}', namespace="fs")
     body = sse(added(call()), arguments_delta('{"p" '), arguments_delta(": 1}"), done(item), end())
     events = decode_events(openai_responses, body)
-    assert events[:2] == [ToolCallBegin(0, "call_1", "read"), ToolCallDelta(0, None, None, '{"p" ')]
+    assert events[:2] == [
+        ToolCallPart(0, "call_1", "read", starts=True),
+        ToolCallPart(0, None, None, '{"p" '),
+    ]
     found = assemble_message(events)
     [asked] = found.tool_calls
     assert (asked.id, asked.name, asked.arguments) == ("call_1", "read", '{"p" : 1}')

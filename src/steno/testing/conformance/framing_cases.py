@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from steno.assemble import WireEvent
 from steno.errors import CutShort, ProtocolError
-from steno.messages.event import Event
 from steno.messages.usage import StopReason, Usage
 from steno.testing.case_results import CaseFailure, expect, require
 from steno.testing.conformance.scripted_server import (
@@ -80,17 +80,17 @@ def cut_at_every_byte(server: ScriptedServer) -> None:
 
 def _events_before_each_frame(
     server: ScriptedServer, frames: list[bytes]
-) -> list[tuple[Event, ...]]:
+) -> list[tuple[WireEvent, ...]]:
     """Return the events that were decoded before each of the frames."""
     decoder = server.wire.StreamDecoder(model=MODEL)
-    decoded: list[tuple[Event, ...]] = [()]
+    decoded: list[tuple[WireEvent, ...]] = [()]
     for frame in frames[:-1]:
         decoded.append((*decoded[-1], *decoder.feed(frame)))
     return decoded
 
 
 def _check_partial_stream(
-    decoded: DecodedStream, earlier: tuple[Event, ...], full: DecodedStream, place: str
+    decoded: DecodedStream, earlier: tuple[WireEvent, ...], full: DecodedStream, place: str
 ) -> None:
     """Raise CaseFailure if a part of a response lost events or has other content than the whole."""
     if decoded.error is None:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, NoReturn, TypeAlias
 
-from steno.assemble import Assembler
+from steno.assemble import Assembler, WireEvent
 from steno.codec import encode_message
 from steno.errors import ProtocolError, ProviderError
-from steno.messages.event import Event, Finished
+from steno.messages.event import Finished
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.testing.case_results import CaseFailure, expect, require
@@ -322,7 +322,7 @@ def without_none(**members: Any) -> dict[str, Any]:
 class DecodedStream:
     """The events, the message and the error that a wire decoded from some bytes."""
 
-    events: tuple[Event, ...]
+    events: tuple[WireEvent, ...]
     error: ProtocolError | ProviderError | None
     message: AssistantMessage
     """Of the events before the error, if there was one."""
@@ -358,10 +358,10 @@ def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
     decoder = wire.StreamDecoder(model=MODEL)
     numbers = count(1)
     assembler = Assembler(new_id=lambda: f"made_up_{next(numbers)}")
-    events: list[Event] = []
+    events: list[WireEvent] = []
     error: ProtocolError | ProviderError | None = None
 
-    def take(decoded: Iterator[Event]) -> None:
+    def take(decoded: Iterator[WireEvent]) -> None:
         for event in decoded:
             events.append(event)
             assembler.feed(event)
@@ -402,7 +402,7 @@ def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) 
         raise CaseFailure(f"other events, {how}: the first difference is events[{place}]")
 
 
-def _first_different_event(found: tuple[Event, ...], wanted: tuple[Event, ...]) -> int:
+def _first_different_event(found: tuple[WireEvent, ...], wanted: tuple[WireEvent, ...]) -> int:
     pairs = enumerate(zip(found, wanted, strict=False))
     return next((n for n, (one, other) in pairs if one != other), min(len(found), len(wanted)))
 

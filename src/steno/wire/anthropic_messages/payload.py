@@ -26,6 +26,8 @@ CONTENT_AS_LIST: Final = "parts"
 """A form: the content was a list, where the encoder writes a string."""
 ABSENT: Final = "absent"
 """A form: a member was absent that the encoder writes."""
+UNFINISHED_PREFIX: Final = '{"content_block":'
+"""The start of the JSON of an unknown block that could not be assembled from its deltas."""
 UNSIGNED: Final = "unsigned"
 """The note that names the provider and model that did not sign their thinking."""
 VERBATIM: Final = "as_it_was"

@@ -47,12 +47,13 @@ from steno.wire.anthropic_messages.payload import (
 from steno.wire.extras import FORM_KEY
 from steno.wire.request_decoder import (
     ObjectMembers,
-    build_not_a_list,
     build_opaque_message,
     build_tool,
     is_closed_schema,
     read_base64,
     read_tool_members,
+    take_content,
+    take_messages,
     take_model,
     take_settings,
     take_tools,
@@ -73,9 +74,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
+    messages = take_messages(body)
     system = _read_system(body)
     tools = take_tools(body, _read_tool)
     settings = _read_settings(body, tools)
@@ -110,11 +109,10 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
         stop="stop_sequences",
         highest_temperature=MAX_TEMPERATURE,
     )
-    choice = _read_tool_choice(body, tools)
-    return found if choice is None else {**found, "tool_choice": choice}
+    return found | _read_tool_choice(body, tools)
 
 
-def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> str | None:
+def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, str]:
     """Take the choice of a tool; an ambiguous one stays."""
     found = dict(body.peek("tool_choice", dict[str, Any]) or {})
     kind = found.pop("type", None)
@@ -124,13 +122,13 @@ def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) ->
         choice = names.get(name) if isinstance(name, str) else None
     else:
         choice = _TOOL_CHOICES.get(kind) if isinstance(kind, str) else None
-        if choice in names.values():
-            return None
-    if choice is not None:
-        body.take("tool_choice", dict[str, Any])
-        if found:
-            body.note_form("tool_choice", found)
-    return choice
+        choice = None if choice in names.values() else choice
+    if choice is None:
+        return {}
+    body.take("tool_choice", dict[str, Any])
+    if found:
+        body.note_form("tool_choice", found)
+    return {"tool_choice": choice}
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
@@ -171,20 +169,28 @@ def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
     """Read messages; one that has no equivalent among our values is kept whole."""
     found: list[Message] = []
     for raw in raws:
-        for position, message in enumerate(_read_message_or_opaque(raw, target)):
-            follows_result = bool(found) and isinstance(found[-1], ToolResultMessage)
-            found.append(_note_placement(message, joins=position > 0, would_join=follows_result))
+        try:
+            messages = _read_message(ObjectMembers(raw, "message"), target)
+        except InvalidValue:
+            messages = None
+        messages = messages or [build_opaque_message(raw_text(raw), NAME)]
+        found += messages
+        _note_placement(found, len(messages))
     if found and isinstance(found[-1], AssistantMessage):
         found[-1] = _note_trailing_blanks(found[-1])
     return _note_repeated_ids(found)
 
 
-def _read_message_or_opaque(raw: Raw, target: RequestTarget) -> list[Message]:
-    try:
-        messages = _read_message(ObjectMembers(raw, "message"), target)
-    except InvalidValue:
-        messages = None
-    return messages or [build_opaque_message(raw_text(raw), NAME)]
+def _note_placement(messages: list[Message], count: int) -> None:
+    """Note which of the last messages, all of one of theirs, the encoder would place otherwise.
+
+    It joins a message to results before it, and to nothing else.
+    """
+    for at in range(len(messages) - count, len(messages)):
+        message, joins = messages[at], at > len(messages) - count
+        would_join = at > 0 and isinstance(messages[at - 1], ToolResultMessage)
+        if joins != would_join and isinstance(message, (UserMessage, ToolResultMessage)):
+            messages[at] = _with_form_note(message, JOINS_PREVIOUS, joins)
 
 
 def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message] | None:
@@ -210,20 +216,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
 def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
     """Read the content; note a list, since the encoder writes a single text as a string."""
     text = members.take("content", str)
-    if text is not None:
-        return (_build_text(text),)
-    parts = members.take_list("content")
-    if parts is None:
-        return None
-    members.note_form("content", CONTENT_AS_LIST)
-    return tuple(map(read, parts))
-
-
-def _note_placement(message: Message, *, joins: bool, would_join: bool) -> Message:
-    """Note whether it shared a message with the one before, where the encoder would not guess."""
-    if joins == would_join or not isinstance(message, (UserMessage, ToolResultMessage)):
-        return message
-    return _with_form_note(message, JOINS_PREVIOUS, joins)
+    return take_content(members, read) if text is None else (_build_text(text),)
 
 
 def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
@@ -246,20 +239,16 @@ def _note_repeated_ids(messages: list[Message]) -> list[Message]:
     if len(set(ids)) == len(ids):
         return messages
     repeated = {id for id, count in Counter(ids).items() if count > 1}
-    return [
-        _note_ids(message, repeated) if isinstance(message, AssistantMessage) else message
-        for message in messages
-    ]
-
-
-def _note_ids(message: AssistantMessage, ids: set[str]) -> AssistantMessage:
-    blocks = [
-        _with_form_note(block, "id", block.id)
-        if isinstance(block, AnyToolCall) and block.id in ids
-        else block
-        for block in message.content
-    ]
-    return msgspec.structs.replace(message, content=tuple(blocks))
+    for position, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            blocks = [
+                _with_form_note(block, "id", block.id)
+                if isinstance(block, AnyToolCall) and block.id in repeated
+                else block
+                for block in message.content
+            ]
+            messages[position] = msgspec.structs.replace(message, content=tuple(blocks))
+    return messages
 
 
 def _with_form_note(value: S, name: str, entry: object) -> S:
@@ -442,7 +431,6 @@ def _read_image(raw: Raw) -> Image | None:
 
 
 def _read_opaque_block(raw: Raw) -> Opaque:
-    """Keep a block as JSON text."""
     return Opaque(kind=_read_block_type(raw), raw=raw_text(raw), origin=NAME)
 
 

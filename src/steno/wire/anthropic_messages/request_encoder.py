@@ -34,7 +34,6 @@ from steno.messages.message import (
     Message,
     SystemMessage,
     ToolResultMessage,
-    UserBlock,
     UserMessage,
 )
 from steno.messages.request import Request
@@ -51,15 +50,15 @@ from steno.wire.anthropic_messages.payload import (
     MAX_TEMPERATURE,
     NAME,
     PROVIDER,
+    UNFINISHED_PREFIX,
     UNSIGNED,
     VERBATIM,
     is_blank,
 )
-from steno.wire.anthropic_messages.unknown_blocks import is_unfinished
-from steno.wire.extras import get_form, pop_object, select_extras
-from steno.wire.report import ChangeCollector, EncodedRequest
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.extras import get_form, pop_object
 from steno.wire.request_encoder import (
+    ChangeCollector,
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -68,10 +67,12 @@ from steno.wire.request_encoder import (
     expand_content,
     get_plain_text,
     join_body,
+    select_extras,
     to_bytes,
     write_schema,
     write_tools,
 )
+from steno.wire.request_encoder import Encoder as BaseEncoder
 
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _FORCED_CHOICES: Final = frozenset({"any", "tool"})
@@ -94,11 +95,8 @@ class Encoder(BaseEncoder):
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
         """Take the provider that seals are for, and whether it enforces strict schemas."""
-        super().__init__(provider, NAME)
+        super().__init__(provider, NAME, AnthropicMessageWriter)
         self._has_strict_tools = strict_tools
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return AnthropicMessageWriter(target)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -214,9 +212,6 @@ class AnthropicMessageWriter(MessageWriter):
         newest = self._trim_trailing_blanks(self._latest)
         return [] if newest is None else [newest]
 
-    def _add_raw(self, message: bytes) -> None:
-        self._append(message)
-
     # -- turns -------------------------------------------------------------------------------
 
     def _add_system(self, message: SystemMessage) -> None:
@@ -276,9 +271,9 @@ class AnthropicMessageWriter(MessageWriter):
             latest["content"] = [*expand_content(latest["content"]), *expand_content(content)]
             latest |= extras
         else:
-            self._append({"role": role, **extras, "content": content})
+            self._add_raw({"role": role, **extras, "content": content})
 
-    def _append(self, message: dict[str, Any] | bytes) -> None:
+    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
         if self._latest is not None:
             self._written.append(to_bytes(self._latest))
         self._latest = message
@@ -331,21 +326,6 @@ class ContentBlockWriter(ValueWriter):
         self._unanswered_ids: dict[str, deque[str]] = {}
         """The ids that calls of this turn were sent under and that have no result yet."""
 
-    def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
-        """Write blocks of users and tools."""
-        parts: list[PartJson] = []
-        for at, block in self.prompt_blocks(blocks):
-            match block:
-                case Text():
-                    parts += self._text(block, at)
-                case Image():
-                    parts += self._image(block, at)
-                case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
-                case _:
-                    assert_never(block)
-        return parts
-
     def write_turn(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
         """Write blocks of a model, in their order."""
         parts: list[PartJson] = []
@@ -353,7 +333,7 @@ class ContentBlockWriter(ValueWriter):
         for at, block in self.model_blocks(blocks):
             match block:
                 case Text():
-                    parts += self._text(block, at)
+                    parts += self.write_text(block, at)
                 case Thinking():
                     parts += self._thinking(block, at)
                 case ToolCall() | InvalidToolCall():
@@ -361,16 +341,17 @@ class ContentBlockWriter(ValueWriter):
                 case Image():
                     self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
+                    parts += self.write_opaque(block, at)
                 case _:
                     assert_never(block)
         return parts
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
         """Return whether an opaque block is sent: not if it could not be assembled."""
-        if block.origin == NAME and is_unfinished(block):
+        is_sendable = super().is_sendable(block, at)
+        if block.origin == NAME and not is_sendable and block.raw.startswith(UNFINISHED_PREFIX):
             self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
-        return super().is_sendable(block, at)
+        return is_sendable
 
     def result_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id that the call of a result was sent under."""
@@ -399,7 +380,8 @@ class ContentBlockWriter(ValueWriter):
             return id
         return self.legal_id(id, LEGAL_ID)
 
-    def _text(self, block: Text, at: str) -> list[PartJson]:
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text; the provider refuses a blank one."""
         extras, form = self.read_extras(block, at)
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
@@ -440,7 +422,8 @@ class ContentBlockWriter(ValueWriter):
             members["input"] = self.write_arguments(call, at)
         return self.merge(members, extras, at)
 
-    def _image(self, block: Image, at: str) -> list[PartJson]:
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image of a type that the provider reads."""
         extras = select_extras(block, NAME, self.losses, at=at)
         match block.source:
             case ImageData() if block.mime_type in IMAGE_TYPES:

@@ -12,23 +12,19 @@ from typing import Any, Final, TypeVar, assert_never, final
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
-from steno.json_object import check_depth
+from steno.json_object import check_depth, is_json_text
 from steno.messages.call import NO_ARGUMENTS, Seal
 from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallBegin,
-    ToolCallDelta,
-    ToolCallEnd,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import Usage
 from steno.wire.anthropic_messages.payload import (
     NAME,
@@ -44,18 +40,17 @@ from steno.wire.anthropic_messages.payload import (
     ThinkingDeltaPayload,
     read_usage,
 )
-from steno.wire.anthropic_messages.unknown_blocks import UnknownBlockBuilder
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
+from steno.wire.framing import ErrorPayload
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
-from steno.wire.request_encoder import STREAM_EVENT_PREFIX
+from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json
 from steno.wire.response_decoder import (
     SseStreamDecoder,
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
 )
-from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     NULL,
@@ -71,6 +66,7 @@ from steno.wire.tolerant import (
 )
 
 T = TypeVar("T")
+_EMPTY: Final = Raw(b"{}")
 _decode_delta: Final = msgspec.json.Decoder(ContentBlockDelta).decode
 _DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
     "text_delta": ("text", TextDeltaPayload),
@@ -79,16 +75,6 @@ _DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
     "signature_delta": ("signature", SignatureDeltaPayload),
     "citations_delta": ("citation", CitationsDeltaPayload),
 }
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    `provider` and `model` (as the request named it) own the seals.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -120,7 +106,7 @@ class StreamDecoder(SseStreamDecoder):
         self._metadata: dict[str, Any] = {}
         self._tokens: dict[str, Any] | None = None
         self._open_blocks: dict[int, _OpenBlock] = {}
-        self._unknown_blocks: dict[int, UnknownBlockBuilder] = {}
+        self._unknown_blocks: dict[int, _UnknownBlockBuilder] = {}
         self._latest_index = 0
         self._indexes_by_call_id: dict[str, int] = {}
 
@@ -135,7 +121,6 @@ class StreamDecoder(SseStreamDecoder):
         return None if self._tokens is None else read_usage(self._tokens)
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return the text of a payload that continues a block and holds nothing else."""
         try:
             more = _decode_delta(payload)
         except DECODE_ERRORS:
@@ -147,18 +132,15 @@ class StreamDecoder(SseStreamDecoder):
                 return TextOnlyEvent(TextDelta, more.index, text)
             case ThinkingDeltaPayload(thinking=text):
                 return TextOnlyEvent(ThinkingDelta, more.index, text)
-            case InputJsonDeltaPayload(partial_json=text) if text and not self._has_input(
-                more.index
-            ):
-                return TextOnlyEvent(build_arguments_delta, more.index, text)
+            case InputJsonDeltaPayload(partial_json=text) if text:
+                block = self._open_blocks.get(more.index)
+                is_replaced = block is not None and block.input
+                make = build_arguments_delta
+                return None if is_replaced else TextOnlyEvent(make, more.index, text)
             case _:
                 return None
 
-    def _has_input(self, index: int) -> bool:
-        return index in self._open_blocks and bool(self._open_blocks[index].input)
-
-    def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of one payload of a stream."""
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # Flat, because it runs for every token of a response.
         try:
             more = _decode_delta(payload)
@@ -173,24 +155,22 @@ class StreamDecoder(SseStreamDecoder):
         else:
             self._extend_block(more.index, delta, events)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         members = read_members(repair_json(data, NAME), NAME)
         kind = read_as(members.get("type"), str)
         if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
-        if not _has_member(members, "content"):
+        if members.get("content", NULL) == NULL:
             raise ProtocolError("an answer has content", code="content_missing", place=NAME)
         self._read_message(members, events)
         self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
-        """Add the end of the turn. Raises CutShort if no stop reason has arrived."""
+    def _finish(self, events: list[WireEvent]) -> None:
         if not self._is_finished and self._stop_reason is None:
             raise build_cut_short()
         self._end_turn(events)
 
-    def _end_turn(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[WireEvent]) -> None:
         """Add the end of the turn, once."""
         if self._is_finished:
             return
@@ -201,19 +181,12 @@ class StreamDecoder(SseStreamDecoder):
         if isinstance(container, dict) and isinstance(container.get("id"), str):
             # The next request names it to use the same files; a message has no member for it.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
-        events.append(
-            Finished(
-                map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason, self.usage
-            )
-        )
+        reason = map_stop_reason(STOP_REASONS, self._stop_reason)
+        events.append(Finished(reason, self._stop_reason, self.usage))
 
-    def _abandon(self, events: list[Event]) -> None:
-        """Add the events of blocks that will not end."""
+    def _abandon(self, events: list[WireEvent]) -> None:
         for index, block in self._open_blocks.items():
-            if block.input:
-                events.append(ToolCallDelta(index, arguments_delta=block.input))
-            if block.citations:
-                events.append(_build_citations_event(index, block))
+            _flush_block(index, block, events)
         events += [
             BlockAdded(index, block.build_unfinished())
             for index, block in self._unknown_blocks.items()
@@ -222,7 +195,7 @@ class StreamDecoder(SseStreamDecoder):
 
     # -- events ------------------------------------------------------------------------------
 
-    def _read_other(self, payload: bytes, events: list[Event]) -> None:
+    def _read_other(self, payload: bytes, events: list[WireEvent]) -> None:
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
         if not payload.startswith(b"[DONE]"):
@@ -230,7 +203,7 @@ class StreamDecoder(SseStreamDecoder):
         elif self._stop_reason is not None:  # gateways that translate end a stream like OpenAI
             self._end_turn(events)
 
-    def _read_event(self, payload: bytes, events: list[Event]) -> None:
+    def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
         repaired = repair_json(payload, NAME)
         members = read_members(repaired, NAME)
         kind = _take_member(members, "type", str)
@@ -239,19 +212,15 @@ class StreamDecoder(SseStreamDecoder):
             self._latest_index = index
         match kind:
             case "message_start":
-                message = members.pop("message", None)
-                self._read_message({} if message is None else read_members(message, NAME), events)
+                self._read_message(read_members(members.pop("message", _EMPTY), NAME), events)
             case "content_block_start":
-                self._begin_block(
-                    self._latest_index, members.pop("content_block", Raw(b"{}")), events
-                )
+                self._begin_block(self._latest_index, members.pop("content_block", _EMPTY), events)
             case "content_block_delta":
-                self._read_delta(members.pop("delta", Raw(b"{}")), payload, repaired, events)
+                self._read_delta(members.pop("delta", _EMPTY), payload, repaired, events)
             case "content_block_stop":
                 self._end_block(self._latest_index, events)
             case "message_delta":
-                delta = members.pop("delta", None)
-                self._read_metadata({} if delta is None else read_members(delta, NAME))
+                self._read_metadata(read_members(members.pop("delta", _EMPTY), NAME))
             case "message_stop":
                 self._end_turn(events)
             case "ping":
@@ -259,15 +228,17 @@ class StreamDecoder(SseStreamDecoder):
             case _:
                 if kind == "error" or is_error(members.get("error")):
                     raise decode_error(200, payload)
-                raw = Opaque(
-                    kind=f"{STREAM_EVENT_PREFIX}{kind or ''}", raw=repaired.decode(), origin=NAME
-                )
-                events.append(BlockAdded(self._latest_index, raw))
+                self._keep_event(kind or "", repaired, events)
                 return
         if members:
             self._read_metadata(members)
 
-    def _read_message(self, members: RawMembers, events: list[Event]) -> None:
+    def _keep_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
+        event = f"{STREAM_EVENT_PREFIX}{kind}"
+        block = Opaque(kind=event, raw=payload.decode(), origin=NAME)
+        events.append(BlockAdded(self._latest_index, block))
+
+    def _read_message(self, members: RawMembers, events: list[WireEvent]) -> None:
         """Read a message: a whole one, or the start of one, which may contain blocks."""
         content = _take_member(members, "content", list[Raw])
         self._read_metadata(members)
@@ -287,23 +258,22 @@ class StreamDecoder(SseStreamDecoder):
         _update_known(self._metadata, _parse_values(members))
         self._stop_reason = read_as(members.get("stop_reason"), str) or self._stop_reason
 
-    def _read_delta(self, raw: Raw, payload: bytes, repaired: bytes, events: list[Event]) -> None:
+    def _read_delta(
+        self, raw: Raw, payload: bytes, repaired: bytes, events: list[WireEvent]
+    ) -> None:
         """Read a delta with unknown or missing members."""
         if self._latest_index in self._unknown_blocks:
-            self._unknown_blocks[self._latest_index].add(raw)
+            self._unknown_blocks[self._latest_index].deltas.append(raw)
             return
         members = read_members(raw, NAME)
         kind = _take_member(members, "type", str) or ""
         if kind not in _DELTA_TYPES:
-            event = f"{STREAM_EVENT_PREFIX}content_block_delta"
-            block = Opaque(kind=event, raw=repaired.decode(), origin=NAME)
-            events.append(BlockAdded(self._latest_index, block))
+            self._keep_event("content_block_delta", repaired, events)
             return
         name, make = _DELTA_TYPES[kind]
         if kind == "citations_delta":
-            self._extend_block(
-                self._latest_index, CitationsDeltaPayload(members.pop(name, Raw(b"null"))), events
-            )
+            citation = CitationsDeltaPayload(members.pop(name, NULL))
+            self._extend_block(self._latest_index, citation, events)
         else:
             text = _take_member(members, name, str) or ""
             if repaired not in payload and kind != "signature_delta":
@@ -313,7 +283,7 @@ class StreamDecoder(SseStreamDecoder):
 
     # -- blocks ------------------------------------------------------------------------------
 
-    def _begin_block(self, index: int, raw: Raw, events: list[Event]) -> None:
+    def _begin_block(self, index: int, raw: Raw, events: list[WireEvent]) -> None:
         self._end_block(index, events)  # some servers forget to
         members = read_members(raw, NAME)
         kind = _take_member(members, "type", str) or ""
@@ -338,10 +308,12 @@ class StreamDecoder(SseStreamDecoder):
                 id, name = _take_member(members, "id", str), _take_member(members, "name", str)
                 if id and self._indexes_by_call_id.setdefault(id, index) != index:
                     id = None  # two calls share an id: their results could not be distinguished
-                events.append(ToolCallBegin(index, id, name))
-                block.input = _read_input_text(members.pop("input", None))
+                events.append(ToolCallPart(index, id, name, starts=True))
+                text = raw_text(members.pop("input", NULL))
+                # An empty object is only a placeholder for deltas.
+                block.input = "" if text in (NO_ARGUMENTS, "null") else text
             case _:
-                self._unknown_blocks[index] = UnknownBlockBuilder(kind, raw)
+                self._unknown_blocks[index] = _UnknownBlockBuilder(kind, raw)
                 return
         self._open_blocks[index] = block
         check_reserved_names(members)
@@ -353,7 +325,7 @@ class StreamDecoder(SseStreamDecoder):
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _extend_block(self, index: int, delta: DeltaPayload, events: list[Event]) -> None:
+    def _extend_block(self, index: int, delta: DeltaPayload, events: list[WireEvent]) -> None:
         match delta:
             case TextDeltaPayload():
                 events.append(TextDelta(index, delta.text))
@@ -361,7 +333,7 @@ class StreamDecoder(SseStreamDecoder):
                 if delta.partial_json:
                     if index in self._open_blocks:
                         self._open_blocks[index].input = ""
-                    events.append(ToolCallDelta(index, arguments_delta=delta.partial_json))
+                    events.append(ToolCallPart(index, arguments=delta.partial_json))
             case ThinkingDeltaPayload():
                 events.append(ThinkingDelta(index, delta.thinking))
             case SignatureDeltaPayload():
@@ -371,28 +343,24 @@ class StreamDecoder(SseStreamDecoder):
                     events.append(BlockSealed(index, self._seal(delta.signature)))
             case CitationsDeltaPayload():
                 found = _parse_values({"citation": delta.citation})
-                self._open_blocks.setdefault(index, _OpenBlock()).citations.append(
-                    found["citation"]
-                )
+                block = self._open_blocks.setdefault(index, _OpenBlock())
+                block.citations.append(found["citation"])
             case _:
                 assert_never(delta)
 
-    def _end_block(self, index: int, events: list[Event]) -> None:
+    def _end_block(self, index: int, events: list[WireEvent]) -> None:
         unknown = self._unknown_blocks.pop(index, None)
         if unknown is not None:
             events.append(BlockAdded(index, unknown.build()))
         block = self._open_blocks.pop(index, None)
         if block is None:
             return
-        if block.input:
-            events.append(ToolCallDelta(index, arguments_delta=block.input))
-        if block.citations:
-            events.append(_build_citations_event(index, block))
+        _flush_block(index, block, events)
         if block.lacks_signature:
             form = {UNSIGNED: [self._provider, self._requested_model]}
             events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
         if block.is_call:
-            events.append(ToolCallEnd(index))
+            events.append(ToolCallPart(index, ends=True))
 
     @property
     def _requested_model(self) -> str:
@@ -403,20 +371,92 @@ class StreamDecoder(SseStreamDecoder):
         return Seal(data=data, provider=self._provider, api=NAME, model=self._requested_model)
 
 
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+
+
 def _update_known(known: dict[str, Any], latest: dict[str, Any]) -> None:
     for name, value in latest.items():
         if value is not None or name not in known:
             known[name] = value
 
 
-def _build_citations_event(index: int, block: _OpenBlock) -> ExtrasAdded:
-    return ExtrasAdded(index, {NAME: {"citations": block.citations}})
+def _flush_block(index: int, block: _OpenBlock, events: list[WireEvent]) -> None:
+    """Add the events of content that was held back because a delta may replace or extend it."""
+    if block.input:
+        events.append(ToolCallPart(index, arguments=block.input))
+    if block.citations:
+        events.append(ExtrasAdded(index, {NAME: {"citations": block.citations}}))
 
 
-def _read_input_text(raw: Raw | None) -> str:
-    """Return the input in the start of a call; an empty object there is only a placeholder."""
-    text = "" if raw is None else raw_text(raw)
-    return "" if text in (NO_ARGUMENTS, "null") else text
+# -- unknown blocks ---------------------------------------------------------------------------
+
+_APPENDED_DELTAS: Final = frozenset(
+    {"text_delta", "thinking_delta", "signature_delta", "compaction_delta"}
+)
+"""Deltas whose texts continue those of the block under the same names."""
+
+
+@final
+class _UnknownBlockBuilder:
+    """Collects the deltas of one block of an unknown type, which is kept as JSON text.
+
+    Tools that run at the provider, their results, compaction, fallback: they arrive like any other
+    block, as a start and deltas, and have to be sent back whole.
+    """
+
+    __slots__ = ("_kind", "_start", "deltas")
+
+    def __init__(self, kind: str, start: Raw) -> None:
+        self._kind = kind
+        self._start = start
+        self.deltas: list[Raw] = []
+
+    def build(self) -> Opaque:
+        """Return the block; one that cannot be sent back is kept for the log only."""
+        if not self.deltas:
+            return Opaque(kind=self._kind, raw=raw_text(self._start), origin=NAME)
+        members = self._merge_deltas()
+        if members is None:
+            return self.build_unfinished()
+        return Opaque(kind=self._kind, raw=encode_json(members).decode(), origin=NAME)
+
+    def build_unfinished(self) -> Opaque:
+        """Return start and deltas for the log; such a block is never sent."""
+        raw = encode_json({"content_block": self._start, "deltas": self.deltas}).decode()
+        return Opaque(kind=f"{STREAM_EVENT_PREFIX}{self._kind}", raw=raw, origin=NAME)
+
+    def _merge_deltas(self) -> RawMembers | None:
+        """Merge the deltas into the members of the block; None for a delta of unknown type."""
+        members = read_members(self._start, NAME)
+        input_parts: list[str] = []
+        citations: list[Raw] = read_as(members.get("citations"), list[Raw]) or []
+        growing: dict[str, list[str]] = {}
+        for raw in self.deltas:
+            delta = read_members(raw, NAME)
+            kind = read_as(delta.pop("type", None), str)
+            if kind == "input_json_delta":
+                input_parts.append(read_as(delta.get("partial_json"), str) or "")
+            elif kind == "citations_delta" and "citation" in delta:
+                citations.append(delta["citation"])
+            elif kind in _APPENDED_DELTAS:
+                for name, value in delta.items():
+                    text = read_as(value, str)
+                    if text is not None:
+                        known = read_as(members.get(name), str) or ""
+                        growing.setdefault(name, [known]).append(text)
+                    elif value != NULL:
+                        members[name] = value
+            else:
+                return None
+        members |= {name: Raw(encode_json("".join(parts))) for name, parts in growing.items()}
+        if citations:
+            members["citations"] = Raw(encode_json(citations))
+        joined = "".join(input_parts)
+        if joined.strip():
+            if not is_json_text(joined):
+                return None
+            members["input"] = Raw(joined.encode())
+        return members
 
 
 # -- members ----------------------------------------------------------------------------------
@@ -428,11 +468,6 @@ def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
     if value is not None:
         del members[name]
     return value
-
-
-def _has_member(members: RawMembers, name: str) -> bool:
-    """Return whether a member is present and not null."""
-    return members.get(name, NULL) != NULL
 
 
 def _parse_values(members: RawMembers) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest
-from steno.messages.call import AnyToolCall, InvalidToolCall, build_call
+from steno.messages.call import AnyToolCall
 from steno.messages.content import Opaque, Text
 from steno.messages.message import (
     AssistantMessage,
@@ -24,18 +23,19 @@ from steno.wire.chat.payload import NAME, PROVIDER
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
-    build_not_a_list,
     build_tool,
+    read_call,
     read_elements,
-    read_message_or_opaque,
+    read_messages,
     read_tool_members,
     strip_bom,
-    take_arguments,
+    take_content,
+    take_empty_content,
+    take_messages,
     take_model,
     take_settings,
     take_tools,
 )
-from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -46,28 +46,23 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """
     data = strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
-        messages: list[Raw] | None = read_elements(data, "request")
+        messages = read_elements(data, "request")
         body = ObjectMembers(b"{}", "request")
         body.note_form("body", "list")
     else:
         body = ObjectMembers(data, "request")
-        messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
+        messages = take_messages(body)
+    settings = take_settings(body, limit="max_tokens", stop="stop")
+    if body.peek("tool_choice", str):
+        settings["tool_choice"] = body.take("tool_choice", str)
     reader = _ChatMessageReader(CallIdGenerator(data, "unnamed_"))
     return Request(
-        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=read_messages(messages, NAME, reader.read),
+        model=take_model(body),
         tools=take_tools(body, _read_tool),
-        **_read_settings(body),
+        **settings,
         extras=body.extras(NAME),
     )
-
-
-def _read_settings(body: ObjectMembers) -> dict[str, Any]:
-    found = {"model": take_model(body)} | take_settings(body, limit="max_tokens", stop="stop")
-    if body.peek("tool_choice", str):
-        found["tool_choice"] = body.take("tool_choice", str)
-    return found
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
@@ -106,11 +101,8 @@ class _ChatMessageReader:
     def __init__(self, new_ids: CallIdGenerator) -> None:
         self._new_ids = new_ids
 
-    def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that has no equivalent among our values is kept whole."""
-        return read_message_or_opaque(raw, place, NAME, self._read_message)
-
-    def _read_message(self, members: ObjectMembers) -> Message | None:
+    def read(self, members: ObjectMembers) -> Message | None:
+        """Read a message; None if it has no equivalent among our values."""
         role = members.take("role", str) or ""
         kind = _ROLES.get(role.lower(), "")
         if role != kind:
@@ -141,29 +133,11 @@ class _ChatMessageReader:
 
     def _read_call(self, raw: Raw) -> AnyToolCall:
         """Read a call, also one with a `function` inside."""
-        members = inner = ObjectMembers(raw, "call")
+        members = function = ObjectMembers(raw, "call")
         if "function" in members and "name" not in members:
-            inner = ObjectMembers(members.take("function", Raw) or b"null", "call")
+            function = ObjectMembers(members.take("function", Raw) or b"null", "call")
             members.note_form("function", "inside")
-        name = inner.take("name", str)
-        if name is None:
-            raise InvalidRequest("has no name", code="call_name_missing", place="call")
-        if not name:
-            members.note_form("name", name)
-        id = members.take("id", str) if members.peek("id", str) else None
-        if id is None:
-            members.note_form("id", "absent")  # or null, or empty, which stays among the members
-            id = self._new_ids.make()
-        arguments, form = take_arguments(inner)
-        call = build_call(id, name, arguments)
-        if isinstance(call, InvalidToolCall):
-            form = form or "raw"
-        if form is not None:
-            members.note_form("arguments", form)
-        kept = None if inner is members else inner.extras(NAME)
-        if kept is not None:
-            members.put_back("function", kept[NAME])
-        return msgspec.structs.replace(call, extras=members.extras(NAME))
+        return read_call(members, function, self._new_ids, NAME)
 
 
 _ROLES: Final = {
@@ -191,23 +165,14 @@ def _read_content(
     members: ObjectMembers, *, is_empty_text: bool = True
 ) -> tuple[Text | Opaque, ...]:
     """Read text, null or parts; note the form where there are two ways to write the same."""
-    text = members.take("content", str)
-    if text is not None:
-        if text or is_empty_text:
-            return (Text(text),)
+    if members.peek("content", str) == "" and not is_empty_text:
+        members.take("content", str)
         members.note_form("content", "empty")
         return ()
-    parts = members.take_list("content")
-    if parts is not None:
-        members.note_form("content", "parts")
-        return tuple(map(_read_part, parts))
-    if "content" not in members:
-        members.note_form("content", "absent")
-    elif raw_text(members.take("content", Raw) or b"") == "null":
-        members.note_form("content", "null")
-    else:
-        raise InvalidRequest("content must be text", code="content_not_text", place="message")
-    return ()
+    content = take_content(members, _read_part)
+    if content is None:
+        take_empty_content(members)
+    return content or ()
 
 
 def _read_part(raw: Raw) -> Text | Opaque:

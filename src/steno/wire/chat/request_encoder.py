@@ -10,7 +10,6 @@ from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.change import ChangeCode
 from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
-    AssistantBlock,
     AssistantMessage,
     Message,
     SystemMessage,
@@ -22,12 +21,12 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.chat.payload import NAME, PROVIDER
 from steno.wire.extras import pop_object
-from steno.wire.report import EncodedRequest
 from steno.wire.request_encoder import (
     ANY_NAME,
+    EncodedRequest,
     MessageWriter,
+    ModelBlock,
     PartJson,
-    RequestTarget,
     ValueWriter,
     drop_none,
     encode_json,
@@ -57,10 +56,7 @@ class Encoder(BaseEncoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self) -> None:
-        super().__init__(PROVIDER, NAME)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return _ChatMessageWriter(target)
+        super().__init__(PROVIDER, NAME, _ChatMessageWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -95,11 +91,8 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str,
 class _ChatMessageWriter(MessageWriter):
     """Writes one object for each message."""
 
-    def _add_system(self, message: SystemMessage) -> None:
-        self._write(message, {"role": "system"})
-
-    def _add_user(self, message: UserMessage) -> None:
-        self._write(message, {"role": "user"})
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
+        self._write(message, {"role": message.role.value})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         calls: list[dict[str, Any]] = []
@@ -151,7 +144,7 @@ class _ChatMessageWriter(MessageWriter):
             content = _EMPTY_CONTENT.get(form or "", {} if is_model else {"content": ""})
         self._written.append(encode_json(head | content | (tail or {}) | extras))
 
-    def _write_parts(self, block: AssistantBlock, at: str) -> list[PartJson]:
+    def _write_parts(self, block: ModelBlock, at: str) -> list[PartJson]:
         match block:
             case Text():
                 self.note_foreign_seal(block, at)
@@ -171,7 +164,6 @@ class _ChatMessageWriter(MessageWriter):
         return []
 
     def _join_texts(self, parts: list[PartJson], separator: str) -> str:
-        """Join several texts."""
         texts = [part for part in parts if isinstance(part, dict)]
         if len(texts) > 1:
             self.losses.note(ChangeCode.ORDER, "texts_joined")

@@ -6,19 +6,24 @@ from typing import Any, Final, final
 
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.content import Opaque
-from steno.messages.event import BlockAdded, Event, ExtrasAdded, Finished, TextDelta, ToolCallDelta
-from steno.messages.message import AssistantMessage
+from steno.messages.event import (
+    BlockAdded,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+)
 from steno.messages.usage import StopReason, Usage
 from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, MessageChunk
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.ndjson import LineSplitter
+from steno.wire.framing import LineSplitter
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
     read_counts,
 )
@@ -42,16 +47,6 @@ _FIRST_CALL_INDEX: Final = -2
 _read_chunk: Final = build_reader(MessageChunk, NAME)
 
 
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    Every wire has `provider` and `model`; this protocol seals nothing.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
-
-
 @final
 class StreamDecoder(BaseStreamDecoder):
     """Decodes a response that is streamed as lines of JSON; the last has a `stop_reason`."""
@@ -70,8 +65,7 @@ class StreamDecoder(BaseStreamDecoder):
         """The members other than the message."""
         return self._envelope
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of a line, or of a whole message."""
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         repaired = repair_json(payload, NAME)
         if not repaired:
             return
@@ -91,7 +85,7 @@ class StreamDecoder(BaseStreamDecoder):
         if chunk.content:
             events.append(TextDelta(_TEXT_INDEX, chunk.content))
         if chunk.index is not None or chunk.arguments_delta is not None:
-            events.append(ToolCallDelta(chunk.index, chunk.id, chunk.name, chunk.arguments_delta))
+            events.append(ToolCallPart(chunk.index, chunk.id, chunk.name, chunk.arguments_delta))
         else:
             metadata = {"id": chunk.id, "name": chunk.name}
             self._envelope |= {name: text for name, text in metadata.items() if text is not None}
@@ -108,8 +102,7 @@ class StreamDecoder(BaseStreamDecoder):
                 Finished(map_stop_reason(STOP_REASONS, chunk.stop_reason), raw, self._usage)
             )
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         self._read(data, events)
         if not self._has_message:
             raise ProtocolError(
@@ -118,18 +111,17 @@ class StreamDecoder(BaseStreamDecoder):
         if not self._is_finished:  # it is complete, with or without a stop reason
             events.append(Finished(StopReason.END_TURN, usage=self._usage))
 
-    def _finish(self, events: list[Event]) -> None:
-        """Raise CutShort if no stop reason has arrived."""
+    def _finish(self, events: list[WireEvent]) -> None:
         if not self._is_finished:
             raise build_cut_short()
 
-    def _read_call(self, call: Call, events: list[Event]) -> None:
+    def _read_call(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a whole call, under an index that no fragment has."""
         index = _FIRST_CALL_INDEX - self._call_count
         self._call_count += 1
         function = call.function or call
         events.append(
-            ToolCallDelta(index, call.id, function.name, read_arguments_text(function.arguments))
+            ToolCallPart(index, call.id, function.name, read_arguments_text(function.arguments))
         )
         extras = parse_extras(call.rest) | ({} if call.type is None else {"type": call.type})
         if call.function is not None:
@@ -139,7 +131,7 @@ class StreamDecoder(BaseStreamDecoder):
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _read_unknown(self, payload: bytes, rest: RawMembers, events: list[Event]) -> None:
+    def _read_unknown(self, payload: bytes, rest: RawMembers, events: list[WireEvent]) -> None:
         """Find an error, and content in parts; keep all other members."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
@@ -151,7 +143,10 @@ class StreamDecoder(BaseStreamDecoder):
         self._envelope |= parse_members(rest)
 
 
-def _read_part(raw: Raw) -> list[Event]:
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+
+
+def _read_part(raw: Raw) -> list[WireEvent]:
     """Read a part of content that is a list; one that is not text is kept as it is."""
     members = read_as(raw, dict[str, Raw]) or {}
     kind = read_as(members.pop("type", None), str) or ""

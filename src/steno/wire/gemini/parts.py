@@ -1,10 +1,16 @@
-"""Read parts of a content that are neither calls nor results, in requests and responses."""
+"""Read parts of a content that are neither calls nor results, in requests and responses.
+
+Google accepts `thoughtSignature` and `thought_signature`: the case of keys is read and restored.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, Final
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any, Final, TypeVar, final
 
 from msgspec import Raw
 
@@ -12,12 +18,15 @@ from steno.errors import InvalidRequest
 from steno.messages.call import Seal
 from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
 from steno.wire.extras import FORM_KEY
-from steno.wire.gemini.key_case import EitherCaseMembers, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import NAME, SIGNATURE_SENTINEL, THOUGHT_SIGNATURE
 from steno.wire.request_decoder import ObjectMembers, read_base64
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import read_members
 
+T = TypeVar("T")
+
+SNAKE_CASE_KEY: Final = "snake"
+"""The note that lists the names that were written in snake case."""
 _PLACEHOLDER_SIGNATURES: Final = frozenset(
     {
         SIGNATURE_SENTINEL,
@@ -32,6 +41,107 @@ _PART_METADATA: Final = frozenset(
 )
 _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
 """The address of files that only the API itself can read."""
+
+
+# -- the case of keys -----------------------------------------------------------------------------
+
+
+@final
+class EitherCaseMembers(ObjectMembers):
+    """The members of an object, in either case; the case that was used is noted.
+
+    An inner object shares the notes of the outer one: no name appears in both.
+    """
+
+    def __init__(
+        self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
+    ) -> None:
+        """Read an object. Raises InvalidRequest if it is none or cannot be kept."""
+        super().__init__(raw, place)
+        if FORM_KEY in self:
+            raise InvalidRequest(f"{FORM_KEY} is a name of ours", code="reserved_name", place=place)
+        self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
+
+    def __contains__(self, name: str) -> bool:
+        return self._actual_name(name) in self._remaining
+
+    def peek(self, name: str, hint: type[T]) -> T | None:
+        """Return a member if it is present and of that type, without taking it."""
+        return super().peek(self._actual_name(name), hint)
+
+    def take(self, name: str, hint: type[T]) -> T | None:
+        """Take a member if it is of that type; one of any other type stays."""
+        actual = self._actual_name(name)
+        value = super().take(actual, hint)
+        if value is not None and actual != name:
+            self._snake_case_names.append(name)
+        return value
+
+    def take_object(self, name: str) -> EitherCaseMembers | None:
+        """Take an object, to be read member by member; see `keep_rest`."""
+        if self.peek(name, dict[str, Raw]) is None:
+            return None
+        raw = self.take(name, Raw)
+        return None if raw is None else EitherCaseMembers(raw, self._place, self)
+
+    def take_list(self, name: str) -> list[Raw] | None:
+        """Take an array, its elements as JSON text; a single object counts as an array of one."""
+        found = self.take(name, list[Raw])
+        if found is None and self.peek(name, dict[str, Raw]) is not None:
+            self.form[name] = "object"
+            only = self.take(name, Raw)
+            return None if only is None else [only]
+        return found
+
+    def keep_rest(
+        self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False
+    ) -> None:
+        """Keep the remaining members of an object that was taken, if there are any."""
+        left = inner.remaining()
+        if left or is_empty_kept:
+            self.put_back(name, left)
+
+    def remaining(self) -> dict[str, Any]:
+        """Return the members that were not taken."""
+        members = (super().extras(NAME) or {}).get(NAME, {})
+        return {name: value for name, value in members.items() if name != FORM_KEY}
+
+    def extras(self, wire: str = NAME) -> dict[str, dict[str, Any]] | None:
+        """Return the remaining members and the notes as extras of this wire."""
+        snake = {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
+        form = self.form | snake
+        found = self.remaining() | ({FORM_KEY: form} if form else {})
+        return {wire: found} if found else None
+
+    def _actual_name(self, name: str) -> str:
+        if name in self._remaining:
+            return name
+        other = to_snake_case(name)
+        return other if other in self._remaining else name
+
+
+@lru_cache(maxsize=256)
+def to_snake_case(name: str) -> str:
+    """Return a name in snake case."""
+    return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)
+
+
+def to_camel_case(name: str) -> str:
+    """Return a name in camel case."""
+    return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
+
+
+def restore_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    """Return members in the case they were written in."""
+    snake: Collection[str] = form.get(SNAKE_CASE_KEY, ())
+    if not snake:
+        return members
+    return {
+        to_snake_case(name) if name in snake else name: value for name, value in members.items()
+    }
+
+
+# -- parts ---------------------------------------------------------------------------------------
 
 
 def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
@@ -128,7 +238,7 @@ def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image 
         if not uri.startswith(("https://", "http://")) or uri.startswith(_FILES_API_URL):
             return None
         source = ImageUrl(uri)
-    part.put_back("inlineData" if inline is not None else "fileData", inner)
+    part.keep_rest("inlineData" if inline is not None else "fileData", inner)
     part.form |= _build_signature_note(part.peek(THOUGHT_SIGNATURE, str), target)
     return Image(source=source, mime_type=mime_type, extras=part.extras())
 

@@ -30,8 +30,8 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.extras import FORM_KEY
-from steno.wire.gemini.key_case import EitherCaseMembers
 from steno.wire.gemini.parts import (
+    EitherCaseMembers,
     read_image_or_opaque,
     read_opaque,
     read_text_or_thinking,
@@ -49,8 +49,8 @@ from steno.wire.gemini.payload import (
 from steno.wire.gemini.tools import read_tools
 from steno.wire.request_decoder import (
     CallIdGenerator,
-    build_not_a_list,
     build_opaque_message,
+    take_messages,
     take_settings,
 )
 from steno.wire.request_encoder import RequestTarget
@@ -71,14 +71,19 @@ def decode_request(
     this protocol.
     """
     body = EitherCaseMembers(data, "request")
-    contents = body.take_list("contents")
-    if contents is None:
-        raise build_not_a_list("contents")
+    contents = take_messages(body, "contents")
     named = body.take("model", str)
     if named is not None:
         body.form["model"] = "body"
     tools = read_tools(body)
-    settings = _read_generation_config(body) | _read_tool_choice(body, tools)
+    settings: dict[str, Any] = {}
+    config = body.take_object("generationConfig")
+    if config is not None:
+        settings = take_settings(
+            config, limit="maxOutputTokens", stop="stopSequences", top_p="topP"
+        )
+        body.keep_rest("generationConfig", config, is_empty_kept=not settings)
+    settings |= _read_tool_choice(body, tools)
     target = RequestTarget(provider, NAME, named or model or "")
     reader = _ContentsReader(target, CallIdGenerator(body.raw, f"{NAME}_call_"))
     messages = _read_system(body)
@@ -91,16 +96,6 @@ def decode_request(
         **settings,
         extras=body.extras(),
     )
-
-
-def _read_generation_config(body: EitherCaseMembers) -> dict[str, Any]:
-    """Take the settings that every provider has."""
-    config = body.take_object("generationConfig")
-    if config is None:
-        return {}
-    found = take_settings(config, limit="maxOutputTokens", stop="stopSequences", top_p="topP")
-    body.put_back("generationConfig", config, is_empty_kept=not found)
-    return found
 
 
 def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
@@ -121,8 +116,8 @@ def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]
         if choice is not None:
             calling.take("mode", str)
             calling.take("allowedFunctionNames", list[str])
-        config.put_back("functionCallingConfig", calling, is_empty_kept=choice is None)
-    body.put_back("toolConfig", config, is_empty_kept=calling is None)
+        config.keep_rest("functionCallingConfig", calling, is_empty_kept=choice is None)
+    body.keep_rest("toolConfig", config, is_empty_kept=calling is None)
     return {} if choice is None else {"tool_choice": choice}
 
 
@@ -169,7 +164,10 @@ class _ContentsReader:
         messages: list[Message] = []
         try:
             if role == "model":
-                messages = [self._read_model_content(content, parts)]
+                self._unanswered = _UnansweredCalls()
+                self._is_unsigned = True
+                blocks = tuple([self._read_model_block(raw) for raw in parts])
+                messages = [AssistantMessage(content=blocks, extras=content.extras())]
             elif role in _USER_ROLES and parts:
                 if role != "user":
                     content.form["role"] = role
@@ -178,12 +176,6 @@ class _ContentsReader:
             messages = []
         self._ends_in_result = bool(messages) and isinstance(messages[-1], ToolResultMessage)
         return messages or [build_opaque_message(content.raw, NAME)]
-
-    def _read_model_content(self, content: EitherCaseMembers, parts: list[Raw]) -> AssistantMessage:
-        self._unanswered = _UnansweredCalls()
-        self._is_unsigned = True
-        blocks = [self._read_model_block(raw) for raw in parts]
-        return AssistantMessage(content=tuple(blocks), extras=content.extras())
 
     def _read_model_block(self, raw: Raw) -> AssistantBlock:
         part = EitherCaseMembers(raw, "part")
@@ -209,7 +201,7 @@ class _ContentsReader:
         if self._is_unsigned and seal is None and THOUGHT_SIGNATURE not in part:
             form["unsigned"] = self._target.model
         self._is_unsigned = False
-        part.put_back(FUNCTION_CALL, call)
+        part.keep_rest(FUNCTION_CALL, call)
         made = build_call(id, name or "", arguments, seal=seal, extras=part.extras())
         if isinstance(made, InvalidToolCall) and arguments:
             form["args"] = "verbatim"
@@ -240,7 +232,10 @@ class _ContentsReader:
         result = part.take_object(FUNCTION_RESPONSE)
         assert result is not None
         wire_id, name = result.take("id", str), result.take("name", str)
-        call = self._find_call(wire_id, name)
+        call = self._unanswered.take(wire_id, name)
+        if call is None:
+            id = wire_id or self._new_ids.make()
+            call = self._calls_by_id.get(id) or _UnansweredCall(id, id, name or "")
         if wire_id != call.wire_id:
             form["id"] = wire_id
         if name != call.name:
@@ -256,7 +251,7 @@ class _ContentsReader:
             if left := content.remaining():
                 form["members"] = left
         part.form |= form
-        part.put_back(FUNCTION_RESPONSE, result)
+        part.keep_rest(FUNCTION_RESPONSE, result)
         return ToolResultMessage(
             tool_call_id=call.id,
             content=tuple(blocks),
@@ -264,14 +259,6 @@ class _ContentsReader:
             tool_name=name or "",
             extras=part.extras(),
         )
-
-    def _find_call(self, wire_id: str | None, name: str | None) -> _UnansweredCall:
-        """Return the call of a result: by id, else the first open one of that name."""
-        found = self._unanswered.take(wire_id, name)
-        if found is not None:
-            return found
-        id = wire_id or self._new_ids.make()
-        return self._calls_by_id.get(id) or _UnansweredCall(id, id, name or "")
 
 
 class _PartGroup(NamedTuple):

@@ -34,8 +34,8 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.request import Request
-from steno.wire.extras import pop_object, select_extras
-from steno.wire.gemini.key_case import restore_case, to_camel_case, to_snake_case
+from steno.wire.extras import pop_object
+from steno.wire.gemini.parts import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
     FUNCTION_CALL,
     FUNCTION_RESPONSE,
@@ -46,9 +46,10 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import LAYOUT_NOTE, write_tools
-from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     AnonymousCalls,
+    ChangeCollector,
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -56,6 +57,7 @@ from steno.wire.request_encoder import (
     drop_none,
     encode_json,
     join_body,
+    select_extras,
 )
 from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_members
@@ -84,23 +86,22 @@ class Encoder(BaseEncoder):
 
     def __init__(self, *, provider: str = PROVIDER) -> None:
         """Take the provider, which decides whose seals are sent."""
-        super().__init__(provider, NAME)
-        self._contents: ContentsWriter | None = None
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        self._contents = ContentsWriter(target)
-        return self._contents
+        super().__init__(provider, NAME, ContentsWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         extras, form = values.read_extras(request)
         members = _write_settings(request, extras, form, values)
-        contents = self._contents
-        assert contents is not None  # it has written the messages
+        contents = self._writer
+        assert isinstance(contents, ContentsWriter)  # it has written the messages
         if contents.system is not None:
             members["systemInstruction"] = contents.system
-        members = _add_extras(members, extras, form, values)
+        members = _restore_nested_case(members, form)
+        # Extras are added under the spelling they came with; no name stands in two spellings.
+        names = {to_camel_case(name): name for name in members}
+        spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
+        members = values.merge(members, spelled)
         if form.get("contents") == "object" and contents.count == 1:
             return join_body(members, "contents", messages)
         return join_body(members, "contents", b"[", messages, b"]")
@@ -125,7 +126,8 @@ def _write_settings(
     )
     calling = _write_tool_choice(request, values)
     for name, found in (("generationConfig", settings), ("toolConfig", calling)):
-        kept = _pop_object_of_either_case(extras, name)
+        spelled = (name, to_snake_case(name))
+        kept = next((extras.pop(n) for n in spelled if isinstance(extras.get(n), dict)), None)
         if found or kept is not None:
             members[name] = _merge_nested(found, kept or {}, values, f".{name}")
     mode = _get_calling_config(members.get("toolConfig", {})).get("mode")
@@ -133,15 +135,6 @@ def _write_settings(
         for number, tool in enumerate(request.tools):
             values.note_unenforced_schema(tool, f".tools[{number}]")
     return members
-
-
-def _pop_object_of_either_case(extras: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Take an object out of the extras, under either spelling."""
-    for spelled in (name, to_snake_case(name)):
-        if isinstance(extras.get(spelled), dict):
-            found: dict[str, Any] = extras.pop(spelled)
-            return found
-    return None
 
 
 def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
@@ -167,16 +160,6 @@ def _merge_nested(
 def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
     found = config.get(_CALLING_CONFIG)
     return found if isinstance(found, dict) else {}
-
-
-def _add_extras(
-    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
-) -> dict[str, Any]:
-    """Add the extras under the spelling they came with; no name stands in two spellings."""
-    written = _restore_nested_case(members, form)
-    names = {to_camel_case(name): name for name in written}
-    spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
-    return values.merge(written, spelled)
 
 
 def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +233,7 @@ class ContentsWriter(MessageWriter):
 
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_prompt(message)
+        parts = self._blocks.write_prompt(message.content)
         if self._written or self._latest is not None:
             self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
             self._write("user", parts, {}, {})
@@ -263,23 +246,9 @@ class ContentsWriter(MessageWriter):
 
     def _add_user(self, message: UserMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_prompt(message)
+        parts = self._blocks.write_prompt(message.content)
         if parts:
             self._write("user", parts, extras, form)
-
-    def _write_prompt(self, message: SystemMessage | UserMessage) -> list[PartJson]:
-        parts: list[PartJson] = []
-        for at, block in self._blocks.prompt_blocks(message.content):
-            match block:
-                case Text():
-                    parts.append(self._blocks.write_text(block, at))
-                case Image():
-                    parts += self._blocks.write_image(block, at)
-                case Opaque():
-                    parts.append(self._blocks.write_opaque(block, at))
-                case _:
-                    assert_never(block)
-        return parts
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
@@ -295,7 +264,7 @@ class ContentsWriter(MessageWriter):
                 case Image():
                     parts += self._blocks.write_image(block, at)
                 case Opaque():
-                    parts.append(self._blocks.write_opaque(block, at))
+                    parts += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         if parts:
@@ -309,19 +278,16 @@ class ContentsWriter(MessageWriter):
         self._blocks.anonymous_calls.add_result(message.tool_call_id)
         known = self._blocks.sent_calls.get(message.tool_call_id)
         id, name = known or (message.tool_call_id, message.tool_name)
-        members: dict[str, Any] = {
-            "id": form.get("id", id),
-            "name": form.get("name", name),
-            "response": _write_response(message, "\n".join(texts), form),
-            "parts": media if media or form.get("media") == "empty" else None,
-        }
-        if form.get("media") == "object" and len(media) == 1:
-            members["parts"] = media[0]
-        inner = {key: value for key, value in members.items() if value is not None}
-        part: PartJson = (
-            restore_case({FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}, form)
-            | extras
+        is_object = form.get("media") == "object" and len(media) == 1
+        some = media if media or form.get("media") == "empty" else None
+        inner = drop_none(
+            id=form.get("id", id),
+            name=form.get("name", name),
+            response=_write_response(message, "\n".join(texts), form),
+            parts=media[0] if is_object else some,
         )
+        members = {FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}
+        part: PartJson = restore_case(members, form) | extras
         content: dict[str, Any] = form.get("members", {})
         self._write("user", [part], content, form, joins=self._ends_in_result)
 
@@ -337,7 +303,7 @@ class ContentsWriter(MessageWriter):
                 case Image():
                     media += self._blocks.write_image(block, at)
                 case Opaque():
-                    media.append(self._blocks.write_opaque(block, at))
+                    media += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         return texts, media
@@ -369,11 +335,11 @@ class PartWriter(ValueWriter):
         """The ids and names that calls were sent under, by their ids in the log."""
         self.anonymous_calls: AnonymousCalls = AnonymousCalls(losses)
 
-    def write_text(self, block: Text, at: str) -> PartJson:
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write text of a user or a system prompt."""
         extras, form = self.read_extras(block, at)
         self._write_signature(block.seal, at)
-        return restore_case({"text": block.text}, form) | extras
+        return [restore_case({"text": block.text}, form) | extras]
 
     def write_assistant_text(self, block: Text | Thinking, at: str) -> list[PartJson]:
         """Write text or thinking of a model; a block without text and signature is left out."""
@@ -402,14 +368,9 @@ class PartWriter(ValueWriter):
         self.sent_calls[call.id] = id, name or ""
         if id is None:
             self.anonymous_calls.add_call(call.id, name or "")
-        inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
-        inner |= self._write_arguments(call, form, at)
-        return (
-            restore_case(
-                {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature, form
-            )
-            | extras
-        )
+        inner = drop_none(id=id, name=name) | self._write_arguments(call, form, at)
+        members = {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature
+        return restore_case(members, form) | extras
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image, if the request can hold its bytes or its address."""
@@ -427,10 +388,8 @@ class PartWriter(ValueWriter):
             inner["mimeType"] = block.mime_type
         if not self._is_signed_for_target(form):
             self._drop_signature(extras, at)
-        return [
-            restore_case({name: restore_case(inner, form) | pop_object(extras, name)}, form)
-            | extras
-        ]
+        members = {name: restore_case(inner, form) | pop_object(extras, name)}
+        return [restore_case(members, form) | extras]
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
         """Return the block for an unresolved reference; bytes of a resource are sent as they are."""
@@ -440,14 +399,14 @@ class PartWriter(ValueWriter):
         part = encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
         return Opaque(kind="inlineData", raw=part.decode(), origin=NAME, extras=block.extras)
 
-    def write_opaque(self, block: Opaque, at: str) -> PartJson:
+    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
         """Write a part that steno has no type for."""
         _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
-            return Raw(block.raw.encode())
+            return [Raw(block.raw.encode())]
         members: dict[str, Any] = dict(read_members(block.raw, NAME))
         self._drop_signature(members, at)
-        return members
+        return [members]
 
     # -- seals -------------------------------------------------------------------------------
 

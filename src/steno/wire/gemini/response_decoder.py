@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from codecs import BOM_UTF8
 from contextlib import suppress
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import InvalidRequest, ProtocolError
-from steno.json_object import replace_lone_surrogate_escapes
+from steno.json_object import MAX_DEPTH, check_depth, replace_lone_surrogate_escapes
 from steno.messages.content import Text, Thinking
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
+from steno.values import replace_lone_surrogates
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.gemini.json_stream import SseOrArraySplitter
+from steno.wire.framing import ErrorPayload, SseOrArraySplitter
 from steno.wire.gemini.parts import read_image_or_opaque
 from steno.wire.gemini.payload import (
     ABSENT,
+    FUNCTION_CALL,
     NAME,
     PROVIDER,
     STOP_REASONS,
@@ -36,26 +39,28 @@ from steno.wire.gemini.payload import (
     FunctionCall,
     GenerateContentResponse,
     Part,
+    PartialArg,
     read_block_reason,
     read_usage,
 )
-from steno.wire.gemini.tool_calls import FunctionCallReader
-from steno.wire.merged_extras import MergedExtras, is_nonempty_json
-from steno.wire.request_encoder import RequestTarget
+from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
 )
-from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
     DECODE_ERRORS,
+    MergedExtras,
     SplitSurrogates,
     build_protocol_error,
     build_slow_reader,
+    is_nonempty_json,
+    merge_values,
     parse_extras,
     parse_value,
+    raw_text,
 )
 
 
@@ -73,16 +78,6 @@ _PROMPT_FEEDBACK_FIELD: Final = "promptFeedback"
 
 _decode: Final = msgspec.json.Decoder(GenerateContentResponse).decode
 _read_by_member: Final = build_slow_reader(GenerateContentResponse, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    `provider` and `model` (as the request named it) own the seals.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -104,7 +99,7 @@ class StreamDecoder(BaseStreamDecoder):
         self._index = -1
         self._growing_kind: type[Text | Thinking] | None = None
         """The type of the latest block, if it may continue."""
-        self._calls = FunctionCallReader()
+        self._calls = _FunctionCallReader()
         self._identity: dict[str, str] = {}
         """The model, and the id and time of the response."""
         self._has_identity = False
@@ -132,8 +127,7 @@ class StreamDecoder(BaseStreamDecoder):
             return read_usage(self._usage)
         return None
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of a chunk, or of a whole response."""
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # One function rather than a few, because it runs for every token of a response.
         try:
             response = _decode(payload)
@@ -145,8 +139,10 @@ class StreamDecoder(BaseStreamDecoder):
             self._read_identity(response)
         if response.usage_metadata and is_nonempty_json(response.usage_metadata):
             self._usage = response.usage_metadata
-        if response.prompt_feedback:
-            self._read_feedback(response.prompt_feedback)
+        if response.prompt_feedback and bytes(response.prompt_feedback) != b"null":
+            self._metadata.add({_PROMPT_FEEDBACK_FIELD: response.prompt_feedback})
+            reason = read_block_reason(response.prompt_feedback)
+            self._block_reason = reason or self._block_reason
         candidates = response.candidates
         if not candidates:
             return
@@ -185,8 +181,7 @@ class StreamDecoder(BaseStreamDecoder):
         ):
             self._read_metadata(candidate)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         self._read(data, events)
         is_response = (
             self._has_candidates
@@ -200,7 +195,7 @@ class StreamDecoder(BaseStreamDecoder):
             )
         self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[WireEvent]) -> None:
         """Add the end of the turn. Raises CutShort if no stop reason has arrived.
 
         There is no last event: a reason to stop, and no incomplete payload, end a turn.
@@ -210,7 +205,7 @@ class StreamDecoder(BaseStreamDecoder):
             raise build_cut_short()
         self._end_turn(events)
 
-    def _end_turn(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[WireEvent]) -> None:
         reason, raw = map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
@@ -222,8 +217,7 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: sources}}))
         events.append(Finished(reason, raw, read_usage(self._usage)))
 
-    def _abandon(self, events: list[Event]) -> None:
-        """Add the events of a call that will not end."""
+    def _abandon(self, events: list[WireEvent]) -> None:
         self._calls.abandon(events)
 
     # -- metadata ----------------------------------------------------------------------------
@@ -247,19 +241,13 @@ class StreamDecoder(BaseStreamDecoder):
         return response, repaired
 
     def _read_identity(self, response: GenerateContentResponse) -> None:
-        for name, value in (
-            ("modelVersion", response.model_version),
-            ("responseId", response.response_id),
-            ("createTime", response.create_time),
-        ):
-            if value:
-                self._identity.setdefault(name, value)
+        found = {
+            "modelVersion": response.model_version,
+            "responseId": response.response_id,
+            "createTime": response.create_time,
+        }
+        self._identity = {name: text for name, text in found.items() if text} | self._identity
         self._has_identity = self._identity.keys() >= {"modelVersion", "responseId"}
-
-    def _read_feedback(self, feedback: Raw) -> None:
-        if bytes(feedback) != b"null":
-            self._metadata.add({_PROMPT_FEEDBACK_FIELD: feedback})
-            self._block_reason = read_block_reason(feedback) or self._block_reason
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
         """Return the first candidate, if this chunk holds it; keep the others for the log."""
@@ -272,13 +260,12 @@ class StreamDecoder(BaseStreamDecoder):
         """Read the stop reason and the metadata of a candidate: sources, log probabilities."""
         if candidate.finish_reason:
             self._stop_reason = str(candidate.finish_reason)
-        for name, value in (
-            ("finishMessage", candidate.finish_message),
-            ("avgLogprobs", candidate.avg_logprobs),
-            ("tokenCount", candidate.token_count),
-        ):
-            if value is not None:
-                self._metadata.add({name: Raw(msgspec.json.encode(value))})
+        found = drop_none(
+            finishMessage=candidate.finish_message,
+            avgLogprobs=candidate.avg_logprobs,
+            tokenCount=candidate.token_count,
+        )
+        self._metadata.add({name: Raw(msgspec.json.encode(found[name])) for name in found})
         self._metadata.add(candidate.rest)
 
     # -- parts -------------------------------------------------------------------------------
@@ -288,7 +275,7 @@ class StreamDecoder(BaseStreamDecoder):
         model = self._identity.get("modelVersion", "") if self._model is None else self._model
         return RequestTarget(self._provider, NAME, model)
 
-    def _read_part(self, part: Part, events: list[Event]) -> None:
+    def _read_part(self, part: Part, events: list[WireEvent]) -> None:
         """Read a part that is more than plain text."""
         try:
             if part.function_call is not None:
@@ -296,9 +283,10 @@ class StreamDecoder(BaseStreamDecoder):
             elif part.text is None and part.rest is not None:
                 self._index += 1
                 self._growing_kind = None
-                events.append(
-                    BlockAdded(self._index, read_image_or_opaque(_write_part(part), self._target()))
-                )
+                metadata = {"thought": part.thought, "thoughtSignature": part.thought_signature}
+                raw = Raw(msgspec.json.encode(part.rest | drop_none(**metadata)))
+                block = read_image_or_opaque(raw, self._target())
+                events.append(BlockAdded(self._index, block))
             elif part.text or part.thought_signature or part.rest:
                 self._read_text(part, events)
         except InvalidRequest as exc:
@@ -306,7 +294,7 @@ class StreamDecoder(BaseStreamDecoder):
         except DECODE_ERRORS as exc:  # members that are kept as text are decoded here first
             raise build_protocol_error(exc, NAME) from None
 
-    def _read_text(self, part: Part, events: list[Event]) -> None:
+    def _read_text(self, part: Part, events: list[WireEvent]) -> None:
         kind: type[Text | Thinking] = Thinking if part.thought else Text
         # A sealed block must be sent back as it was: no other text is appended to it.
         stands_alone = bool(part.thought_signature) or part.rest is not None
@@ -320,7 +308,7 @@ class StreamDecoder(BaseStreamDecoder):
         extras = {FORM_KEY: {"text": "absent"}} if part.text is None else {}
         self._add_seal_and_extras(self._index, part, extras | self._read_part_extras(part), events)
 
-    def _read_call(self, function: FunctionCall, part: Part, events: list[Event]) -> None:
+    def _read_call(self, function: FunctionCall, part: Part, events: list[WireEvent]) -> None:
         extras = self._calls.continue_call(function, events)
         if extras is None:
             self._index += 1
@@ -336,30 +324,21 @@ class StreamDecoder(BaseStreamDecoder):
         self._calls.end(function, events)
 
     def _add_seal_and_extras(
-        self, index: int, part: Part, extras: dict[str, Any], events: list[Event]
+        self, index: int, part: Part, extras: dict[str, Any], events: list[WireEvent]
     ) -> None:
-        """Add the seal and the extras of a block."""
         if part.thought_signature:
             events.append(BlockSealed(index, self._target().seal(part.thought_signature)))
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def _read_part_extras(self, part: Part) -> dict[str, Any]:
-        """Return the unknown members of a part."""
         rest = part.rest or {}
         if FORM_KEY in rest:  # it would be taken for a note of ours
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
         return parse_extras(rest)
 
 
-def _write_part(part: Part) -> Raw:
-    """Return the JSON of a part that was read member by member."""
-    members: dict[str, Any] = dict(part.rest or {})
-    if part.thought is not None:
-        members["thought"] = part.thought
-    if part.thought_signature is not None:
-        members["thoughtSignature"] = part.thought_signature
-    return Raw(msgspec.json.encode(members))
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _restore_surrogates(payload: bytes, response: GenerateContentResponse) -> None:
@@ -372,8 +351,307 @@ def _restore_surrogates(payload: bytes, response: GenerateContentResponse) -> No
             texts.restore(part, "text", *path, "text")
             fragments = part.function_call.partial_args if part.function_call is not None else None
             for at, fragment in enumerate(fragments or ()):
-                texts.restore(
-                    fragment,
-                    "string_value",
-                    *(*path, "functionCall", "partialArgs", at, "stringValue"),
+                place = (*path, "functionCall", "partialArgs", at, "stringValue")
+                texts.restore(fragment, "string_value", *place)
+
+
+# -- calls ------------------------------------------------------------------------------------
+#
+# Only Vertex sends calls in fragments: each is the value of one argument, or a part of it, at a
+# JSON path into all of them.
+
+_ArgumentPath: TypeAlias = tuple[str | int, ...]
+"""Names in objects and positions in lists, the outermost first; the first is a name."""
+_EMPTY_FRAGMENT: Final = PartialArg()
+_MAX_SKIPPED_POSITIONS: Final = 1024
+"""How many positions of lists fragments may skip: a few bytes could ask for millions."""
+_PATH_BLANKS: Final = r"[ \t\r\n]*"
+_PATH_ESCAPE: Final = r"""\\(?:["'/\\bfnrt]|u[0-9a-fA-F]{4})"""
+_PATH_STEP: Final = re.compile(
+    rf"""{_PATH_BLANKS}(?:
+        \.(?P<name>[^.\[\]*\s]+)
+        | \[{_PATH_BLANKS}(?:
+            (?P<position>[0-9]{{1,4}})
+            | '(?P<single>(?:[^'\\]|{_PATH_ESCAPE})*)'
+            | "(?P<double>(?:[^"\\]|{_PATH_ESCAPE})*)"
+        ){_PATH_BLANKS}\]
+    )""",
+    re.VERBOSE,
+)
+_PATH_ESCAPE_PATTERN: Final = re.compile(_PATH_ESCAPE)
+_CONTROL_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+@final
+class _FunctionCallReader:
+    """Reads the calls of one turn."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] | None = None
+        """The ids so far; None before the first call."""
+        self._partial: _PartialCall | None = None
+        self._tree = _ArgumentTree()
+        self.index: int = -1
+        """The index of the latest call."""
+
+    def continue_call(
+        self, function: FunctionCall, events: list[WireEvent]
+    ) -> dict[str, Any] | None:
+        """Read more of the latest call; return its new extras, None if it is another call."""
+        partial = self._partial
+        if partial is None:
+            return None
+        # A fragment has no name, or repeats the id, too.
+        is_same = function.id and function.id == partial.id
+        if function.name and partial.name and not is_same:
+            self.finish(events)
+            return None
+        late_id = function.id if not partial.id else None
+        late_name = function.name if not partial.name else None
+        partial.id, partial.name = partial.id or late_id, partial.name or late_name
+        claimed = self._claim_id(late_id)
+        if claimed or late_name:
+            events.append(ToolCallPart(partial.index, claimed, late_name))
+        partial.feed(function)
+        return _read_call_extras(function) | ({FORM_KEY: {"id": late_id}} if late_id else {})
+
+    def begin(
+        self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
+    ) -> dict[str, Any]:
+        """Begin a call; return its extras. `model` made it, if it has no signature."""
+        self.index = index
+        form: dict[str, Any] = {}
+        if self._ids is None and model is not None:
+            form["unsigned"] = model
+        id = self._claim_id(function.id)
+        if id is None:
+            form["id"] = function.id  # the assembler generates one, which is not sent
+        arguments = raw_text(function.args)
+        if arguments == "null":
+            arguments = ""
+        is_partial = function.will_continue or function.partial_args is not None
+        if is_partial:
+            arguments = "{"  # a stream that breaks off must not leave a call without arguments
+        elif not arguments:
+            form["args"] = "absent"
+        events.append(ToolCallPart(index, id, function.name, arguments))
+        if is_partial:
+            self._partial = _PartialCall(index, function, self._tree)
+            self._partial.feed(function)
+        return _read_call_extras(function) | ({FORM_KEY: form} if form else {})
+
+    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
+        """Take extras of the latest call; return those to add now. Others wait for its end."""
+        return extras if self._partial is None else self._partial.add_extras(extras)
+
+    def end(self, function: FunctionCall, events: list[WireEvent]) -> None:
+        """End the latest call, unless it continues."""
+        if self._partial is None:
+            events.append(ToolCallPart(self.index, ends=True))
+        elif not function.will_continue:
+            self.finish(events)
+
+    def finish(self, events: list[WireEvent], *, is_whole: bool = True) -> None:
+        """End the call in fragments, if one is open; `is_whole` closes its arguments."""
+        if self._partial is not None:
+            self._partial.add_events(events, is_whole=is_whole)
+            events.append(ToolCallPart(self._partial.index, ends=True))
+            self._partial = None
+
+    def abandon(self, events: list[WireEvent]) -> None:
+        """Add the events of the call in fragments, if one is open and will not end."""
+        if self._partial is not None:
+            self._partial.add_events(events, is_whole=False)
+            self._partial = None
+
+    def _claim_id(self, id: str | None) -> str | None:
+        """Return an id if no other call of this turn has it."""
+        if self._ids is None:
+            self._ids = set()
+        if not id or id in self._ids:
+            return None
+        self._ids.add(id)
+        return id
+
+
+def _read_call_extras(function: FunctionCall) -> dict[str, Any]:
+    return {FUNCTION_CALL: parse_extras(function.rest)} if function.rest else {}
+
+
+# -- fragments --------------------------------------------------------------------------------
+
+
+@final
+class _PartialCall:
+    """The arguments of one call as they grow; they are written after the last fragment."""
+
+    def __init__(self, index: int, opening: FunctionCall, tree: _ArgumentTree) -> None:
+        self.index = index
+        self.id = opening.id
+        self.name = opening.name
+        self._tree = tree
+        self._extras: dict[str, Any] | None = None
+        """All so far; None before those of the first fragment."""
+        self._has_more_extras = False
+        """Whether there are extras without an event."""
+        self._arguments: dict[str, Any] = {}
+        self._open_paths: set[_ArgumentPath] = set()
+        """The paths of texts that continue in a later fragment."""
+        self._is_valid = True
+        """Whether all fragments were read without an error."""
+
+    def feed(self, function: FunctionCall) -> None:
+        """Take the arguments of one more fragment. Raises ProtocolError."""
+        self._is_valid = False
+        if bytes(function.args)[:1] == b"{":
+            found = msgspec.json.decode(function.args, type=dict[str, Any])
+            check_depth(found)  # it is written again
+            self._arguments |= found
+        for fragment in function.partial_args or ():
+            self._put_fragment(fragment)
+        self._is_valid = True
+
+    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
+        """Take the extras of a fragment; return them if it is the first one."""
+        if self._extras is None:
+            self._extras = extras
+            return extras
+        if extras:
+            self._extras = merge_values(self._extras, extras)
+            self._has_more_extras = True  # an event replaces extras, so each would repeat them all
+        return {}
+
+    def add_events(self, events: list[WireEvent], *, is_whole: bool) -> None:
+        """Add the events of the arguments after their first brace, and of the later extras."""
+        if self._has_more_extras:
+            events.append(ExtrasAdded(self.index, {NAME: self._extras}))
+        text = msgspec.json.encode(self._arguments, enc_hook=str).decode()
+        if more := text[1 : None if is_whole and self._is_valid else -1]:
+            events.append(ToolCallPart(self.index, arguments=more))
+
+    def _put_fragment(self, fragment: PartialArg) -> None:
+        if fragment == _EMPTY_FRAGMENT:
+            return
+        path = _read_path(fragment.json_path)
+        container: Any = self._arguments
+        for step, following in itertools.pairwise(path):
+            container = self._tree.enter(container, step, [] if isinstance(following, int) else {})
+        has_value, value = _read_fragment_value(fragment)
+        was_open = path in self._open_paths
+        latest = _get_at(container, path[-1]) if was_open else None
+        if isinstance(value, str):
+            latest = _append_text(latest, value, is_open=bool(fragment.will_continue))
+        elif has_value or not was_open:
+            latest = value
+        self._tree.set(container, path[-1], latest)
+        continues = fragment.will_continue and isinstance(latest, str | _GrowingText)
+        (self._open_paths.add if continues else self._open_paths.discard)(path)
+
+
+@final
+class _GrowingText:
+    """A text in parts, joined once: a cut may split a surrogate pair."""
+
+    def __init__(self, *parts: str) -> None:
+        self.parts = list(parts)
+
+    def __str__(self) -> str:
+        return replace_lone_surrogates("".join(self.parts))
+
+
+def _append_text(before: Any, more: str, *, is_open: bool) -> str | _GrowingText:
+    """Return a text after the one before, if that was a text, too."""
+    if isinstance(before, _GrowingText):
+        before.parts.append(more)
+        return before
+    if isinstance(before, str):
+        return _GrowingText(before, more)
+    return _GrowingText(more) if is_open else replace_lone_surrogates(more)
+
+
+def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None]:
+    """Return whether a fragment has a value, and which. Raises ProtocolError for other types."""
+    for value in (fragment.string_value, fragment.bool_value, fragment.number_value):
+        if value is not None:
+            # Numbers arrive as doubles; an integer is written as one.
+            is_integer = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+            return True, int(value) if is_integer else value
+    if fragment.null_value is None and fragment.rest is not None:
+        raise ProtocolError(
+            "a fragment of a call has a value of a kind without a name",
+            code="unknown_fragment_value",
+            place=NAME,
+        )
+    return fragment.null_value is not None, None
+
+
+# -- paths ------------------------------------------------------------------------------------
+
+
+def _read_path(text: str) -> _ArgumentPath:
+    """Read a path of RFC 9535 to a single value. Raises ProtocolError for other or deep ones."""
+    found: list[str | int] = []
+    at = 1 if text.startswith("$") else len(text)
+    while len(found) < MAX_DEPTH and (match := _PATH_STEP.match(text, at)) is not None:
+        found.append(_read_step(match))
+        at = match.end()
+    if at < len(text) or not found or not isinstance(found[0], str):
+        raise ProtocolError(
+            "a fragment of a call is at a path that leads to no argument",
+            code="invalid_argument_path",
+            place=NAME,
+        )
+    return tuple(found)
+
+
+def _read_step(match: re.Match[str]) -> str | int:
+    match match.lastgroup, match.group(match.lastgroup or 0):
+        case "position", digits:
+            return int(digits)
+        case "name", name:
+            return name
+        case _, quoted:
+            return replace_lone_surrogates(_PATH_ESCAPE_PATTERN.sub(_unescape, quoted))
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    mark = escape.group()[1:]
+    return chr(int(mark[1:], 16)) if mark[0] == "u" else _CONTROL_ESCAPES.get(mark, mark)
+
+
+@final
+class _ArgumentTree:
+    """Creates the containers on the paths of one response, within bounds."""
+
+    def __init__(self) -> None:
+        self._skipped = 0
+
+    def enter(self, container: Any, step: str | int, new: Any) -> Any:
+        """Return the container at a step; put `new` there if there is none of its type."""
+        found = _get_at(container, step)
+        if type(found) is not type(new):
+            self.set(container, step, new)
+            return new
+        return found
+
+    def set(self, container: Any, step: str | int, value: Any) -> None:
+        """Put a value at a step. Raises ProtocolError if too many positions are skipped."""
+        if isinstance(container, dict):
+            container[str(step)] = value
+        elif isinstance(step, int):
+            self._skipped += max(0, step - len(container))
+            if self._skipped > _MAX_SKIPPED_POSITIONS:
+                raise ProtocolError(
+                    "fragments of calls leave out more than"
+                    f" {_MAX_SKIPPED_POSITIONS} positions of lists",
+                    code="too_many_skipped_positions",
+                    place=NAME,
                 )
+            container.extend([None] * (step + 1 - len(container)))
+            container[step] = value
+
+
+def _get_at(container: Any, step: str | int) -> Any:
+    if isinstance(container, dict):
+        return container.get(str(step))
+    return container[step] if isinstance(step, int) and step < len(container) else None

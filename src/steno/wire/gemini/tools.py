@@ -16,10 +16,10 @@ from msgspec import Raw
 from steno.errors import InvalidRequest
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.gemini.key_case import EitherCaseMembers, restore_case, to_snake_case
+from steno.wire.gemini.parts import EitherCaseMembers, restore_case, to_snake_case
 from steno.wire.gemini.payload import LEGAL_NAME
 from steno.wire.request_decoder import build_tool
-from steno.wire.request_encoder import ValueWriter, write_schema
+from steno.wire.request_encoder import ValueWriter, drop_none, write_schema
 from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
 
 SchemaJson = dict[str, Any]
@@ -60,23 +60,20 @@ def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
         return ()
     body.take("tools", Raw)
     tools: dict[str, ToolDefinition] = {}
-    template = [
+    template: list[dict[str, Any]] = [
         {name: _read_member(name, raw, tools) for name, raw in entry.items()} for entry in entries
     ]
     if not tools or template != [{_DECLARATIONS: list(tools)}]:
-        body.form[LAYOUT_NOTE if _has_only_declarations(template) else "tools"] = template
+        # A template of our tools only is no loss to other wires.
+        is_ours = all(
+            name in _DECLARATIONS_NAMES
+            and isinstance(value, list)
+            and all(isinstance(each, str) for each in value)
+            for entry in template
+            for name, value in entry.items()
+        )
+        body.form[LAYOUT_NOTE if is_ours else "tools"] = template
     return tuple(tools.values())
-
-
-def _has_only_declarations(template: list[dict[str, Any]]) -> bool:
-    """Return whether a template holds only our tools, so that it is no loss to other wires."""
-    return all(
-        name in _DECLARATIONS_NAMES
-        and isinstance(value, list)
-        and all(isinstance(each, str) for each in value)
-        for entry in template
-        for name, value in entry.items()
-    )
 
 
 def _has_object_declarations(entry: dict[str, Raw]) -> bool:
@@ -130,12 +127,12 @@ def _read_tool(declaration: EitherCaseMembers) -> ToolDefinition | None:
 
 def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
     """Return a schema as JSON Schema: types in lower case, an object at the top."""
-    counted = _rewrite_counts(found, _parse_count)
+    counted = _rewrite_keywords(found, _COUNT_KEYWORDS, _parse_count)
     if counted != found:
         form["counts"] = "text"
-    schema: SchemaJson = _rewrite_types(counted, _to_lower_type)
+    schema: SchemaJson = _rewrite_keywords(counted, _TYPE_KEYWORDS, _to_lower_type)
     for name, change in _TYPE_STYLES.items():
-        if schema != counted and _rewrite_types(schema, change) == counted:
+        if schema != counted and _rewrite_keywords(schema, _TYPE_KEYWORDS, change) == counted:
             form["types"] = name
     if "type" not in schema:
         form["type"] = "absent"
@@ -161,7 +158,9 @@ def write_tools(request: Request, template: Any, values: ValueWriter) -> list[An
         for name, value in entry.items():
             members[name] = value
             if name in _DECLARATIONS_NAMES and isinstance(value, list):
-                members[name] = _fill_declarations(value, written)
+                # A name is replaced by its declaration, which is taken out of `written`.
+                filled = [written.pop(d, None) if isinstance(d, str) else d for d in value]
+                members[name] = [found for found in filled if found is not None]
                 group = members[name] if group is None else group
         entries.append(members)
     if written and group is None:
@@ -171,20 +170,12 @@ def write_tools(request: Request, template: Any, values: ValueWriter) -> list[An
     return entries
 
 
-def _fill_declarations(declarations: list[Any], written: dict[str, Any]) -> list[Any]:
-    """Replace names by their declarations, which are taken out of `written`."""
-    filled = [written.pop(d, None) if isinstance(d, str) else d for d in declarations]
-    return [declaration for declaration in filled if declaration is not None]
-
-
 def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
     extras, form = values.read_extras(tool, at)
-    name = values.tool_name(tool, LEGAL_NAME, at)
-    members: dict[str, Any] = {"name": name, "description": tool.description}
-    if "description" in form:
-        members["description"] = form["description"]
-    if members["description"] is None:
-        del members["description"]
+    members = drop_none(
+        name=values.tool_name(tool, LEGAL_NAME, at),
+        description=form.get("description", tool.description),
+    )
     field = form.get("schema", _JSON_SCHEMA_FIELD)
     if field is not None:
         members[field] = _write_schema(write_schema(tool), form)
@@ -195,8 +186,10 @@ def _write_schema(schema: SchemaJson, form: dict[str, Any]) -> SchemaJson:
     if form.get("type") == "absent":
         schema = {name: value for name, value in schema.items() if name != "type"}
     if "counts" in form:
-        schema = _rewrite_counts(schema, str)
-    return _rewrite_types(schema, _TYPE_STYLES[form["types"]]) if "types" in form else schema
+        schema = _rewrite_keywords(schema, _COUNT_KEYWORDS, str)
+    if "types" in form:
+        schema = _rewrite_keywords(schema, _TYPE_KEYWORDS, _TYPE_STYLES[form["types"]])
+    return schema
 
 
 # -- schemas ---------------------------------------------------------------------------------
@@ -224,17 +217,8 @@ def _parse_count(value: str | int) -> str | int:
     return int(value) if isinstance(value, str) and _is_count(value) else value
 
 
-def _rewrite_types(schema: Any, change: _RewriteValue) -> Any:
-    """Return a schema with every type in another spelling."""
-    return _rewrite_keywords(schema, _TYPE_KEYWORDS, change)
-
-
-def _rewrite_counts(schema: Any, change: _RewriteValue) -> Any:
-    """Return a schema with every count in another spelling."""
-    return _rewrite_keywords(schema, _COUNT_KEYWORDS, change)
-
-
 def _rewrite_keywords(schema: Any, keywords: frozenset[str], change: _RewriteValue) -> Any:
+    """Return a schema with other values for some keywords, at all depths."""
     if not isinstance(schema, dict):
         return schema
     found: SchemaJson = {}

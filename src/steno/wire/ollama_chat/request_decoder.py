@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidTool
 from steno.messages.call import (
     AnyToolCall,
-    InvalidToolCall,
-    build_call,
-    map_tool_name,
     original_tool_name,
 )
 from steno.messages.content import Image, Opaque, Text, Thinking
@@ -30,16 +25,17 @@ from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
-    build_not_a_list,
     build_tool,
-    read_message_or_opaque,
-    take_arguments,
+    map_tool_name_or_empty,
+    read_call,
+    read_messages,
+    take_empty_content,
+    take_messages,
     take_model,
     take_settings,
     take_tools,
     unwrap_function,
 )
-from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -50,32 +46,25 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
+    messages = take_messages(body)
+    settings: dict[str, Any] = {}
+    if body.peek("options", dict[str, Any]) is not None:
+        options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
+        settings = take_settings(options, limit="num_predict", stop="stop")
+        left = options.extras(NAME)
+        if left is not None or not settings:
+            body.put_back("options", left[NAME] if left else {})
     reader = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
     return Request(
-        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=read_messages(messages, NAME, reader.read),
+        model=take_model(body),
         tools=take_tools(body, _read_tool),
-        **_read_settings(body),
+        **settings,
         extras=body.extras(NAME),
     )
 
 
-def _read_settings(body: ObjectMembers) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": take_model(body)}
-    if body.peek("options", dict[str, Any]) is not None:
-        options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
-        taken = take_settings(options, limit="num_predict", stop="stop")
-        left = options.extras(NAME)
-        if left is not None or not taken:
-            body.put_back("options", left[NAME] if left else {})
-        found |= taken
-    return found
-
-
 def _read_tool(raw: Raw) -> ToolDefinition | None:
-    """Read a tool; None if it is no function."""
     unwrapped = unwrap_function(raw)
     if unwrapped is None:
         return None
@@ -116,11 +105,8 @@ class _OllamaMessageReader:
         self._pending: list[tuple[str, str]] = []
         """Id and name of the calls of the last turn that have no result yet."""
 
-    def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that has no equivalent among our values is kept whole."""
-        return read_message_or_opaque(raw, place, NAME, self._read_message)
-
-    def _read_message(self, members: ObjectMembers) -> Message | None:
+    def read(self, members: ObjectMembers) -> Message | None:
+        """Read a message; None if it has no equivalent among our values."""
         role = members.take("role", str) or ""
         if role != role.lower():  # the server accepts User and USER, too
             members.put_back("role", role)
@@ -154,41 +140,19 @@ class _OllamaMessageReader:
     def _read_call(self, raw: Raw) -> AnyToolCall:
         members = ObjectMembers(raw, "call")
         function = ObjectMembers(members.take("function", Raw) or b"null", "call")
-        name = function.take("name", str)
-        if name is None:
-            raise InvalidRequest("has no name", code="call_name_missing", place="call")
-        if not name:
-            members.note_form("name", name)
-        id = members.take("id", str) if members.peek("id", str) else None
-        if id is None:
-            members.note_form("id", "absent")  # or null, or empty, which stays among the members
         for holder, field, hint in ((members, "type", str), (function, "index", int)):
             if (value := holder.take(field, hint)) is not None:
                 members.note_form(field, value)
-        arguments, form = take_arguments(function)
-        call = build_call(id or self._new_ids.make(), name, arguments)
-        if isinstance(call, InvalidToolCall):
-            form = form or "raw"
-        if form is not None:
-            members.note_form("arguments", form)
-        kept = function.extras(NAME)
-        if kept is not None:
-            members.put_back("function", kept[NAME])
-        return msgspec.structs.replace(call, extras=members.extras(NAME))
+        return read_call(members, function, self._new_ids, NAME)
 
     def _read_result(self, members: ObjectMembers) -> ToolResultMessage:
         id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
         if id is None:
             members.note_form("tool_call_id", "absent")
         name = members.peek("tool_name", str)
-        ours = ""
-        if name:
-            try:
-                ours = map_tool_name(name)
-            except InvalidTool:
-                pass  # not a possible name; it stays among the members
-            else:
-                members.take("tool_name", str)
+        ours = map_tool_name_or_empty(name)  # one that is not possible stays among the members
+        if ours:
+            members.take("tool_name", str)
         if ours != name:
             members.note_form("tool_name", name if ours else "absent")
         return ToolResultMessage(
@@ -224,10 +188,5 @@ def _read_text(members: ObjectMembers, *, may_be_empty: bool) -> tuple[Text, ...
     text = members.take("content", str)
     if text is not None:
         return (Text(text),) if text or may_be_empty else ()
-    if "content" not in members:
-        members.note_form("content", "absent")
-    elif raw_text(members.take("content", Raw) or b"") == "null":
-        members.note_form("content", "null")
-    else:
-        raise InvalidRequest("content must be text", code="content_not_text", place="message")
+    take_empty_content(members)
     return ()

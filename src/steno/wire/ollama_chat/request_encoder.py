@@ -27,7 +27,6 @@ from steno.messages.content import (
     Thinking,
 )
 from steno.messages.message import (
-    AssistantBlock,
     AssistantMessage,
     SystemMessage,
     ToolResultMessage,
@@ -35,18 +34,20 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import pop_object, select_extras
+from steno.wire.extras import pop_object
 from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
-from steno.wire.report import EncodedRequest
 from steno.wire.request_encoder import (
     ANY_NAME,
     AnonymousCalls,
+    EncodedRequest,
     MessageWriter,
+    ModelBlock,
     RequestTarget,
     ValueWriter,
     drop_none,
     encode_json,
     join_body,
+    select_extras,
     wrap_function,
     write_function,
     write_tools,
@@ -82,10 +83,7 @@ class Encoder(BaseEncoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self) -> None:
-        super().__init__(PROVIDER, NAME)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return _OllamaMessageWriter(target)
+        super().__init__(PROVIDER, NAME, _OllamaMessageWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -145,12 +143,6 @@ class _OllamaMessageWriter(MessageWriter):
         """Ids that steno made up, and that are not sent."""
         self._anonymous_calls = AnonymousCalls(self.losses)
 
-    def _add_system(self, message: SystemMessage) -> None:
-        self._add_prompt(message)
-
-    def _add_user(self, message: UserMessage) -> None:
-        self._add_prompt(message)
-
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._new_parts(_TEXT_SEPARATOR, self.prompt_blocks(message.content))
@@ -163,9 +155,7 @@ class _OllamaMessageWriter(MessageWriter):
         parts = self._new_parts("", self.model_blocks(message.content))
         self._written.append(encode_json({"role": "assistant"} | parts.members(form) | extras))
 
-    def _new_parts(
-        self, separator: str, blocks: Iterable[tuple[str, AssistantBlock]]
-    ) -> _MessageParts:
+    def _new_parts(self, separator: str, blocks: Iterable[tuple[str, ModelBlock]]) -> _MessageParts:
         parts = _MessageParts(self, separator)
         for at, block in blocks:
             if isinstance(block, AnyToolCall):

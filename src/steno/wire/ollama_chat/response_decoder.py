@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from typing import Any, Final, final
 
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.event import (
     BlockAdded,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
-    ToolCallEnd,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason
-from steno.wire.byte_buffer import ByteBuffer
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.ndjson import LineSplitter
+from steno.wire.framing import LineOrObjectSplitter
 from steno.wire.ollama_chat.payload import (
     NAME,
     PROVIDER,
@@ -40,7 +35,7 @@ from steno.wire.ollama_chat.payload import (
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
 )
 from steno.wire.tolerant import (
@@ -67,16 +62,6 @@ _WRITTEN_FIELDS: Final = frozenset(
 _decode_text_line: Final = msgspec.json.Decoder(TextLine).decode
 _decode_content_line: Final = msgspec.json.Decoder(ContentLine).decode
 _read_chat_response: Final = build_reader(ChatResponse, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    Every wire has `provider` and `model`; this protocol seals nothing.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -111,7 +96,7 @@ class StreamDecoder(BaseStreamDecoder):
             found["logprobs"] = [parse_value(raw) for raw in self._logprobs]
         return found
 
-    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
+    def _read_chunk(self, data: bytes, events: list[WireEvent]) -> None:
         payloads = self._splitter.feed(data)
         if len(payloads) == 1:
             self._read(payloads[0], events)
@@ -119,7 +104,7 @@ class StreamDecoder(BaseStreamDecoder):
             for payload in payloads:
                 self._read(payload, events)
 
-    def _read_content_lines(self, payloads: list[bytes], events: list[Event]) -> bool:
+    def _read_content_lines(self, payloads: list[bytes], events: list[WireEvent]) -> bool:
         """Add the events of lines that hold only text; False if one holds more."""
         if self._first is None:
             return False
@@ -133,8 +118,7 @@ class StreamDecoder(BaseStreamDecoder):
             return False
         return True
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of a line, or of a whole response."""
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         try:
             line = _decode_text_line(payload)
         except DECODE_ERRORS:
@@ -149,8 +133,7 @@ class StreamDecoder(BaseStreamDecoder):
         if message.content:
             events.append(TextDelta(_TEXT_INDEX, message.content))
 
-    def _read_line(self, payload: bytes, events: list[Event]) -> None:
-        """Read a line of any kind."""
+    def _read_line(self, payload: bytes, events: list[WireEvent]) -> None:
         repaired = repair_json(payload, NAME)
         if not repaired:
             return
@@ -161,7 +144,10 @@ class StreamDecoder(BaseStreamDecoder):
             texts.restore(message, "content", "message", "content")
             texts.restore(message, "thinking", "message", "thinking")
         if line.rest is not None:
-            self._read_unknown(repaired, line.rest)
+            if is_error(line.rest.get("error")):
+                raise decode_error(200, repaired)
+            self._logprobs += _take_list(line.rest, "logprobs")
+            self._unknown |= line.rest
         if message is not None:
             if message.thinking:
                 events.append(ThinkingDelta(_THINKING_INDEX, message.thinking))
@@ -181,7 +167,7 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(Finished(reason, line.done_reason, read_usage(line)))
         self._first = self._first or line
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         """Add the events of a response that is not streamed, with or without `done`."""
         self._read(data, events)
         if self._last is None:
@@ -194,12 +180,11 @@ class StreamDecoder(BaseStreamDecoder):
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
 
-    def _finish(self, events: list[Event]) -> None:
-        """Raise CutShort if no line with `done` has arrived."""
+    def _finish(self, events: list[WireEvent]) -> None:
         if self._last is None:
             raise build_cut_short()
 
-    def _add_message_extras(self, events: list[Event]) -> None:
+    def _add_message_extras(self, events: list[WireEvent]) -> None:
         """Add the unknown members of the message; a known one with a wrong type is dropped."""
         extras = {
             name: value
@@ -209,14 +194,14 @@ class StreamDecoder(BaseStreamDecoder):
         if extras:
             events.append(ExtrasAdded(None, {NAME: extras}))
 
-    def _read_call(self, call: Call, events: list[Event]) -> None:
+    def _read_call(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a call, which is always whole; the server's index has no meaning."""
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None
         function = call.function or Function()
         events.append(
-            ToolCallDelta(index, id, function.name, read_arguments_text(function.arguments))
+            ToolCallPart(index, id, function.name, read_arguments_text(function.arguments))
         )
         extras = _read_call_extras(call, function)
         if id:
@@ -226,14 +211,10 @@ class StreamDecoder(BaseStreamDecoder):
             extras.setdefault(FORM_KEY, {})["id"] = "absent"
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
-        events.append(ToolCallEnd(index))
+        events.append(ToolCallPart(index, ends=True))
 
-    def _read_unknown(self, payload: bytes, rest: RawMembers) -> None:
-        """Find an error; keep all other members."""
-        if is_error(rest.get("error")):
-            raise decode_error(200, payload)
-        self._logprobs += _take_list(rest, "logprobs")
-        self._unknown |= rest
+
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _take_list(rest: RawMembers, name: str) -> list[Raw]:
@@ -250,48 +231,3 @@ def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:
     form = {"type": call.type, "index": function.index}
     form = {name: value for name, value in form.items() if value is not None}
     return extras | ({FORM_KEY: form} if form else {})
-
-
-# -- framing ----------------------------------------------------------------------------------
-
-
-@final
-class LineOrObjectSplitter(ByteBuffer):
-    """Splits a stream into lines; an object that spans many lines is one payload.
-
-    The first line decides: the server writes each object on a line of its own, but a proxy may
-    have indented a whole response, and then the first line is a single brace.
-    """
-
-    __slots__ = ("_is_multiline", "_lines")
-
-    def __init__(self) -> None:
-        """Start at the beginning of a response."""
-        super().__init__()
-        self._lines = LineSplitter()
-        self._is_multiline: bool | None = None
-        """None before the first line that is not blank."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
-        lines = self._lines.feed(data)
-        if self._is_multiline is None:
-            self._is_multiline = _is_multiline_object(lines)
-        if not self._is_multiline:
-            return lines
-        for line in lines:
-            self._hold(line + b"\n")
-        return []
-
-    def close(self) -> list[bytes]:
-        """Return the last payload."""
-        rest = self._lines.close()
-        return [self._join(b"".join(rest))] if self._is_multiline else rest
-
-
-def _is_multiline_object(lines: list[bytes]) -> bool | None:
-    for line in lines:
-        start = line.removeprefix(BOM_UTF8).strip()
-        if start:
-            return start == b"{"
-    return None

@@ -7,8 +7,8 @@ from typing import Any, final
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidTool
-from steno.messages.call import AnyToolCall, ToolCall, build_call, map_tool_name
+from steno.errors import InvalidRequest
+from steno.messages.call import AnyToolCall, ToolCall, build_call
 from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
     AssistantBlock,
@@ -33,15 +33,16 @@ from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
-    build_not_a_list,
     build_tool,
+    has_token_limit,
     is_closed_schema,
+    map_tool_name_or_empty,
     read_image_url,
-    read_message_or_opaque,
+    read_messages,
+    take_content,
+    take_messages,
     take_model,
-    take_sampling,
-    take_stop_sequences,
-    take_token_limit,
+    take_settings,
     take_tool_choice,
     take_tools,
     unwrap_function,
@@ -57,16 +58,15 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = body.take_list("messages")
-    if messages is None:
-        raise build_not_a_list("messages")
+    messages = take_messages(body)
     tools = take_tools(body, _read_tool)
-    settings = _read_settings(body, tools)
+    model, settings = take_model(body), _read_settings(body, tools)
     reader = _CompletionMessageReader(
-        RequestTarget(provider, NAME, settings["model"]), CallIdGenerator(body.raw, "unnamed_")
+        RequestTarget(provider, NAME, model), CallIdGenerator(body.raw, "unnamed_")
     )
     return Request(
-        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=read_messages(messages, NAME, reader.read),
+        model=model,
         tools=tools,
         **settings,
         extras=body.extras(NAME),
@@ -74,23 +74,18 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": take_model(body)}
-    for field in MAX_TOKENS_FIELDS:
-        count = None if "max_tokens" in found else take_token_limit(body, field)
-        if count is not None:
-            found["max_tokens"] = count
-            body.note_form("max_tokens", field)
-    found |= take_sampling(body)
+    limit = next((name for name in MAX_TOKENS_FIELDS if has_token_limit(body, name)), None)
+    if limit is not None:
+        body.note_form("max_tokens", limit)
     if body.peek("stream_options", dict[str, Any]) == USAGE_STREAM_OPTIONS:
         body.take("stream_options", Raw)
         body.note_form("stream_options", "usage")  # no loss: other protocols always send usage
-    stop = body.peek("stop", str)
+    stop = body.take("stop", str)
     if stop is not None:
-        body.take("stop", str)
         body.note_form("stop", "string")
-        found["stop"] = (stop,)
-    elif sequences := take_stop_sequences(body, "stop"):
-        found["stop"] = sequences
+    found = take_settings(body, limit=limit, stop="stop") | (
+        {} if stop is None else {"stop": (stop,)}
+    )
     return found | take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
 
 
@@ -149,11 +144,8 @@ class _CompletionMessageReader:
         self._pending_legacy_call: tuple[str, str] | None = None
         """Id and name of the latest legacy call, until it has its result."""
 
-    def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that has no equivalent among our values is kept whole."""
-        return read_message_or_opaque(raw, place, NAME, self._read_message)
-
-    def _read_message(self, members: ObjectMembers) -> Message | None:
+    def read(self, members: ObjectMembers) -> Message | None:
+        """Read a message; None if it has no equivalent among our values."""
         role = members.take("role", str)
         match role:
             case "system" | "developer":
@@ -224,20 +216,12 @@ class _CompletionMessageReader:
             id = self._new_ids.make()
         message = ToolResultMessage(
             tool_call_id=id,
-            tool_name=_read_tool_name(name),
+            tool_name=map_tool_name_or_empty(name),
             content=_read_result_content(members),
             extras=members.extras(NAME),
         )
         self._pending_legacy_call = None
         return message
-
-
-def _read_tool_name(name: str | None) -> str:
-    """Return our form of a name; without the call, the result is the only one to have it."""
-    try:
-        return map_tool_name(name) if name else ""
-    except InvalidTool:
-        return ""
 
 
 def _read_call(raw: Raw) -> AnyToolCall:
@@ -285,19 +269,12 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    text = members.take("content", str)
-    if text is not None:
-        return (Text(text),)
-    parts = members.take_list("content")
-    if parts is not None:
-        members.note_form("content", "parts")
-        return tuple(map(_read_part, parts))
-    if "content" in members:
-        if raw_text(members.take("content", Raw) or b"null") != "null":
-            raise InvalidRequest("neither text nor parts", code="content_not_text", place="content")
-    else:
+    content = take_content(members, _read_part)
+    if content is None and "content" not in members:
         members.note_form("content", "absent")
-    return ()
+    elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":
+        raise InvalidRequest("neither text nor parts", code="content_not_text", place="content")
+    return content or ()
 
 
 def _read_result_content(members: ObjectMembers) -> tuple[ResultBlock, ...]:

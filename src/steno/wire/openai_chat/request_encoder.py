@@ -6,7 +6,7 @@ become one there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from typing import Any, assert_never, final
 
 import msgspec
@@ -23,7 +23,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import get_form, pop_object, select_extras
+from steno.wire.extras import get_form, pop_object
 from steno.wire.openai_chat.dialect import (
     DEFAULT_CALL_ID,
     FUNCTION_EXTRAS,
@@ -34,9 +34,8 @@ from steno.wire.openai_chat.dialect import (
     Dialect,
 )
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
-from steno.wire.report import EncodedRequest
-from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.request_encoder import (
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -47,12 +46,14 @@ from steno.wire.request_encoder import (
     get_plain_text,
     image_url,
     join_body,
+    select_extras,
     to_bytes,
     wrap_function,
     write_function,
     write_tool_choice,
     write_tools,
 )
+from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_as
 
 
@@ -69,11 +70,8 @@ class Encoder(BaseEncoder):
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
         """Take the dialect of the server."""
-        super().__init__(dialect.provider, NAME)
+        super().__init__(dialect.provider, NAME, partial(CompletionMessageWriter, dialect=dialect))
         self._dialect = dialect
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return CompletionMessageWriter(target, self._dialect)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -137,13 +135,15 @@ class CompletionMessageWriter(MessageWriter):
         """The newest message, which the next one may be merged into."""
         self._images: list[PartJson] = []
         """Images of tool results, which follow the last result."""
+        self._moves_images = False
+        """Whether images are written there."""
         self._legacy_names: dict[str, str | None] = {}
         """The name of each legacy call, by the id that steno made up for it."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
         if self._images and not isinstance(message, ToolResultMessage):
-            self._write({"role": "user", "content": self._images})
+            self._add_raw({"role": "user", "content": self._images})
             self._images = []
         super().add(message)
 
@@ -151,10 +151,7 @@ class CompletionMessageWriter(MessageWriter):
         waiting = [{"role": "user", "content": self._images}] if self._images else []
         return [*([] if self._latest is None else [self._latest]), *waiting]
 
-    def _add_raw(self, message: bytes) -> None:
-        self._write(message)
-
-    def _write(self, message: dict[str, Any] | bytes) -> None:
+    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
         if self._dialect.merges_neighbours and isinstance(message, dict):
             if message["role"] == "system" and self._latest is not None:
                 self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
@@ -170,32 +167,17 @@ class CompletionMessageWriter(MessageWriter):
 
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_parts(self.prompt_blocks(message.content))
+        parts = self.write_prompt(message.content)
         members = {"role": self._dialect.system_role}
-        self._write(self._with_content(members, parts, form) | extras)
+        self._add_raw(self._with_content(members, parts, form) | extras)
 
     def _add_user(self, message: UserMessage) -> None:
         extras, form = self.read_extras(message)
-        parts = self._write_parts(self.prompt_blocks(message.content))
+        parts = self.write_prompt(message.content)
         if parts:
-            self._write(self._with_content({"role": "user"}, parts, form) | extras)
+            self._add_raw(self._with_content({"role": "user"}, parts, form) | extras)
         else:  # servers refuse null
             self.losses.note(ChangeCode.BLANK, "empty_message")
-
-    def _write_parts(self, blocks: Iterable[tuple[str, Text | Image | Opaque]]) -> list[PartJson]:
-        """Write blocks of a user or a tool."""
-        parts: list[PartJson] = []
-        for at, block in blocks:
-            match block:
-                case Text():
-                    parts.append(self._write_text(block, at))
-                case Image():
-                    parts += self._write_image(block, at)
-                case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
-                case _:
-                    assert_never(block)
-        return parts
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
@@ -208,7 +190,7 @@ class CompletionMessageWriter(MessageWriter):
         for at, block in self.model_blocks(message.content):
             match block:
                 case Text():
-                    parts.append(self._write_text(block, at))
+                    parts += self.write_text(block, at)
                 case Thinking():
                     thinking += self._write_thinking(block, field, at)
                     details += self._write_details(block, at)
@@ -220,7 +202,7 @@ class CompletionMessageWriter(MessageWriter):
                 case Image():
                     self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
-                    parts.append(msgspec.Raw(block.raw.encode()))
+                    parts += self.write_opaque(block, at)
                 case _:
                     assert_never(block)
         members = self._with_content({"role": "assistant"}, parts, form)
@@ -234,7 +216,7 @@ class CompletionMessageWriter(MessageWriter):
         if message.content and members == {"role": "assistant", "content": None}:
             self.losses.note(ChangeCode.BLANK, "empty_message")
         else:
-            self._write(members)
+            self._add_raw(members)
 
     def _write_thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
         self.note_foreign_seal(block, at)
@@ -279,7 +261,6 @@ class CompletionMessageWriter(MessageWriter):
     def _write_function(
         self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
     ) -> dict[str, Any]:
-        """Write name and arguments."""
         self.note_foreign_seal(call, at)
         absent: list[str] = form.get("absent", [])
         name = "" if "name" in absent else self.call_name(call, form, LEGAL_NAME, at)
@@ -293,19 +274,15 @@ class CompletionMessageWriter(MessageWriter):
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self.read_extras(message)
-        parts: list[PartJson] = []
-        for at, block in self.prompt_blocks(message.content):
-            if isinstance(block, Image) and form.get("images") != "inside":
-                self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
-                self._images += self._write_image(block, at)
-            else:
-                parts += self._write_parts([(at, block)])
+        self._moves_images = form.get("images") != "inside"
+        parts = self.write_prompt(message.content)
+        self._moves_images = False
         if message.is_error:
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
         members = self._with_content(self._write_call_reference(message, form), parts, form)
-        self._write(self.merge(members, extras))
+        self._add_raw(self.merge(members, extras))
 
     def _write_call_reference(
         self, message: ToolResultMessage, form: dict[str, Any]
@@ -339,20 +316,27 @@ class CompletionMessageWriter(MessageWriter):
             return members
         return members | {"content": content}
 
-    def _write_text(self, block: Text, at: str) -> dict[str, Any]:
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text."""
         self.note_foreign_seal(block, at)
         extras = select_extras(block, NAME, self.losses, at=at)
-        return self.merge({"type": "text", "text": block.text}, extras, at)
+        return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
-    def _write_image(self, block: Image, at: str) -> list[PartJson]:
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image; one of a tool result is moved, unless the server accepts it there."""
+        if self._moves_images:
+            self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
         url = image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         extras = select_extras(block, NAME, self.losses, at=at)
         inner = self.merge({"url": url}, pop_object(extras, "image_url"), at)
-        part = {"type": "image_url", "image_url": inner}
-        return [self.merge(part, extras, at)]
+        part = self.merge({"type": "image_url", "image_url": inner}, extras, at)
+        if not self._moves_images:
+            return [part]
+        self._images.append(part)
+        return []
 
 
 def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
@@ -376,7 +360,6 @@ def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | No
 def _merge_adjacent(
     first: dict[str, Any], second: dict[str, Any], thinking: str | None
 ) -> dict[str, Any]:
-    """Merge two adjacent messages."""
     contents = [message["content"] for message in (first, second) if message.get("content")]
     merged = first | second
     if all(isinstance(content, str) for content in contents):

@@ -8,24 +8,21 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
-from steno.messages.call import Seal
 from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY, is_nonempty
-from steno.wire.merged_extras import MergedExtras
+from steno.wire.framing import ErrorPayload
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
 from steno.wire.openai_chat.payload import (
     NAME,
@@ -40,16 +37,17 @@ from steno.wire.openai_chat.payload import (
     read_usage,
 )
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
+from steno.wire.request_encoder import RequestTarget
 from steno.wire.response_decoder import (
     SseStreamDecoder,
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
 )
-from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     NULL,
+    MergedExtras,
     RawMembers,
     SplitSurrogates,
     build_reader,
@@ -93,16 +91,6 @@ _decode: Final = msgspec.json.Decoder(ChatCompletion).decode
 _read_by_member: Final = build_slow_reader(ChatCompletion, NAME)
 _read_function: Final = build_reader(Function, NAME)
 _read_completion_usage: Final = build_reader(CompletionUsage, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    `provider` and `model` (as the request named it) own the seals.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -155,7 +143,6 @@ class StreamDecoder(SseStreamDecoder):
         return read_usage(self._tokens) if self._tokens is not None else None
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return the text of a chunk that is text or arguments and nothing else."""
         try:
             completion = _decode(payload)
         except DECODE_ERRORS:
@@ -196,8 +183,7 @@ class StreamDecoder(SseStreamDecoder):
             case _:
                 return None
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of a chunk, or of a whole response."""
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # One function rather than a few, because it runs for every token of a response.
         try:
             completion = _decode(payload)
@@ -230,21 +216,20 @@ class StreamDecoder(SseStreamDecoder):
         if completion.usage is not None or not self._has_identity:
             self._read_identity(completion)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         self._is_whole = self._calls.is_whole = True
         self._read(data, events)
         if self._first_chunk is None or not self._first_chunk.choices:
             raise ProtocolError("an answer has choices", code="choices_missing", place=NAME)
         self._end_turn(events)
 
-    def _finish(self, events: list[Event]) -> None:
-        """Add the end of the turn. Raises CutShort if no stop reason has arrived."""
+    def _finish(self, events: list[WireEvent]) -> None:
         # Some servers send an empty one with every chunk.
         if not self._is_finished and not self._stop_reason:
             raise build_cut_short()
         self._end_turn(events)
 
-    def _end_turn(self, events: list[Event]) -> None:
+    def _end_turn(self, events: list[WireEvent]) -> None:
         """Add the end of the turn, once."""
         if self._is_finished:
             return
@@ -254,7 +239,12 @@ class StreamDecoder(SseStreamDecoder):
         if self._details:
             if not self._has_thought:
                 events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))
-            events.append(BlockSealed(_THINKING_INDEX, self._seal()))
+            model = self._model
+            if model is None:  # the request is not known
+                model = (self._first_chunk.model if self._first_chunk else None) or ""
+            target = RequestTarget(self._provider, NAME, model)
+            details = msgspec.json.encode([_join_detail(detail) for detail in self._details])
+            events.append(BlockSealed(_THINKING_INDEX, target.seal(details.decode())))
         if self._refusal:
             self._extras["refusal"] = "".join(self._refusal)
             reason = StopReason.CONTENT_FILTER
@@ -301,9 +291,14 @@ class StreamDecoder(SseStreamDecoder):
         completion = _read_by_member(repaired)
         if repaired != payload:
             _restore_surrogates(payload, completion)
-        if completion.rest is not None:
-            self._read_unknown(completion.rest)
-            if "choices" in completion.rest:
+        rest = completion.rest
+        if rest is not None:
+            _raise_error(rest)
+            self._unknown |= rest
+            usage = (read_as(rest.get("x_groq"), RawMembers) or {}).get("usage", NULL)
+            if self._tokens is None and usage != NULL:
+                self._tokens = _read_completion_usage(usage)
+            if "choices" in rest:
                 raise ProtocolError(
                     "choices must be a list of objects", code="choices_not_a_list", place=NAME
                 )
@@ -319,24 +314,15 @@ class StreamDecoder(SseStreamDecoder):
             return ChatCompletion()
         for choice in completion.choices:
             delta = choice.delta or ChoiceMessage()
-            if not self._metadata.is_unchanged(choice.rest):
-                return ChatCompletion()
-            if not self._metadata.is_unchanged(delta.rest):
+            if not all(map(self._metadata.is_unchanged, (choice.rest, delta.rest))):
                 return ChatCompletion()
             choice.rest = delta.rest = None
         return completion
 
     # -- members of some servers -------------------------------------------------------------
 
-    def _read_unknown(self, rest: RawMembers) -> None:
-        """Find an error and Groq's usage; keep the latest of all unknown members."""
-        _raise_error(rest)
-        self._unknown |= rest
-        if self._tokens is None:
-            self._tokens = _read_groq_usage(rest)
-
     def _read_thinking(
-        self, message: ChoiceMessage, events: list[Event], detailed: str = ""
+        self, message: ChoiceMessage, events: list[WireEvent], detailed: str = ""
     ) -> None:
         """Add the thinking of a chunk; a different text in a second member is kept as metadata."""
         thinking = message.reasoning_content or message.reasoning or detailed
@@ -347,7 +333,7 @@ class StreamDecoder(SseStreamDecoder):
             self._other_thinking.append(message.reasoning)
 
     def _read_unusual_message(
-        self, message: ChoiceMessage, rest: RawMembers, events: list[Event]
+        self, message: ChoiceMessage, rest: RawMembers, events: list[WireEvent]
     ) -> None:
         self._read_thinking(message, events, _read_details_text(rest))
         # Members of other types than these stay in `rest`.
@@ -366,7 +352,7 @@ class StreamDecoder(SseStreamDecoder):
             self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id
         self._metadata.add(rest)
 
-    def _read_part(self, raw: Raw, events: list[Event]) -> None:
+    def _read_part(self, raw: Raw, events: list[WireEvent]) -> None:
         """Read a part of content that is a list, as Mistral sends it."""
         part = read_as(raw, _JSON_DICT) or {}
         kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
@@ -389,13 +375,8 @@ class StreamDecoder(SseStreamDecoder):
         if rest:
             self._metadata.add({"content": Raw(msgspec.json.encode([{"type": kind} | rest]))})
 
-    def _seal(self) -> Seal:
-        model = self._model
-        if model is None:  # the request is not known
-            model = (self._first_chunk.model if self._first_chunk else None) or ""
-        details = [_join_detail(detail) for detail in self._details]
-        data = msgspec.json.encode(details).decode()
-        return Seal(data=data, provider=self._provider, api=NAME, model=model)
+
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _raise_error(members: RawMembers) -> None:
@@ -416,21 +397,12 @@ def _restore_surrogates(payload: bytes, completion: ChatCompletion) -> None:
             texts.restore(delta, name, *path, name)
         for position, call in enumerate(delta.tool_calls or ()):
             if call.function is not None:
-                texts.restore(
-                    call.function,
-                    "arguments",
-                    *(*path, "tool_calls", position, "function", "arguments"),
-                )
+                at = (*path, "tool_calls", position, "function", "arguments")
+                texts.restore(call.function, "arguments", *at)
 
 
 def _is_text_part(thought: object) -> bool:
     return isinstance(thought, dict) and isinstance(thought.get("text"), str)
-
-
-def _read_groq_usage(rest: RawMembers) -> CompletionUsage | None:
-    inner = read_as(rest.get("x_groq"), RawMembers) or {}
-    usage = inner.get("usage", NULL)
-    return None if usage == NULL else _read_completion_usage(usage)
 
 
 # -- calls ------------------------------------------------------------------------------------
@@ -455,16 +427,19 @@ class _ToolCallReader:
         self._blank_inputs: dict[int, str | None] = {}
         """The inputs of custom tools by index; None for one that is not blank."""
 
-    def read(self, call: Call, events: list[Event]) -> None:
+    def read(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a call, or of more of it."""
         if self.is_whole:
-            self._assign_index(call)
+            call.index = self._count
+            self._count += 1
+            if self._indexes_by_id.setdefault(call.id or "", call.index) != call.index:
+                call.id = None  # two calls share an id: their results could not be distinguished
         index = None if call.index is None else call.index + _FIRST_CALL_INDEX
         function = call.function
         if call.rest is None and function is not None and function.rest is None:
             if index is None and (call.id or function.name):
                 self._latest_index = self._indexes_by_id.get(call.id or "")
-            events.append(ToolCallDelta(index, call.id, function.name, function.arguments))
+            events.append(ToolCallPart(index, call.id, function.name, function.arguments))
             return
         rest, inner = call.rest or {}, RawMembers()
         extras: dict[str, Any] = {}
@@ -480,18 +455,20 @@ class _ToolCallReader:
         if index is None and (extras or inner):
             index = self._find_index(call.id, name)
         if index is not None and extras.get("type") == "custom":
-            self._note_input(index, arguments or "")
-        events.append(ToolCallDelta(index, call.id, name, arguments))
+            # A blank input is noted: it is sent as text, not as `{}`.
+            before, more = self._blank_inputs.get(index, ""), arguments or ""
+            self._blank_inputs[index] = None if before is None or more.strip() else before + more
+        events.append(ToolCallPart(index, call.id, name, arguments))
         if index is not None and inner:
             extras |= self._add_function_extras(index, inner)
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def read_legacy(self, call: Function, events: list[Event]) -> None:
+    def read_legacy(self, call: Function, events: list[WireEvent]) -> None:
         """Read the legacy call of a turn, or more of it; it has no id, and none is sent back."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
-            events.append(ToolCallDelta(_FIRST_CALL_INDEX, None, call.name, arguments))
+            events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
         if call.name:
             kept = parse_extras(inner)
             form = {LEGACY_CALL: True} | ({FUNCTION_EXTRAS: kept} if kept else {})
@@ -499,28 +476,13 @@ class _ToolCallReader:
         else:
             self._metadata.add(inner)
 
-    def finish(self, events: list[Event]) -> None:
+    def finish(self, events: list[WireEvent]) -> None:
         """Add the extras of calls that are known only at the end."""
         for index, text in self._blank_inputs.items():
             if text is not None:
                 inner = self._function_extras.get(index)
                 form = {"arguments": text} | ({} if inner is None else {FUNCTION_EXTRAS: inner})
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
-
-    def _note_input(self, index: int, more: str) -> None:
-        """Note the input of a custom tool while it is blank: it is sent as text, not as `{}`."""
-        before = self._blank_inputs.get(index, "")
-        self._blank_inputs[index] = None if before is None or more.strip() else before + more
-
-    def _assign_index(self, call: Call) -> None:
-        """Number a call of a whole response; the second of two calls with one id loses it.
-
-        Their results could not be distinguished.
-        """
-        call.index = self._count
-        self._count += 1
-        if self._indexes_by_id.setdefault(call.id or "", call.index) != call.index:
-            call.id = None
 
     def _add_function_extras(self, index: int, inner: RawMembers) -> dict[str, Any]:
         """Return extras with all unknown members of a function so far; none above the limit."""
@@ -572,7 +534,12 @@ def _read_details_text(rest: RawMembers) -> str:
 
 def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None:
     """Add a fragment to the detail it continues: the last one, if type and index are the same."""
-    if not details or _begins_new_detail(details[-1], fragment):
+    last = details[-1] if details else {}
+    ids = (last.get("id"), fragment.get("id"))  # only the first fragment may have one
+    is_other = (None not in ids and ids[0] != ids[1]) or any(
+        last.get(key) != fragment.get(key) for key in ("type", "index")
+    )
+    if not details or is_other:
         details.append({})
     for name, value in fragment.items():
         known = details[-1].get(name)
@@ -582,13 +549,6 @@ def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None
             known.append(value)
         elif known is None or value is not None:
             details[-1][name] = value
-
-
-def _begins_new_detail(last: dict[str, Any], fragment: dict[str, Any]) -> bool:
-    """Return whether a fragment begins a detail; only the first of a detail may have an id."""
-    if any(last.get(key) != fragment.get(key) for key in ("type", "index")):
-        return True
-    return None not in (last.get("id"), fragment.get("id")) and last["id"] != fragment["id"]
 
 
 def _join_detail(detail: dict[str, Any]) -> dict[str, Any]:

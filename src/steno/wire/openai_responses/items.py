@@ -1,4 +1,4 @@
-"""Read the items of a model's turn, in responses and recorded requests alike.
+"""Read the items of a model's turn, in responses and recorded requests, and track them in streams.
 
 An item becomes one piece, a message item one for each of its parts. Unknown members stay with the
 piece, so that the same item can be written again.
@@ -6,8 +6,8 @@ piece, so that the same item can be written again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, TypeAlias, assert_never
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -17,6 +17,7 @@ from steno.json_object import MAX_DEPTH, check_depth
 from steno.messages.call import AnyToolCall, build_call
 from steno.messages.content import Opaque, Text, Thinking
 from steno.messages.message import AssistantBlock
+from steno.values import replace_lone_surrogates
 from steno.wire.extras import FORM_KEY, get_extras
 from steno.wire.openai_responses.payload import (
     CUSTOM_TOOL_CALL,
@@ -26,10 +27,13 @@ from steno.wire.openai_responses.payload import (
     LEGAL_NAME,
     NAME,
     PART_NOTE,
+    REASONING_KIND,
+    DeltaEvent,
+    ItemHead,
 )
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, drop_none
-from steno.wire.tolerant import raw_text
+from steno.wire.tolerant import NULL, RawMembers, is_nonempty_json, raw_text, read_as
 
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
 _EXTRA_LEVELS: Final = 4
@@ -217,3 +221,382 @@ def find_custom_call_ids(blocks: Iterable[AssistantBlock]) -> set[str]:
 def is_custom_call(call: AnyToolCall) -> bool:
     """Return whether a call is of a custom tool."""
     return get_extras(call, NAME).get("type") == CUSTOM_TOOL_CALL
+
+
+# -- items of a stream ------------------------------------------------------------------------
+#
+# Whatever servers do with ids and indexes: an item is found by its id first, since some count the
+# output from 0 for each kind of item, and by index if the id is new, since others generate an id
+# for every event. Two items may share an id or index: an event that cannot belong to the item
+# found starts a new one.
+#
+# A stream sends the content of an item several times: in deltas, when a part is done, when the
+# item is done, and at the end. The first version stands; a later one adds what the first lacks.
+
+PartKey: TypeAlias = tuple[str, int | None]
+"""The delta type of reasoning, and the number of its part, if it has one."""
+SINGLE_PART: Final[PartKey] = ("", None)
+"""The key of content that is not reasoning."""
+_GROWING_FIELDS: Final = frozenset({"text", "content", "arguments", "input"})
+"""Members that grow: a longer later value replaces the earlier one."""
+_LATEST_WINS_FIELDS: Final = frozenset({"status"})
+"""Members of which the latest value holds."""
+
+
+@final
+class ItemTracker:
+    """All items of one response, and the numbers of their blocks."""
+
+    def __init__(self) -> None:
+        self.items: list[OutputItem] = []
+        self._by_id: dict[str | None, OutputItem] = {}
+        self._by_index: dict[int | None, OutputItem] = {}
+        self._by_kind: dict[str, OutputItem] = {}
+        self._block_count = 0
+
+    def begin(self, head: ItemHead, index: int | None) -> OutputItem:
+        """Return a new item, unless an earlier event referred to it."""
+        item = self._find_by_id(head.id, index)
+        if item is None or item.is_done or item.is_another(head, index):
+            item = self.add(head.id, index)
+        elif item.head.type and item.is_elsewhere(index):
+            item = self.add(head.id, index)  # that one began at another index
+        if item.head.type is None:
+            item.head = head
+        return item
+
+    def find(self, id: str | None, index: int | None) -> OutputItem:
+        """Return the item of an event; a new one if it is unknown."""
+        item = self._find_by_id(id, index)
+        if item is None:
+            item = self._by_index.get(index)
+            item = None if item is not None and item.is_done else item
+        return item or self.add(id, index)
+
+    def find_growing(self, id: str | None, index: int | None, kind: str) -> OutputItem:
+        """Return the item that a delta continues; a new one if the known one cannot."""
+        item = self.find(id, index)
+        is_over = item.is_done and (item.is_elsewhere(index) or not item.may_have(kind))
+        return self.add(id, index) if is_over else item
+
+    def find_again(self, id: str | None, index: int | None, kind: str) -> tuple[OutputItem, bool]:
+        """Return the item whose content an event repeats, and whether that is certain."""
+        item = self._find_by_id(id, index)
+        if item is not None:
+            return item, True
+        item = self._by_index.get(index)
+        if item is not None and item.may_have(kind):
+            return item, True
+        item = self._by_kind.get(kind) or (self.items[-1] if self.items else None)
+        if item is not None and item.may_have(kind):
+            return item, False
+        return self.add(id, index), True
+
+    def find_in_output(self, position: int, id: str | None) -> Iterator[OutputItem]:
+        """Return the items that may be the one in the final output, the likeliest first."""
+        for item in (self._find_by_id(id, position), self._by_index.get(position)):
+            if item is not None:
+                yield item
+
+    def get_part_text(self, item: OutputItem, part: int | None, kind: str) -> BlockText:
+        """Return the text of a part of an item; calls have only one part."""
+        return self.get_block_text(item, self.get_block(item, part), kind)
+
+    def get_block_text(self, item: OutputItem, block: int, kind: str) -> BlockText:
+        """Return the text of a block."""
+        item.latest[kind] = block
+        self._by_kind[kind] = item
+        text = item.texts.get((block, kind))
+        if text is None:
+            text = item.texts[block, kind] = BlockText(kind, block)
+        return text
+
+    def get_block(self, item: OutputItem, part: int | None) -> int:
+        """Return the block number of a part of an item."""
+        block = item.parts.get(part)
+        if block is None:
+            block = item.parts[part] = self.new_block()
+        return block
+
+    def get_blocks(self, item: OutputItem, count: int) -> list[int]:
+        """Return the block numbers of an item with `count` parts."""
+        if count == 1 and None in item.parts:
+            return [item.parts[None]]
+        if item.parts.keys() <= set(range(count)):
+            return [self.get_block(item, part) for part in range(count)]
+        while len(item.parts) < count:  # the server numbers its parts in another way
+            self.get_block(item, -1 - len(item.parts))
+        return list(item.parts.values())[:count]
+
+    def new_block(self) -> int:
+        """Return a new block number."""
+        self._block_count += 1
+        return self._block_count - 1
+
+    def add(self, id: str | None, index: int | None) -> OutputItem:
+        """Return a new item, which is found by this id and index from now on."""
+        item = OutputItem(id, index)
+        self.items.append(item)
+        if id:
+            self._by_id[id] = item
+        if index is not None:
+            self._by_index[index] = item
+        return item
+
+    def _find_by_id(self, id: str | None, index: int | None) -> OutputItem | None:
+        """Return the item of that id; of two, the one at that index."""
+        item = self._by_index.get(index)
+        return item if item is not None and id and item.id == id else self._by_id.get(id)
+
+
+@final
+class OutputItem:
+    """An item of the output, as far as it has arrived."""
+
+    __slots__ = (
+        *("done_count", "done_texts", "has_begun", "head", "id", "index", "is_done", "latest"),
+        *("parts", "pieces", "raw", "texts"),
+    )
+
+    def __init__(self, id: str | None, index: int | None) -> None:
+        self.id = id
+        self.index = index
+        self.head: ItemHead = ItemHead()
+        """The first head that arrived."""
+        self.parts: dict[int | None, int] = {}
+        """Its block numbers by the index of the part, in order of arrival."""
+        self.texts: dict[tuple[int, str], BlockText] = {}
+        """The texts of its blocks, by number and kind."""
+        self.latest: dict[str, int] = {}
+        """The number of the latest block of each kind."""
+        self.has_begun = False
+        """Whether there was an event with id and name of the call."""
+        self.is_done = False
+        self.done_count = 0
+        """How many different versions of the done item have arrived."""
+        self.raw = NULL
+        """The done item, with later versions merged into it."""
+        self.pieces: list[ItemPiece] = []
+        """The pieces of the done item."""
+        self.done_texts: list[DeltaEvent] = []
+        """Texts of done events without deltas, in case that the item does not repeat them."""
+
+    def find_text(self, kind: str, part: int | None) -> BlockText | None:
+        """Return the text of a part; of the latest one if the part is not known."""
+        block = self.parts.get(part, self.parts.get(None))
+        if block is None and part is None:
+            block = self.latest.get(kind)
+        return None if block is None else self.texts.get((block, kind))
+
+    def may_have(self, kind: str) -> bool:
+        """Return whether it may have content of a kind."""
+        return kind in self.latest or not (self.latest or self.is_done)
+
+    def is_elsewhere(self, index: int | None) -> bool:
+        """Return whether it has another index."""
+        return None not in (index, self.index) and index != self.index
+
+    def is_another(self, head: ItemHead, index: int | None) -> bool:
+        """Return whether it is not the item of this head, even if they share an id."""
+        if _are_different(self.head.type, head.type):
+            return True
+        is_over = self.is_done or self.is_elsewhere(index)
+        return is_over and _are_different(self.head.call_id, head.call_id)
+
+
+@final
+class BlockText:
+    """The text of one block, as far as there are events of it.
+
+    The kinds of text are output, reasoning, arguments and refusals. A repetition that continues
+    the text adds its end; one that differs is ignored.
+
+    Reasoning has two places in its item, the summary and the content. Some servers send the same
+    text in both, which must not appear twice. So text in the second place is held back while it
+    may be a repetition of the first.
+    """
+
+    __slots__ = (
+        *("_first_place", "_held", "_held_at", "_is_different", "_latest", "_latest_start"),
+        *("_seen_parts", "_sent_at", "block", "kind", "sent"),
+    )
+
+    def __init__(self, kind: str, block: int) -> None:
+        self.kind = kind
+        self.block = block
+        self.sent: list[str] = []
+        """The texts of the events so far; none of them is empty."""
+        self._seen_parts: set[PartKey | str] = {"", SINGLE_PART}
+        """The parts with deltas, and their places."""
+        self._first_place: str | None = None
+        self._latest = SINGLE_PART
+        self._latest_start = 0  # the position in `sent` of the latest part
+        self._held: list[str] = []
+        self._is_different = False
+        # How far `sent` and `_held` were compared: a position in the list, and one in its text.
+        self._sent_at = self._held_at = (0, 0)
+
+    def add_delta(self, text: str, part: PartKey = SINGLE_PART) -> str:
+        """Take more of a part; return the text to send now."""
+        place, _ = part
+        if part != self._latest:
+            self._latest, self._latest_start = part, len(self.sent)
+            self._seen_parts |= {part, place}
+        if self._first_place is None:
+            self._first_place = place
+        if place != self._first_place and not self._is_different:
+            self._held.append(text)
+            if self._may_repeat():
+                return ""
+            text = "".join(self._held)
+            self._held, self._is_different = [], True
+        self._append(text)
+        return text
+
+    def find_part_end(self, text: str, part: PartKey = SINGLE_PART) -> str | None:
+        """Return the end of a done part that was not sent; None if nothing of it was.
+
+        A part without a number is the latest.
+        """
+        place, number = part
+        parts = {place} if number is None else {part, (place, None)}
+        if self._seen_parts.isdisjoint(parts):
+            return None
+        is_latest = self._latest in parts or (number is None and self._latest[0] == place)
+        # A part that another part follows, or that is held back, is left to the done item.
+        return self._find_unsent_end(text) if is_latest and not self._held else ""
+
+    def take_remaining(self, text: str | None = None) -> str:
+        """Return the text that is left to send: of the done item, else of what is held back."""
+        sent, held = "".join(self.sent), "".join(self._held)
+        if text is not None and text.startswith(sent):
+            left = text[len(sent) :]
+        elif text is not None and self.kind == REASONING_KIND and text.endswith(sent):
+            left = text[: -len(sent)]  # the content was sent before the summary
+        elif held.startswith(sent):
+            left = held[len(sent) :]
+        else:
+            left = "" if sent.startswith(held) else held
+        self._held, self._sent_at, self._held_at = [], (0, 0), (0, 0)
+        self._append(left)
+        return left
+
+    def _append(self, text: str) -> None:
+        """Note the text of an event, with the halves of a surrogate pair joined."""
+        if self.sent and "\udc00" <= text[:1] <= "\udfff":
+            pair = replace_lone_surrogates(self.sent[-1][-1] + text[0])
+            if len(pair) == 1:
+                self.sent[-1:] = [self.sent[-1][:-1], pair] if len(self.sent[-1]) > 1 else [pair]
+                text = text[1:]
+        if text:
+            self.sent.append(text)
+
+    def _find_unsent_end(self, text: str) -> str:
+        """Return the end of the latest part that was not sent; nothing if its start differs."""
+        # Without joining, so that the cost depends on this part and not on all that was sent.
+        at = 0
+        for number in range(self._latest_start, len(self.sent)):
+            fragment = self.sent[number]
+            if not text.startswith(fragment, at):
+                return ""
+            at += len(fragment)
+        return text[at:]
+
+    def _may_repeat(self) -> bool:
+        """Return whether the held text equals the sent text so far; no character is read twice."""
+        (sent, sent_from), (held, held_from) = self._sent_at, self._held_at
+        while sent < len(self.sent) and held < len(self._held):
+            one, other = self.sent[sent], self._held[held]
+            size = min(len(one) - sent_from, len(other) - held_from)
+            if one[sent_from : sent_from + size] != other[held_from : held_from + size]:
+                return False
+            sent_from, held_from = sent_from + size, held_from + size
+            if sent_from == len(one):
+                sent, sent_from = sent + 1, 0
+            if held_from == len(other):
+                held, held_from = held + 1, 0
+        self._sent_at, self._held_at = (sent, sent_from), (held, held_from)
+        return True
+
+
+# -- repeated items ---------------------------------------------------------------------------
+
+
+def is_same_item(before: list[ItemPiece], after: list[ItemPiece]) -> bool:
+    """Return whether pieces may be a later version of an item: servers mix up ids and indexes."""
+    return len(after) >= len(before) and all(map(_is_same_piece, before, after))
+
+
+def _is_same_piece(before: ItemPiece, after: ItemPiece) -> bool:
+    if isinstance(before, UnknownPiece):
+        # An unknown piece does not change, except for an empty message that has its text now.
+        return before.kind == "message" and isinstance(after, OutputTextPiece)
+    if type(before) is not type(after):
+        return False
+    if (
+        isinstance(before, CallPiece)
+        and isinstance(after, CallPiece)
+        and _are_different(before.id, after.id)
+    ):
+        return False
+    one, other = get_piece_text(before), get_piece_text(after)
+    return one.startswith(other) or other.startswith(one)
+
+
+def get_piece_text(piece: ItemPiece) -> str:
+    """Return the text or the arguments of a piece."""
+    match piece:
+        case CallPiece():
+            return piece.arguments
+        case UnknownPiece():
+            return "" if piece.kind == "message" else piece.raw
+        case _:
+            return piece.text
+
+
+def merge_repeated(before: Raw, after: Raw, name: str = "") -> Raw:
+    """Return the first version of a value, with the members that only the later one has."""
+    if before == after or not is_nonempty_json(before):
+        return after
+    members, more = read_as(before, RawMembers), read_as(after, RawMembers)
+    if members is not None and more is not None:
+        known = {
+            name: merge_repeated(text, more.get(name, text), name) for name, text in members.items()
+        }
+        return Raw(msgspec.json.encode(more | known))
+    elements, others = read_as(before, list[Raw]), read_as(after, list[Raw])
+    if elements is not None and others is not None and len(others) >= len(elements):
+        pairs = zip(elements, others, strict=False)
+        both = [merge_repeated(element, other) for element, other in pairs]
+        return Raw(msgspec.json.encode(both + others[len(elements) :]))
+    return after if _replaces(before, after, name) else before
+
+
+def _replaces(before: Raw, after: Raw, name: str) -> bool:
+    """Return whether a later text replaces the earlier one."""
+    earlier, later = read_as(before, str), read_as(after, str)
+    if earlier is None or later is None:
+        return False
+    return (name in _LATEST_WINS_FIELDS and bool(later)) or (
+        name in _GROWING_FIELDS and later.startswith(earlier)
+    )
+
+
+def _are_different(before: str | None, after: str | None) -> bool:
+    """Return whether two names differ; an absent name differs from none."""
+    return bool(before and after) and before != after
+
+
+def find_new_extras(piece: ItemPiece, before: ItemPiece | None) -> ExtrasByWire | None:
+    """Return the extras of a piece that its earlier version did not have."""
+    if before is None or piece.extras is None:
+        return piece.extras
+    if isinstance(before, UnknownPiece):
+        return None  # the empty message is kept with all its members; no other may have its id
+    known, found = (before.extras or {}).get(NAME, {}), piece.extras.get(NAME, {})
+    if FORM_KEY in known:
+        found = {FORM_KEY: {}} | found  # the earlier form must not stay
+    added = {
+        name: value for name, value in found.items() if name not in known or known[name] != value
+    }
+    return {NAME: added} if added else None

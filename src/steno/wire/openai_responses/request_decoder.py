@@ -42,6 +42,7 @@ from steno.wire.request_decoder import (
     is_closed_schema,
     read_image_url,
     read_tool_members,
+    take_content,
     take_model,
     take_settings,
     take_tool_choice,
@@ -70,15 +71,19 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
             "neither input nor instructions", code="messages_missing", place="request"
         )
     tools = take_tools(body, _read_tool)
-    settings = _read_settings(body, tools)
-    target = RequestTarget(provider, NAME, settings["model"])
-    messages = [*_read_instructions(body), *_read_input(body, target)]
-    return Request(messages=tuple(messages), tools=tools, **settings, extras=body.extras(NAME))
-
-
-def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    found = {"model": take_model(body)} | take_settings(body, limit="max_output_tokens")
-    return found | take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
+    settings = take_settings(body, limit="max_output_tokens")
+    settings |= take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
+    model = take_model(body)
+    messages: list[Message] = []
+    text = body.peek("instructions", str)
+    if text is not None and text.strip():
+        body.take("instructions", str)
+        note = {NAME: {FORM_KEY: {"place": "instructions"}}}
+        messages.append(SystemMessage((Text(text),), extras=note))
+    messages += _read_input(body, RequestTarget(provider, NAME, model))
+    return Request(
+        messages=tuple(messages), model=model, tools=tools, **settings, extras=body.extras(NAME)
+    )
 
 
 # -- tools -----------------------------------------------------------------------------------
@@ -123,14 +128,6 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 # -- messages --------------------------------------------------------------------------------
 
 
-def _read_instructions(body: ObjectMembers) -> list[Message]:
-    text = body.peek("instructions", str)
-    if text is None or not text.strip():
-        return []
-    body.take("instructions", str)
-    return [SystemMessage((Text(text),), extras={NAME: {FORM_KEY: {"place": "instructions"}}})]
-
-
 def _read_input(body: ObjectMembers, target: RequestTarget) -> list[Message]:
     text = body.peek("input", str)
     items = body.take_list("input")
@@ -151,13 +148,21 @@ def _read_messages(items: list[Raw], target: RequestTarget) -> list[Message]:
     for number, raw in enumerate(items):
         item = ObjectMembers(raw, f"input[{number}]")
         if _is_model_item(item):
-            turn += _read_blocks(raw, item, target)
+            try:
+                turn += [build_block(piece, target) for piece in read_item(raw, "item")]
+            except InvalidValue:
+                kind = item.peek("type", str) or "message"
+                turn.append(Opaque(kind=kind, raw=item.raw, origin=NAME))
             continue
         if turn:
             custom |= find_custom_call_ids(turn)
             found.append(_build_turn(turn, target))
             turn = []
-        found.append(_read_message_or_opaque(item, custom))
+        try:
+            message = _read_message(item, custom)
+        except InvalidValue:
+            message = None
+        found.append(message or build_opaque_message(item.raw, NAME))
     return [*found, _build_turn(turn, target)] if turn else found
 
 
@@ -168,30 +173,14 @@ def _is_model_item(item: ObjectMembers) -> bool:
     return kind in _MODEL_ITEM_TYPES or kind.endswith("_call")
 
 
-def _read_blocks(raw: Raw, item: ObjectMembers, target: RequestTarget) -> list[AssistantBlock]:
-    try:
-        return [build_block(piece, target) for piece in read_item(raw, "item")]
-    except InvalidValue:
-        return [Opaque(kind=item.peek("type", str) or "message", raw=item.raw, origin=NAME)]
-
-
 def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> AssistantMessage:
     is_usual = target.provider == PROVIDER
     extras = None if is_usual else {NAME: {FORM_KEY: {PROVIDER_NOTE: target.provider}}}
     return AssistantMessage(content=tuple(blocks), extras=extras)
 
 
-def _read_message_or_opaque(item: ObjectMembers, custom: set[str]) -> Message:
-    """Read an item that is not of the model; `custom` are the ids of calls of custom tools."""
-    raw = item.raw
-    try:
-        message = _read_message(item, custom)
-    except InvalidValue:
-        message = None
-    return message or build_opaque_message(raw, NAME)
-
-
 def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
+    """Read an item that is not of the model; `custom` are the ids of calls of custom tools."""
     kind, role = item.peek("type", str), item.peek("role", str)
     if kind in (FUNCTION_CALL_OUTPUT, CUSTOM_TOOL_CALL_OUTPUT):
         return _read_result(item, custom)
@@ -230,16 +219,12 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    text = item.take(name, str)
-    if text is not None:
-        return (Text(text),)
-    parts = item.take_list(name)
-    if parts is None:
+    content = take_content(item, _read_part, name)
+    if content is None:
         raise InvalidRequest(
             f"{name} is neither text nor a list", code="content_not_text", place="item"
         )
-    item.note_form(name, "parts")
-    return tuple(map(_read_part, parts))
+    return content
 
 
 def _read_part(raw: Raw) -> UserBlock:

@@ -27,7 +27,7 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.wire.extras import FORM_KEY, pop_form, select_extras
+from steno.wire.extras import FORM_KEY, pop_form
 from steno.wire.openai_responses.items import build_summary, find_custom_call_ids, is_custom_call
 from steno.wire.openai_responses.payload import (
     CUSTOM_TOOL_CALL,
@@ -42,9 +42,9 @@ from steno.wire.openai_responses.payload import (
     PROVIDER,
     PROVIDER_NOTE,
 )
-from steno.wire.report import ChangeCollector, EncodedRequest
-from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.request_encoder import (
+    ChangeCollector,
+    EncodedRequest,
     MessageWriter,
     PartJson,
     RequestTarget,
@@ -54,10 +54,12 @@ from steno.wire.request_encoder import (
     get_plain_text,
     image_url,
     join_body,
+    select_extras,
     write_function,
     write_tool_choice,
     write_tools,
 )
+from steno.wire.request_encoder import Encoder as BaseEncoder
 
 _CUT_OFF_REASONS: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
@@ -78,10 +80,7 @@ class Encoder(BaseEncoder):
 
     def __init__(self, provider: str = PROVIDER) -> None:
         """Take the name of the provider: seals of other providers are not sent."""
-        super().__init__(provider, NAME)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return InputItemWriter(target)
+        super().__init__(provider, NAME, InputItemWriter)
 
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
@@ -193,53 +192,43 @@ class InputItemWriter(MessageWriter):
         if message.is_error:
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
             output = output if output["output"] else {"output": str(message.outcome)}
-        call_id = self._write_call_id(message.tool_call_id, form)
-        kind = (
-            CUSTOM_TOOL_CALL_OUTPUT
-            if message.tool_call_id in self._custom_call_ids
-            else FUNCTION_CALL_OUTPUT
-        )
+        id = message.tool_call_id
+        call_id = self._sent_ids.get(id, id if form.get("call_id") == id else None)
+        if call_id is None:
+            call_id = self.legal_id(id, LEGAL_ID)
+        elif call_id != id:
+            self.losses.note(ChangeCode.CALL_ID, "replaced", value=call_id)
+        is_custom = id in self._custom_call_ids
+        kind = CUSTOM_TOOL_CALL_OUTPUT if is_custom else FUNCTION_CALL_OUTPUT
         self._add_raw(encode_json({"type": kind, "call_id": call_id} | output | extras))
-
-    def _write_call_id(self, id: str, form: ItemJson) -> str:
-        """Return the id that the call of a result was sent under."""
-        sent = self._sent_ids.get(id, id if form.get("call_id") == id else None)
-        if sent is None:
-            return self.legal_id(id, LEGAL_ID)
-        if sent != id:
-            self.losses.note(ChangeCode.CALL_ID, "replaced", value=sent)
-        return sent
 
     def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: ItemJson
     ) -> ItemJson:
         """Write a single plain text as a string, unless it came as a list."""
-        parts = [part for at, block in self.prompt_blocks(blocks) for part in self._part(block, at)]
+        parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
         text = None if name in form else get_plain_text(parts)
         return {name: parts if text is None else text}
 
-    def _part(self, block: Text | Image | Opaque, at: str) -> list[PartJson]:
-        match block:
-            case Text():
-                if block.seal is not None:
-                    self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
-                extras = select_extras(block, NAME, self.losses, at=at)
-                return [{"type": "input_text", "text": block.text} | extras]
-            case Image():
-                url = image_url(block)
-                if url is None:
-                    self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
-                    return []
-                extras, form = self.read_extras(block, at)
-                # The types of OpenAI require the detail; recordings of other servers lack it.
-                detail = {} if form else {"detail": "auto"}
-                return [{"type": "input_image", "image_url": url} | detail | extras]
-            case Opaque():
-                return [Raw(block.raw.encode())]
-            case _:
-                assert_never(block)
+    def write_text(self, block: Text, at: str) -> list[PartJson]:
+        """Write a text."""
+        if block.seal is not None:
+            self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
+        extras = select_extras(block, NAME, self.losses, at=at)
+        return [{"type": "input_text", "text": block.text} | extras]
+
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image."""
+        url = image_url(block)
+        if url is None:
+            self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
+            return []
+        extras, form = self.read_extras(block, at)
+        # The types of OpenAI require the detail; recordings of other servers lack it.
+        detail = {} if form else {"detail": "auto"}
+        return [{"type": "input_image", "image_url": url} | detail | extras]
 
 
 # -- turns of the model ----------------------------------------------------------------------------
@@ -288,7 +277,10 @@ class TurnItemWriter(ValueWriter):
                 case _:
                     assert_never(block)
         # The provider refuses reasoning at the end of a truncated response.
-        while items and self._message.stop_reason in _CUT_OFF_REASONS and _is_reasoning(items[-1]):
+        while items and self._message.stop_reason in _CUT_OFF_REASONS:
+            last = items[-1]
+            if not isinstance(last, dict) or last.get("type") != "reasoning":
+                break
             self.losses.note(ChangeCode.ORDER, "trailing_thinking")
             items.pop()
         return items
@@ -319,7 +311,12 @@ class TurnItemWriter(ValueWriter):
         elif is_part:
             self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
         elif self._drops_ids:
-            items += self._without_id(raw, at)
+            # Without its id an item is known by that of its call, or not at all.
+            members: ItemJson = msgspec.json.decode(raw)
+            if "call_id" in members:
+                items.append(self._write_members(members))
+            else:
+                self.losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
         else:
             items.append(raw)
 
@@ -401,15 +398,3 @@ class TurnItemWriter(ValueWriter):
         if not self._drops_ids:
             return members
         return {name: value for name, value in members.items() if name != "id"}
-
-    def _without_id(self, raw: Raw, at: str) -> list[PartJson]:
-        """Write an item without its id, if it has the id of a call; else leave it out."""
-        members: ItemJson = msgspec.json.decode(raw)
-        if "call_id" not in members:
-            self.losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
-            return []
-        return [self._write_members(members)]
-
-
-def _is_reasoning(item: PartJson) -> bool:
-    return isinstance(item, dict) and item.get("type") == "reasoning"

@@ -13,43 +13,38 @@ from typing import Any, Final, assert_never, final
 import msgspec
 from msgspec import Raw
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import InvalidRequest, ProtocolError
 from steno.json_object import replace_lone_surrogate_escapes
 from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
     BlockSealed,
-    Event,
     ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallBegin,
-    ToolCallDelta,
-    ToolCallEnd,
 )
-from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.values import replace_lone_surrogates
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY
-from steno.wire.openai_responses.item_tracker import (
+from steno.wire.framing import ErrorPayload, SseSplitter
+from steno.wire.openai_responses.items import (
     SINGLE_PART,
     BlockText,
+    CallPiece,
+    ItemPiece,
     ItemTracker,
     OutputItem,
+    OutputTextPiece,
     PartKey,
+    ReasoningPiece,
+    UnknownPiece,
     find_new_extras,
     get_piece_text,
     is_same_item,
     merge_repeated,
-)
-from steno.wire.openai_responses.items import (
-    CallPiece,
-    ItemPiece,
-    OutputTextPiece,
-    ReasoningPiece,
-    UnknownPiece,
     read_item,
 )
 from steno.wire.openai_responses.payload import (
@@ -83,11 +78,10 @@ from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
 from steno.wire.response_decoder import (
     build_cut_short,
-    decode_whole_response,
+    build_decode_response,
     map_stop_reason,
     read_counts,
 )
-from steno.wire.sse import ErrorPayload, SseSplitter
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     NULL,
@@ -110,16 +104,6 @@ _decode: Final = msgspec.json.Decoder(DeltaEvent).decode
 _read_delta_by_member: Final = build_slow_reader(DeltaEvent, NAME)
 _read_head: Final = build_reader(ItemHead, NAME)
 _read_response: Final = build_reader(Response, NAME)
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
-
-    `provider` and `model` (as the request named it) own the seals.
-    """
-    return decode_whole_response(StreamDecoder(provider=provider, model=model), data)
 
 
 @final
@@ -148,8 +132,7 @@ class StreamDecoder(BaseStreamDecoder):
         found.pop("output", None)
         return found
 
-    def _read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of one event of the stream."""
+    def _read(self, payload: bytes, events: list[WireEvent]) -> None:
         # One function rather than a few, because it runs for every token of a response.
         try:
             delta = _decode(payload)
@@ -168,8 +151,7 @@ class StreamDecoder(BaseStreamDecoder):
         else:
             self._read_delta(delta, payload, events)
 
-    def _read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of a response that is not streamed."""
+    def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
         data = repair_json(data, NAME)
         response = _read_response(data)
         if is_error(response.error):
@@ -182,14 +164,13 @@ class StreamDecoder(BaseStreamDecoder):
         self._output.is_whole = True
         self._end_turn(response, response.status, events)
 
-    def _finish(self, events: list[Event]) -> None:
+    def _finish(self, events: list[WireEvent]) -> None:
         """Raise a pending error, or CutShort if the last event has not arrived."""
         self._raise_pending_error()
         if not self._is_finished:
             raise build_cut_short()
 
-    def _abandon(self, events: list[Event]) -> None:
-        """Add the events of content that was held back."""
+    def _abandon(self, events: list[WireEvent]) -> None:
         self._output.flush_held(events)
 
     # -- deltas ------------------------------------------------------------------------------
@@ -203,7 +184,7 @@ class StreamDecoder(BaseStreamDecoder):
         self._text_item, self._text_output = delta.item_id, delta.output_index
         self._text_part = delta.content_index
 
-    def _read_delta(self, delta: DeltaEvent, payload: bytes, events: list[Event]) -> None:
+    def _read_delta(self, delta: DeltaEvent, payload: bytes, events: list[WireEvent]) -> None:
         self._raise_pending_error()
         if delta.type in DELTA_KINDS:
             if delta.delta:
@@ -211,17 +192,9 @@ class StreamDecoder(BaseStreamDecoder):
         elif delta.type not in PROGRESS_EVENTS:
             self._output.keep_unknown_event(delta.type, payload, events)
 
-    def _read_unusual_delta(self, payload: bytes, repaired: bytes, events: list[Event]) -> None:
-        """Read a delta with unknown members, or with a lone surrogate."""
-        delta = _read_delta_by_member(repaired)
-        self._unknown |= delta.rest or {}
-        if repaired != payload:
-            SplitSurrogates(payload).restore(delta, "delta", "delta")
-        self._read_delta(delta, repaired, events)
-
     # -- other events ------------------------------------------------------------------------
 
-    def _read_unusual(self, payload: bytes, events: list[Event]) -> None:
+    def _read_unusual(self, payload: bytes, events: list[WireEvent]) -> None:
         """Read any event but a plain delta."""
         self._text_item = _NO_ITEM  # the next text may belong to another block with the same ids
         if payload.startswith(b"[DONE]") or type(payload) is ErrorPayload:
@@ -247,7 +220,12 @@ class StreamDecoder(BaseStreamDecoder):
         elif kind == "response.output_item.done":
             self._output.end_item(members.get("item", NULL), index, events)
         elif kind in DELTA_KINDS:
-            self._read_unusual_delta(payload, repaired, events)
+            # It has unknown members, or a lone surrogate.
+            delta = _read_delta_by_member(repaired)
+            self._unknown |= delta.rest or {}
+            if repaired != payload:
+                SplitSurrogates(payload).restore(delta, "delta", "delta")
+            self._read_delta(delta, repaired, events)
         elif is_error(members.get("error")):
             raise decode_error(200, repaired)
         elif kind in PROGRESS_EVENTS:
@@ -255,7 +233,7 @@ class StreamDecoder(BaseStreamDecoder):
         else:
             self._output.keep_unknown_event(kind, repaired, events)
 
-    def _read_progress(self, kind: str, members: RawMembers, events: list[Event]) -> None:
+    def _read_progress(self, kind: str, members: RawMembers, events: list[WireEvent]) -> None:
         if kind == "response.content_part.added":
             id = read_as(members.get("item_id"), str)
             item = self._output.tracker.find(id, read_as(members.get("output_index"), int))
@@ -267,7 +245,7 @@ class StreamDecoder(BaseStreamDecoder):
             self._read_done_text(kind, members, events)
         self._unknown |= {name: members[name] for name in members.keys() - REPEATED_FIELDS}
 
-    def _read_done_text(self, kind: str, members: RawMembers, events: list[Event]) -> None:
+    def _read_done_text(self, kind: str, members: RawMembers, events: list[WireEvent]) -> None:
         text = read_as(members.get(DONE_EVENT_FIELDS[kind]), str)
         if text:
             delta = DeltaEvent(
@@ -286,7 +264,7 @@ class StreamDecoder(BaseStreamDecoder):
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _read_end(self, kind: str, members: RawMembers, events: list[Event]) -> None:
+    def _read_end(self, kind: str, members: RawMembers, events: list[WireEvent]) -> None:
         description = members.pop("response", self._output.description)
         self._output.description = description
         response = _read_response(description) if description is not None else Response()
@@ -301,7 +279,7 @@ class StreamDecoder(BaseStreamDecoder):
         if status == "failed":
             raise decode_error(200, b'{"error":{"type":"server_error"}}')
 
-    def _end_turn(self, response: Response, status: str | None, events: list[Event]) -> None:
+    def _end_turn(self, response: Response, status: str | None, events: list[WireEvent]) -> None:
         """Add the output that has no events yet, and the end of the turn, once."""
         if self._is_finished:
             return
@@ -317,6 +295,9 @@ class StreamDecoder(BaseStreamDecoder):
         if response.usage is not None:
             usage = Usage(**read_counts(response.usage, USAGE))
         events.append(Finished(reason, status, usage))
+
+
+decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
 
 
 # -- output -----------------------------------------------------------------------------------
@@ -340,26 +321,26 @@ class _OutputEventBuilder:
         """The texts of refusals that are not done, by block."""
         self._blocks_by_call_id: dict[str, int] = {}
 
-    def add_delta(self, delta: DeltaEvent, events: list[Event]) -> None:
+    def add_delta(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
         """Add more of an item: text, thinking, arguments or a refusal."""
         kind = DELTA_KINDS[delta.type]
         item = self.tracker.find_growing(delta.item_id, delta.output_index, kind)
         block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
         self._add_text(block_text, delta, events)
 
-    def _add_text(self, block_text: BlockText, delta: DeltaEvent, events: list[Event]) -> None:
+    def _add_text(self, block_text: BlockText, delta: DeltaEvent, events: list[WireEvent]) -> None:
         text = block_text.add_delta(delta.delta, _get_part_key(delta))
         if delta.type in REASONING_DELTAS:
             if text:
                 events.append(ThinkingDelta(block_text.block, text))
         elif delta.type in ARGUMENTS_DELTAS:
-            events.append(ToolCallDelta(block_text.block, arguments_delta=text))
+            events.append(ToolCallPart(block_text.block, arguments=text))
         elif delta.type == TEXT_DELTA:
             events.append(TextDelta(block_text.block, text))
         else:
             self._refusals[block_text.block] = block_text
 
-    def end_part(self, delta: DeltaEvent, events: list[Event]) -> None:
+    def end_part(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
         """Add the end of a text that is done; without deltas, all of it waits for the item.
 
         The done item may or may not repeat it.
@@ -373,7 +354,7 @@ class _OutputEventBuilder:
         if not self._end_part(item, delta, events):
             item.done_texts.append(delta)
 
-    def _end_part(self, item: OutputItem, delta: DeltaEvent, events: list[Event]) -> bool:
+    def _end_part(self, item: OutputItem, delta: DeltaEvent, events: list[WireEvent]) -> bool:
         """Add the end of a part that is done; False if nothing of it was sent."""
         block_text = item.find_text(DELTA_KINDS[delta.type], _get_block_part(delta))
         if block_text is None:
@@ -383,7 +364,7 @@ class _OutputEventBuilder:
             self._add_text(block_text, msgspec.structs.replace(delta, delta=end), events)
         return end is not None
 
-    def begin_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
+    def begin_item(self, raw: Raw, index: int | None, events: list[WireEvent]) -> None:
         """Begin an item; add id and name of a call."""
         if raw == NULL:
             return  # some servers announce an item without its JSON
@@ -393,11 +374,11 @@ class _OutputEventBuilder:
         if is_call and head.call_id and head.name and not item.has_begun:
             item.has_begun = True
             block = item.latest[CALL_KIND] = self.tracker.get_block(item, None)
-            events.append(ToolCallBegin(block, head.call_id, head.name))
+            events.append(ToolCallPart(block, head.call_id, head.name, starts=True))
             if head.type == CUSTOM_TOOL_CALL:
                 events.append(ExtrasAdded(block, {NAME: {"type": CUSTOM_TOOL_CALL}}))
 
-    def end_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
+    def end_item(self, raw: Raw, index: int | None, events: list[WireEvent]) -> None:
         """Add the rest of an item that is done."""
         head = _read_head(raw)
         item = self.tracker.find(head.id, index)
@@ -408,7 +389,7 @@ class _OutputEventBuilder:
             item = self.tracker.add(head.id, index)
         self._end_known_item(item, head, raw, events)
 
-    def end_output(self, output: list[Raw], events: list[Event]) -> None:
+    def end_output(self, output: list[Raw], events: list[WireEvent]) -> None:
         """Add the rest of all items of the final output."""
         seen: set[OutputItem] = set()
         for position, raw in enumerate(output):
@@ -424,7 +405,7 @@ class _OutputEventBuilder:
             self._end_known_item(item, head, raw, events)
         self.flush_held(events)
 
-    def flush_held(self, events: list[Event]) -> None:
+    def flush_held(self, events: list[WireEvent]) -> None:
         """Add the content that was held back until its item is done, which never happened."""
         for item in self.tracker.items:
             self._flush_done_texts(item, events)
@@ -440,24 +421,23 @@ class _OutputEventBuilder:
             self.has_refusal = True
         self._refusals.clear()
 
-    def _flush_done_texts(self, item: OutputItem, events: list[Event]) -> None:
+    def _flush_done_texts(self, item: OutputItem, events: list[WireEvent]) -> None:
         """Add the texts of done events, unless they were sent in another way."""
         for delta in item.done_texts:
             if not self._end_part(item, delta, events):
-                block_text = self.tracker.get_part_text(
-                    item, _get_block_part(delta), DELTA_KINDS[delta.type]
-                )
+                kind = DELTA_KINDS[delta.type]
+                block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
                 self._add_text(block_text, delta, events)
         item.done_texts.clear()
 
-    def keep_unknown_event(self, kind: str, payload: bytes, events: list[Event]) -> None:
+    def keep_unknown_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
         """Keep an event of an unknown type."""
         _check_utf8(payload)
         block = Opaque(kind=f"{STREAM_EVENT_PREFIX}{kind}", raw=raw_text(payload), origin=NAME)
         events.append(BlockAdded(self.tracker.new_block(), block))
 
     def _end_known_item(
-        self, item: OutputItem, head: ItemHead, raw: Raw, events: list[Event]
+        self, item: OutputItem, head: ItemHead, raw: Raw, events: list[WireEvent]
     ) -> None:
         item.is_done = True
         if raw == item.raw:
@@ -491,39 +471,34 @@ class _OutputEventBuilder:
         piece: ItemPiece,
         block: int,
         before: ItemPiece | None,
-        events: list[Event],
+        events: list[WireEvent],
     ) -> None:
         match piece:
             case OutputTextPiece():
-                text = self.tracker.get_block_text(item, block, TEXT_KIND).take_remaining(
-                    piece.text
-                )
+                known = self.tracker.get_block_text(item, block, TEXT_KIND)
+                text = known.take_remaining(piece.text)
                 if text:
                     events.append(TextDelta(block, text))
             case ReasoningPiece():
                 is_new = before is None and (block, REASONING_KIND) not in item.texts
-                text = self.tracker.get_block_text(item, block, REASONING_KIND).take_remaining(
-                    piece.text
-                )
+                known = self.tracker.get_block_text(item, block, REASONING_KIND)
+                text = known.take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
-                if piece.sealed is not None and not (
-                    isinstance(before, ReasoningPiece) and before.sealed
-                ):
+                was_sealed = isinstance(before, ReasoningPiece) and before.sealed
+                if piece.sealed is not None and not was_sealed:
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
             case CallPiece():
-                arguments = (
-                    self.tracker.get_block_text(item, block, CALL_KIND).take_remaining(
-                        piece.arguments
-                    )
-                    or None
-                )
+                known = self.tracker.get_block_text(item, block, CALL_KIND)
+                arguments = known.take_remaining(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
-                    id = self._claim_id(piece.id, block)
-                    events.append(ToolCallDelta(block, id, piece.name, arguments))
+                    # Two calls of one id would mix up their results.
+                    is_taken = self._blocks_by_call_id.setdefault(piece.id, block) != block
+                    id = None if self.is_whole and is_taken else piece.id
+                    events.append(ToolCallPart(block, id, piece.name, arguments))
                 elif arguments:
-                    events.append(ToolCallDelta(block, arguments_delta=arguments))
+                    events.append(ToolCallPart(block, arguments=arguments))
             case UnknownPiece():
                 self._refusals.pop(block, None)
                 self.has_refusal = self.has_refusal or piece.kind == "refusal"
@@ -535,12 +510,7 @@ class _OutputEventBuilder:
         if extras is not None:
             events.append(ExtrasAdded(block, extras))
         if isinstance(piece, CallPiece):
-            events.append(ToolCallEnd(block, piece.id or None))
-
-    def _claim_id(self, id: str, block: int) -> str | None:
-        """Return the id of a call; None if another has it, which would mix up their results."""
-        is_taken = self._blocks_by_call_id.setdefault(id, block) != block
-        return None if self.is_whole and is_taken else id
+            events.append(ToolCallPart(block, piece.id or None, ends=True))
 
     def _target(self) -> RequestTarget:
         """Return the owner of seals: the model as requested, else as the response names it."""

@@ -1,0 +1,396 @@
+"""Framing: bytes, however they are chunked, become payloads. Nothing here knows a provider.
+
+Each splitter holds the bytes whose end has not arrived, up to a limit, and joins them once.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from typing import Final, NoReturn, Self, final
+
+import msgspec
+
+from steno.errors import ProtocolError
+from steno.json_object import is_json_text
+
+MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
+"""A server that sends more than this without an end is broken or hostile."""
+_LF: Final = b"\n"
+_EVENT_END: Final = b"\n\n"
+
+
+class ByteBuffer:
+    """The base of all splitters: holds incomplete bytes, up to a limit."""
+
+    __slots__ = ("_held", "_max_bytes", "_size")
+
+    def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
+        """Start empty; `max_bytes` limits the bytes held."""
+        self._held: list[bytes] = []
+        self._size = 0
+        self._max_bytes = max_bytes
+
+    def _hold(self, data: bytes) -> None:
+        """Hold `data` until its end arrives. Raises ProtocolError above the limit."""
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > self._max_bytes:
+            self._raise_too_long()
+
+    def _join(self, data: bytes) -> bytes:
+        """Return everything held, followed by `data`, and hold nothing."""
+        self._held.append(data)
+        joined = b"".join(self._held)
+        self._held = []
+        self._size = 0
+        return joined
+
+    def _check_lines(self, lines: list[bytes]) -> None:
+        """Refuse a line above the limit that arrived in one chunk, as in several."""
+        if max(map(len, lines), default=0) > self._max_bytes:
+            self._raise_too_long()
+
+    def _raise_too_long(self) -> NoReturn:
+        raise ProtocolError(
+            f"more than {self._max_bytes} bytes without an end",
+            code="buffer_limit_exceeded",
+            place="stream",
+        )
+
+
+# -- lines of JSON ---------------------------------------------------------------------------
+
+
+@final
+class LineSplitter(ByteBuffer):
+    """Splits a byte stream into lines of JSON.
+
+    Lines break at LF only. JSON allows a CR and blanks around a value, so those stay, and so may
+    the LF. Empty lines are left out; the reader of the lines skips one that holds only blanks.
+    """
+
+    __slots__ = ()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the lines that are complete now. Raises ProtocolError."""
+        line_end = data.find(b"\n")
+        if line_end < 0:
+            self._hold(data)
+            return []
+        if self._held:
+            data = self._join(data)
+        elif line_end == len(data) - 1 < self._max_bytes:
+            # One line: many servers send one per chunk.
+            return [data]
+        lines = data.split(b"\n")
+        if len(data) > self._max_bytes:
+            self._check_lines(lines)
+        rest = lines.pop()
+        if rest:
+            self._hold(rest)
+        return lines if all(lines) else [line for line in lines if line]
+
+    def close(self) -> list[bytes]:
+        """Return the last line: servers forget its line feed."""
+        rest = self._join(b"")
+        return [rest] if rest.strip() else []
+
+
+@final
+class LineOrObjectSplitter(ByteBuffer):
+    """Splits a stream into lines; an object that spans many lines is one payload.
+
+    The first line decides: the server writes each object on a line of its own, but a proxy may
+    have indented a whole response, and then the first line is a single brace.
+    """
+
+    __slots__ = ("_is_multiline", "_lines")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = LineSplitter()
+        self._is_multiline: bool | None = None
+        """None before the first line that is not blank."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        lines = self._lines.feed(data)
+        if self._is_multiline is None:
+            self._is_multiline = _is_multiline_object(lines)
+        if not self._is_multiline:
+            return lines
+        for line in lines:
+            self._hold(line + b"\n")
+        return []
+
+    def close(self) -> list[bytes]:
+        """Return the last payload."""
+        rest = self._lines.close()
+        return [self._join(b"".join(rest))] if self._is_multiline else rest
+
+
+def _is_multiline_object(lines: list[bytes]) -> bool | None:
+    for line in lines:
+        start = line.removeprefix(BOM_UTF8).strip()
+        if start:
+            return start == b"{"
+    return None
+
+
+# -- server-sent events ----------------------------------------------------------------------
+
+_find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
+"""Finds the data of nearly all events: one line, maybe after a name; else an empty one."""
+_CR: Final = ord("\r")
+"""As a number: a single byte is found five times faster than bytes of length one."""
+_find_lone_cr: Final = re.compile(rb"\r(?!\n)").search
+_LETTER_E: Final = ord("e")
+_decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+@final
+class ErrorPayload(bytes):
+    """The data of an event that the server named "error", which the data may not repeat.
+
+    The mark makes it invalid JSON, so that no decoder takes it for another event.
+    """
+
+    def __new__(cls, data: bytes) -> Self:
+        """Put the mark before the data."""
+        return super().__new__(cls, b"!" + data)
+
+    @property
+    def data(self) -> bytes:
+        """The data as it arrived."""
+        return bytes(self[1:])
+
+
+@final
+class SseSplitter(ByteBuffer):
+    """Splits server-sent events into the payloads of their `data:` lines.
+
+    Accepts what real servers send: CRLF, lone CR, comments, a byte order mark, no empty line at
+    the end, many events in one chunk and one event in many. Lines break at CR and LF only, so
+    U+2028 inside a string stays inside it. The JSON is not read.
+    """
+
+    __slots__ = ("_after_cr", "_is_first")
+
+    def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
+        super().__init__(max_bytes=max_bytes)
+        self._after_cr = False
+        self._is_first = True
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        return self.split_payloads(self.take_whole_events(data))
+
+    def take_whole_events(self, data: bytes) -> bytes:
+        """Take more bytes; return the complete events as they arrived, except for line ends.
+
+        Raises ProtocolError for an event that has no end.
+        """
+        if self._after_cr or _CR in data:
+            data = self._normalize(data)
+        if not self._held and data.endswith(_EVENT_END) and len(data) <= self._max_bytes:
+            return data
+        end = data.rfind(_EVENT_END) + 2
+        if end < 2:
+            if not (self._held and data.startswith(_LF) and self._held[-1].endswith(_LF)):
+                if data:
+                    self._hold(data)
+                return b""
+            end = 1  # it was cut between the two line feeds
+        events, rest = data[:end], data[end:]
+        if self._held:
+            events = self._join(events)
+        if len(events) > self._max_bytes:
+            self._check_lines([event + _EVENT_END for event in events.split(_EVENT_END)])
+        if rest:
+            self._hold(rest)
+        return events
+
+    def split_payloads(self, events: bytes) -> list[bytes]:
+        """Return the payloads of complete events."""
+        if not events:
+            return []
+        found: list[bytes] = _find_simple_events(events)
+        if b"" not in found:
+            self._is_first = False
+            return found
+        return self._read_lines(events.split(_LF))
+
+    def close(self) -> list[bytes]:
+        """Return the last payloads: servers forget the last empty line."""
+        return self._read_lines([*self._join(b"").split(_LF), b""])
+
+    def _read_lines(self, lines: list[bytes]) -> list[bytes]:
+        """Return the payloads of events, read line by line."""
+        if self._is_first:
+            self._is_first = False
+            lines[0] = lines[0].removeprefix(BOM_UTF8)
+        found: list[bytes] = []
+        data: bytes | None = None
+        others: list[bytes] = []
+        for line in lines:
+            if not line:
+                if others:
+                    found += _read_event(data, others)
+                    others = []
+                elif data:
+                    found.append(data)
+                data = None
+            elif line[0] == _LETTER_E and line != b"event: error" and line.startswith(b"event: "):
+                pass  # the data repeats the name of the event
+            elif data is None and line.startswith(b"data: "):
+                data = line[6:]
+            else:
+                others.append(line)
+        return found
+
+    def _normalize(self, data: bytes) -> bytes:
+        """Turn every line end into a line feed; a CRLF may have been cut in two."""
+        if self._after_cr:
+            if not data:
+                return data
+            data = data.removeprefix(b"\n")
+        self._after_cr = data.endswith(b"\r")
+        if _find_lone_cr(data) is None:
+            return data.replace(b"\r", b"")  # half the cost of replacing pairs
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
+    """Read an unusual event: several lines of data, an error, or no event at all.
+
+    `data` is its first line of data, `lines` are the others.
+    """
+    if data is None and lines[0].lstrip()[:1] in (b"{", b"["):
+        return [_LF.join(lines)]  # an error body that was put into the stream as it was
+    payloads = [] if data is None else [data]
+    is_error = False
+    for line in lines:
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data" or (field == b"error" and value[:1] == b"{"):
+            payloads.append(value)
+        is_error = is_error or field == b"error" or (field == b"event" and value == b"error")
+    if len(payloads) > 1 and not _is_json(payloads[0]):
+        payloads = [_LF.join(payloads)]  # one payload; else events without empty lines
+    return [ErrorPayload(text) if is_error else text for text in payloads if text.strip()]
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        _decode_raw(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+# -- a JSON array that grows -----------------------------------------------------------------
+
+_LEADING_BLANKS: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
+_WHITESPACE: Final = b" \t\r\n"
+_DONE_PAYLOAD: Final = b"[DONE]"
+_find_mark: Final = re.compile(rb'["{}]').search
+# Without possessive quantifiers: the first releases of Python 3.11 have a bug in them.
+_match_string_rest: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL).match
+_QUOTE, _OPENING, _BACKSLASH = b'"{\\'
+
+
+@final
+class JsonObjectSplitter(ByteBuffer):
+    """Splits a JSON array, or bare objects, into objects; each byte is read once."""
+
+    __slots__ = ("_depth", "_in_string", "_is_escaped")
+
+    def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
+        super().__init__(max_bytes=max_bytes)
+        self._depth = 0
+        self._in_string = False
+        self._is_escaped = False
+        """Whether the bytes ended with a backslash inside a string."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the objects that are complete now. Raises ProtocolError."""
+        if not data:
+            return []
+        found: list[bytes] = []
+        start = 0
+        at = self._skip_string(data, 0) if self._in_string else 0
+        while (match := _find_mark(data, at)) is not None:
+            at = match.end()
+            mark = data[at - 1]
+            if mark == _QUOTE:
+                at = self._skip_string(data, at)
+            elif mark == _OPENING:
+                if self._depth == 0:
+                    found += _find_text_between(self._join(data[start : at - 1]))
+                    start = at - 1
+                self._depth += 1
+            elif self._depth > 0:
+                self._depth -= 1
+                if self._depth == 0:
+                    found.append(self._join(data[start:at]))
+                    start = at
+        if start < len(data):
+            self._hold(data[start:])
+        self._check_lines(found)
+        return found
+
+    def close(self) -> list[bytes]:
+        """Return the bytes after the last object: half an object, or other text."""
+        return _find_text_between(self._join(b""))
+
+    def _skip_string(self, data: bytes, at: int) -> int:
+        """Return the end of a string from `at` on: after its quote, or the end of the data."""
+        match = _match_string_rest(data, at + self._is_escaped)
+        assert match is not None  # the pattern also matches nothing
+        end = match.end()
+        self._is_escaped = end == len(data) - 1 and data[end] == _BACKSLASH
+        self._in_string = data[end : end + 1] != b'"'
+        return len(data) if self._in_string else end + 1
+
+
+def _find_text_between(text: bytes) -> list[bytes]:
+    """Return the text between two objects, if it is more than punctuation."""
+    return [text] if text.strip(_WHITESPACE + b"[],") else []
+
+
+@final
+class SseOrArraySplitter:
+    """Splits a response of either form into payloads."""
+
+    def __init__(self) -> None:
+        self._splitter: SseSplitter | JsonObjectSplitter | None = None
+        self._start = b""
+        self.is_cut: bool = False
+        """Whether the bytes ended inside a payload; set by `close`."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        if self._splitter is None:
+            data = self._start + data
+            match = _LEADING_BLANKS.match(data)
+            assert match is not None  # the pattern also matches nothing
+            data = data[match.end() :]
+            if BOM_UTF8.startswith(data):
+                self._start = data
+                return []
+            self._splitter = JsonObjectSplitter() if data[:1] in (b"[", b"{") else SseSplitter()
+        return self._splitter.feed(data)
+
+    def close(self) -> list[bytes]:
+        """Return the last payloads, if they are complete."""
+        rest = [] if self._splitter is None else self._splitter.close()
+        complete = [payload for payload in rest if _is_complete(payload)]
+        self.is_cut = len(complete) < len(rest)
+        return complete
+
+
+def _is_complete(payload: bytes) -> bool:
+    if type(payload) is ErrorPayload or payload == _DONE_PAYLOAD:
+        return True
+    return is_json_text(payload.decode(errors="replace"))
