@@ -137,8 +137,8 @@ def verify_records(records: Iterable[Record]) -> Verification:
     for record in records:
         damage = verifier.check_record(record)
         if damage is not None:
-            code, problem = damage
-            bad = BadRecord(record.seq, record.entry and record.entry.id, problem, code)
+            entry_id = record.entry and record.entry.id
+            bad = BadRecord(record.seq, entry_id, damage.problem, damage.code)
             break
     if bad is None:
         bad = verifier.find_unexplained_redaction()
@@ -147,6 +147,13 @@ def verify_records(records: Iterable[Record]) -> Verification:
         for branch, head in verifier.heads.items()
     }
     return Verification(verifier.entries, len(verifier.redacted), verifier.foreign, heads, bad)
+
+
+class _Damage(NamedTuple):
+    """The damage of one record."""
+
+    code: str
+    problem: str
 
 
 class _ChainVerifier:
@@ -160,30 +167,32 @@ class _ChainVerifier:
         self._explained: set[str] = set()
         self._last_seq = 0
 
-    def check_record(self, record: Record) -> tuple[str, str] | None:
-        """Take one more record; return the code of its damage, and a text about it."""
+    def check_record(self, record: Record) -> _Damage | None:
+        """Take one more record; return its damage."""
         expected, self._last_seq = self._last_seq + 1, record.seq
         if record.seq != expected:
-            return "wrong_seq", f"record {expected} should come here"
+            return _Damage("wrong_seq", f"record {expected} should come here")
         entry = record.entry
         if entry is None:
             return self._check_branch(record)
         self.entries += 1
         if entry.id in self.digests:
-            return "repeated_id", "its id was used before"
+            return _Damage("repeated_id", "its id was used before")
         if entry.parent is not None and entry.parent not in self.digests:
-            return "parent_missing", "its parent is not there"
+            return _Damage("parent_missing", "its parent is not there")
         parent_digest = None if entry.parent is None else self.digests[entry.parent]
         if record.branch not in self.heads and record.branch != MAIN_BRANCH:
-            return "branch_not_begun", "its branch was never begun"
+            return _Damage("branch_not_begun", "its branch was never begun")
         head = self.heads.get(record.branch)
         if entry.parent != head and not _is_rewind(entry, head):
-            return "not_after_head", "it does not stand behind the last entry of its branch"
+            return _Damage(
+                "not_after_head", "it does not stand behind the last entry of its branch"
+            )
         if _is_newer_version(entry):
             self.foreign += 1
         elif entry_digest(entry, parent_digest) != record.digest:
             problem = "its digest does not fit: it, or what came before it, was changed"
-            return "digest_mismatch", problem
+            return _Damage("digest_mismatch", problem)
         assert record.digest is not None
         self.digests[entry.id] = record.digest
         self.heads[record.branch] = entry.id
@@ -193,14 +202,16 @@ class _ChainVerifier:
             self._explained.add(entry.payload.target)
         return None
 
-    def _check_branch(self, record: Record) -> tuple[str, str] | None:
+    def _check_branch(self, record: Record) -> _Damage | None:
         if record.branch in self.heads:
             if record.unknown:  # a record of another kind, from a newer version
                 self.foreign += 1
                 return None
-            return "branch_exists", "the branch exists already"
+            return _Damage("branch_exists", "the branch exists already")
         if record.at is not None and record.at not in self.digests:
-            return "missing_branch_start", "the branch begins behind an entry that is not there"
+            return _Damage(
+                "missing_branch_start", "the branch begins behind an entry that is not there"
+            )
         self.heads[record.branch] = record.at
         return None
 
