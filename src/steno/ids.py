@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
+from time import time_ns
 from typing import Final
 
 _lock: Final = threading.Lock()
@@ -26,7 +28,7 @@ def new_id() -> str:
     made in the same millisecond.
     """
     global _last, _left  # noqa: PLW0603 - what is remembered between two ids
-    stamp = (time.time_ns() << 12) // 1_000_000
+    stamp = (time_ns() << 12) // 1_000_000
     with _lock:
         if stamp <= _last:
             stamp = _last + 1
@@ -56,6 +58,5 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_empty_pool)
 
 
-def utc_now() -> datetime:
-    """Return the time, in UTC."""
-    return datetime.now(UTC)
+utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
+"""Return the time, in UTC."""

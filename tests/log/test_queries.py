@@ -34,6 +34,7 @@ from steno.log.queries import (
     as_version_2,
     content_types,
     cost_by_model,
+    current_mode,
     entry_kinds,
     feedback_by_entry,
     labels_of,
@@ -371,6 +372,13 @@ def test_an_entry_without_a_time_is_outside_of_every_period() -> None:
 )
 def test_the_text_of_an_entry_is_what_a_person_could_have_read(payload: Any, text: str) -> None:
     assert searchable_text(entry(payload)) == text
+
+
+def test_the_mode_is_that_of_the_last_change() -> None:
+    plan, act = entry(ModeChange(old=Mode.ACT, new=Mode.PLAN)), entry(ChatMessage.user("a"))
+    assert current_mode([plan, act]) is Mode.PLAN
+    assert current_mode([act]) is Mode.ACT
+    assert current_mode([act], Mode.PLAN) is Mode.PLAN
 
 
 def test_a_query_for_a_time_without_a_zone_is_refused() -> None:

@@ -137,7 +137,7 @@ def verify_records(records: Iterable[Record]) -> Verification:
     for record in records:
         damage = verifier.check_record(record)
         if damage is not None:
-            entry_id = record.entry.id if record.entry else None
+            entry_id = record.entry and record.entry.id
             bad = BadRecord(record.seq, entry_id, damage.problem, damage.code)
             break
     if bad is None:
@@ -185,8 +185,9 @@ class _ChainVerifier:
             return _Damage("branch_not_begun", "its branch was never begun")
         head = self.heads.get(record.branch)
         if entry.parent != head and not _is_rewind(entry, head):
-            problem = "it does not stand behind the last entry of its branch"
-            return _Damage("not_after_head", problem)
+            return _Damage(
+                "not_after_head", "it does not stand behind the last entry of its branch"
+            )
         if _is_newer_version(entry):
             self.foreign += 1
         elif entry_digest(entry, parent_digest) != record.digest:
@@ -195,7 +196,10 @@ class _ChainVerifier:
         assert record.digest is not None
         self.digests[entry.id] = record.digest
         self.heads[record.branch] = entry.id
-        self._track_redaction(entry, record.seq)
+        if isinstance(entry.payload, Redacted):
+            self.redacted[entry.id] = record.seq
+        elif isinstance(entry.payload, Redaction):
+            self._explained.add(entry.payload.target)
         return None
 
     def _check_branch(self, record: Record) -> _Damage | None:
@@ -205,16 +209,11 @@ class _ChainVerifier:
                 return None
             return _Damage("branch_exists", "the branch exists already")
         if record.at is not None and record.at not in self.digests:
-            problem = "the branch begins behind an entry that is not there"
-            return _Damage("missing_branch_start", problem)
+            return _Damage(
+                "missing_branch_start", "the branch begins behind an entry that is not there"
+            )
         self.heads[record.branch] = record.at
         return None
-
-    def _track_redaction(self, entry: Entry, seq: int) -> None:
-        if isinstance(entry.payload, Redacted):
-            self.redacted[entry.id] = seq
-        elif isinstance(entry.payload, Redaction):
-            self._explained.add(entry.payload.target)
 
     def find_unexplained_redaction(self) -> BadRecord | None:
         """Find a redacted entry without a record of its redaction."""

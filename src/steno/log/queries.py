@@ -33,6 +33,8 @@ from steno.records.entry import (
     Feedback,
     GrantRevoked,
     Label,
+    Mode,
+    ModeChange,
     ModelChange,
     Redacted,
     Repair,
@@ -41,6 +43,12 @@ from steno.records.entry import (
 )
 
 # -- current state ---------------------------------------------------------------------------
+
+
+def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
+    """Return the mode in force at the end."""
+    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModeChange)]
+    return changes[-1].new if changes else default
 
 
 def current_model(entries: Iterable[Entry]) -> str | None:

@@ -3,65 +3,59 @@
 `steno` exports the same names for daily use.
 """
 
-import typing as _typing
-from collections.abc import Callable as _Callable
-
-from steno.lazy_exports import lazy_exports as _lazy_exports
-
-if _typing.TYPE_CHECKING:
-    from steno.messages.call import (
-        AnyToolCall,
-        InvalidToolCall,
-        Seal,
-        ToolCall,
-        build_call,
-        map_tool_name,
-    )
-    from steno.messages.change import Change, ChangeCode
-    from steno.messages.content import (
-        Block,
-        FileReference,
-        Image,
-        ImageBlob,
-        ImageData,
-        ImageFile,
-        ImageSource,
-        ImageUrl,
-        Opaque,
-        RecognitionMode,
-        Resource,
-        Text,
-        Thinking,
-    )
-    from steno.messages.event import (
-        BlockAdded,
-        BlockSealed,
-        Event,
-        ExtrasAdded,
-        Finished,
-        TextDelta,
-        ThinkingDelta,
-        ToolCallBegin,
-        ToolCallDelta,
-        ToolCallEnd,
-    )
-    from steno.messages.history import ConversationHistory
-    from steno.messages.message import (
-        AssistantMessage,
-        ChatMessage,
-        Message,
-        SystemMessage,
-        ToolResult,
-        ToolResultMessage,
-        UserMessage,
-    )
-    from steno.messages.order import OrderCode, OrderIssue, Severity, check_order
-    from steno.messages.outcome import Failure, Outcome
-    from steno.messages.repair import RepairResult
-    from steno.messages.request import Request
-    from steno.messages.role import MessageRole
-    from steno.messages.tool import ToolDefinition
-    from steno.messages.usage import StopReason, Usage
+from steno.messages.call import (
+    AnyToolCall,
+    InvalidToolCall,
+    Seal,
+    ToolCall,
+    build_call,
+    map_tool_name,
+)
+from steno.messages.change import Change, ChangeCode
+from steno.messages.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageSource,
+    ImageUrl,
+    Opaque,
+    RecognitionMode,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.messages.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.messages.history import ConversationHistory
+from steno.messages.message import (
+    AssistantMessage,
+    ChatMessage,
+    Message,
+    SystemMessage,
+    ToolResult,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.order import OrderCode, OrderIssue, Severity, check_order
+from steno.messages.outcome import Failure, Outcome
+from steno.messages.repair import RepairResult
+from steno.messages.request import Request
+from steno.messages.role import MessageRole
+from steno.messages.tool import ToolDefinition
+from steno.messages.usage import StopReason, Usage
 
 __all__ = [
     "AnyToolCall",
@@ -116,62 +110,3 @@ __all__ = [
     "check_order",
     "map_tool_name",
 ]
-
-__getattr__: _Callable[[str], object] = _lazy_exports(
-    __name__,
-    {
-        "steno.messages.call": (
-            "AnyToolCall",
-            "InvalidToolCall",
-            "Seal",
-            "ToolCall",
-            "build_call",
-            "map_tool_name",
-        ),
-        "steno.messages.change": ("Change", "ChangeCode"),
-        "steno.messages.content": (
-            "Block",
-            "FileReference",
-            "Image",
-            "ImageBlob",
-            "ImageData",
-            "ImageFile",
-            "ImageSource",
-            "ImageUrl",
-            "Opaque",
-            "RecognitionMode",
-            "Resource",
-            "Text",
-            "Thinking",
-        ),
-        "steno.messages.event": (
-            "BlockAdded",
-            "BlockSealed",
-            "Event",
-            "ExtrasAdded",
-            "Finished",
-            "TextDelta",
-            "ThinkingDelta",
-            "ToolCallBegin",
-            "ToolCallDelta",
-            "ToolCallEnd",
-        ),
-        "steno.messages.history": ("ConversationHistory",),
-        "steno.messages.message": (
-            "AssistantMessage",
-            "ChatMessage",
-            "Message",
-            "SystemMessage",
-            "ToolResult",
-            "ToolResultMessage",
-            "UserMessage",
-        ),
-        "steno.messages.order": ("OrderCode", "OrderIssue", "Severity", "check_order"),
-        "steno.messages.outcome": ("Failure", "Outcome"),
-        "steno.messages.repair": ("RepairResult",),
-        "steno.messages.request": ("Request",),
-        "steno.messages.role": ("MessageRole",),
-        "steno.messages.tool": ("ToolDefinition",),
-        "steno.messages.usage": ("StopReason", "Usage"),
-    },
-)

@@ -1,34 +1,28 @@
 """Entries of a log with their payloads, and the stored form of each."""
 
-import typing as _typing
-from collections.abc import Callable as _Callable
-
-from steno.lazy_exports import lazy_exports as _lazy_exports
-
-if _typing.TYPE_CHECKING:
-    from steno.records.entry import (
-        Approval,
-        ApprovalStatus,
-        BranchSwitch,
-        Compaction,
-        Control,
-        Entry,
-        Feedback,
-        GrantRevoked,
-        Label,
-        Mode,
-        ModeChange,
-        ModelChange,
-        Payload,
-        Redacted,
-        Redaction,
-        Repair,
-        Resolution,
-        ResolutionStatus,
-        Rewind,
-        ShellCommand,
-    )
-    from steno.records.stored_record import Header, Record
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    BranchSwitch,
+    Compaction,
+    Control,
+    Entry,
+    Feedback,
+    GrantRevoked,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+    ShellCommand,
+)
+from steno.records.stored_record import Header, Record
 
 __all__ = [
     "Approval",
@@ -54,32 +48,3 @@ __all__ = [
     "Rewind",
     "ShellCommand",
 ]
-
-__getattr__: _Callable[[str], object] = _lazy_exports(
-    __name__,
-    {
-        "steno.records.entry": (
-            "Approval",
-            "ApprovalStatus",
-            "BranchSwitch",
-            "Compaction",
-            "Control",
-            "Entry",
-            "Feedback",
-            "GrantRevoked",
-            "Label",
-            "Mode",
-            "ModeChange",
-            "ModelChange",
-            "Payload",
-            "Redacted",
-            "Redaction",
-            "Repair",
-            "Resolution",
-            "ResolutionStatus",
-            "Rewind",
-            "ShellCommand",
-        ),
-        "steno.records.stored_record": ("Header", "Record"),
-    },
-)

@@ -325,8 +325,10 @@ Payload: TypeAlias = (
 PayloadT = TypeVar("PayloadT", bound=Payload)
 """A payload of one kind, for functions that return the kind they take."""
 
-_PAYLOAD_TYPES: Final[frozenset[type]] = frozenset(get_args(Payload))
-_PAYLOADS_OF_VERSION_3: Final[frozenset[type]] = frozenset({ShellCommand, GrantRevoked})
+_PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - {
+    ShellCommand,
+    GrantRevoked,
+}
 
 
 @final
@@ -350,27 +352,31 @@ class Entry(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         id, parent, time, decision = self.id, self.parent, self.time, self.decision
-        if type(self.payload) in _PAYLOADS_OF_VERSION_3:
-            force_setattr(self, "v", FORMAT_VERSION)
         # Most entries are made by a conversation, and hold nothing that has to be checked again.
         if not (
-            type(self.v) is int
-            and type(id) is str
+            type(id) is str
             and id.isascii()
             and (parent is None or (type(parent) is str and parent.isascii()))
             and (time is None or (type(time) is datetime and time.tzinfo is UTC))
-            and type(self.payload) in _PAYLOAD_TYPES
+            and type(self.payload) in _PAYLOADS_OF_VERSION_2
             and (decision is None or (type(decision) is str and decision.isascii()))
             and self.audit is None
+            and type(self.v) is int
+            and self.v == BASE_VERSION
             and self.unknown is NOTHING
         ):
-            check_fields(self)
-        # A digest does not cover the version, so that no other one may stand there.
-        if self.v != BASE_VERSION and type(self.payload) not in _PAYLOADS_OF_VERSION_3:
-            refuse(self, f"v is {BASE_VERSION} for this payload", code="out_of_range", field="v")
+            self._check_unusual()
         if not id or parent == "":
             name = "parent" if id else "id"
             refuse(self, "id and parent must not be empty", code="empty", field=name)
+
+    def _check_unusual(self) -> None:
+        check_fields(self)
+        if type(self.payload) not in _PAYLOADS_OF_VERSION_2:
+            force_setattr(self, "v", FORMAT_VERSION)
+        # A digest does not cover the version, so that no other one may stand there.
+        elif self.v != BASE_VERSION:
+            refuse(self, f"v is {BASE_VERSION} for this payload", code="out_of_range", field="v")
 
     def _repr_parts(self) -> Iterator[tuple[str, str]]:
         return (part for part in super()._repr_parts() if part[0] != "v")

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, Self, final
 
 from msgspec.structs import replace
 
-from steno.codec import encode_record
-from steno.errors import Conflict, Damaged, InvalidDocument, Missing
+from steno.codec import decode_header, encode_record
+from steno.errors import Conflict, Damaged, InvalidDocument, Missing, UnsupportedVersion
 from steno.ids import new_id, utc_now
 from steno.log.blobs import blob_digests, extract_blobs, restore_blobs
 from steno.log.chain import BadRecord, Verification, entry_digest, redact_entry, verify_records
@@ -500,6 +500,18 @@ class BranchHeads:
 
     def __contains__(self, branch: str) -> bool:
         return branch in self._written or branch in self._begun
+
+
+def decode_stored_header(data: bytes) -> Header:
+    """Return the header of a session. Raises Damaged, UnsupportedVersion."""
+    try:
+        return decode_header(data)
+    except UnsupportedVersion:
+        raise
+    except InvalidDocument as exc:
+        raise Damaged(
+            "the header of a session cannot be read", code="header_unreadable", place="store"
+        ) from exc
 
 
 # -- errors that every kind of store raises ------------------------------------------------

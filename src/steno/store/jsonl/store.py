@@ -8,6 +8,7 @@ the same.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
@@ -17,7 +18,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Final, NamedTuple, final
@@ -95,7 +95,7 @@ class JsonlStore(Store):
                 ) from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
-        self._blobs: Final = _BlobFolder(self._folder, timeout_s=timeout_s)
+        self._blobs: Final = self._folder / "blobs"
         self._is_closed = False
         self.reset_cache()
         _stores.add(self)
@@ -254,25 +254,85 @@ class JsonlStore(Store):
 
     # -- blobs -------------------------------------------------------------------------------
 
+    # The time of the file of a blob is when the blob was last stored.
+
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256."""
-        self._check_open()
-        return self._blobs.put(data)
+        """Store bytes and return their SHA-256; a damaged file of the same digest is replaced."""
+        digest = hashlib.sha256(data).hexdigest()
+        path = self._blob_path(digest)
+        with translate_os_errors(f"blob {digest}"):
+            if self._touch_blob(path, data):
+                return digest
+            make_folder(path.parent)
+            with open_draft(self._folder) as draft:
+                draft.stream.write(data)
+                draft.sync()
+                draft.publish(path)
+        return digest
+
+    def _touch_blob(self, path: Path, data: bytes) -> bool:
+        """Update the time of a blob; False if it is missing or damaged."""
+        try:
+            # Locked, so that no other process removes it now.
+            with open_locked(path, to_write=False, deadline=self._deadline()) as file:
+                if path.read_bytes() != data:
+                    return False
+                os.utime(file)
+                sync_folder(path.parent)
+                return True
+        except Missing:
+            return False
 
     def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
-        self._check_open()
-        return self._blobs.read(sha256)
+        path = self._blob_path(sha256)
+        with translate_os_errors(f"blob {sha256}"):
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError as exc:
+                raise missing_blob() from exc
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise Damaged(
+                "its bytes are not those of its name; put them again",
+                code="blob_damaged",
+                place=f"blob {sha256}",
+            )
+        return data
 
     def blobs(self) -> Iterator[Blob]:
         """Return digest, size and time of every blob."""
         self._check_open()
-        return self._blobs.list()
+        return self._read_blobs()
+
+    def _read_blobs(self) -> Iterator[Blob]:
+        with translate_os_errors("blobs"):
+            # Not `glob`, which takes a folder that cannot be read for an empty one.
+            for folder in self._blobs.iterdir() if self._blobs.exists() else ():
+                for path in folder.iterdir() if folder.is_dir() else ():
+                    if not _DIGEST.fullmatch(path.name) or path.name[:2] != folder.name:
+                        continue
+                    with suppress(FileNotFoundError):  # it was removed meanwhile
+                        status = path.stat()
+                        stored_at = datetime.fromtimestamp(status.st_mtime, UTC)
+                        yield Blob(path.name, status.st_size, stored_at)
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Remove a blob."""
         self._check_open()
-        self._blobs.remove(sha256, put_before=put_before)
+        with translate_os_errors(f"blob {sha256}"), suppress(Missing):
+            path = self._blob_path(sha256)
+            with open_locked(path, to_write=True, deadline=self._deadline()) as file:
+                put_at = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
+                if put_before is None or put_at <= put_before:
+                    path.unlink()
+                    sync_folder(path.parent)
+
+    def _blob_path(self, digest: str) -> Path:
+        """Return the path of a blob. Raises Missing for text that is no digest."""
+        self._check_open()
+        if not _DIGEST.fullmatch(digest):
+            raise missing_blob()
+        return self._blobs / digest[:2] / digest
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -293,7 +353,7 @@ class JsonlStore(Store):
         self._check_open()
         if _PLAIN_ID.fullmatch(session):
             return self._folder / f"{session}{_SUFFIX}"
-        digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
     def _index_of(self, session: str) -> SessionFileIndex:
@@ -420,101 +480,6 @@ def _warn_of_torn_tail(index: SessionFileIndex, name: str, end: int, size: int) 
     if end < size and index.reported_tail != (end, size):
         index.reported_tail = end, size
         _logger.warning("%s: left out a record at its end that was not written whole", name)
-
-
-# -- blobs -----------------------------------------------------------------------------------
-
-
-@final
-class _BlobFolder:
-    """The blobs in the folder of a store, each in a file that is named by the digest of its bytes.
-
-    The time of a file is when its blob was last stored.
-    """
-
-    def __init__(self, folder: Path, *, timeout_s: float) -> None:
-        """Set the folder of the store; the folder of the blobs is created with the first one."""
-        self._drafts = folder
-        self._timeout_s = timeout_s
-        self._folder = folder / "blobs"
-
-    def put(self, data: bytes) -> str:
-        """Store bytes; a damaged file of the same digest is replaced."""
-        digest = sha256(data).hexdigest()
-        path = self._path(digest)
-        with translate_os_errors(f"blob {digest}"):
-            if self._touch(path, data):
-                return digest
-            make_folder(path.parent)
-            with open_draft(self._drafts) as draft:
-                draft.stream.write(data)
-                draft.sync()
-                draft.publish(path)
-        return digest
-
-    def _touch(self, path: Path, data: bytes) -> bool:
-        """Update the time of a blob; False if it is missing or damaged."""
-        try:
-            # Locked, so that no other process removes it now.
-            with open_locked(path, to_write=False, deadline=self._deadline()) as file:
-                if path.read_bytes() != data:
-                    return False
-                os.utime(file)
-                sync_folder(path.parent)
-                return True
-        except Missing:
-            return False
-
-    def read(self, digest: str) -> bytes:
-        """Return the bytes of a digest. Raises Missing, Damaged."""
-        with translate_os_errors(f"blob {digest}"):
-            try:
-                data = self._path(digest).read_bytes()
-            except FileNotFoundError as exc:
-                raise missing_blob() from exc
-        if sha256(data).hexdigest() != digest:
-            raise Damaged(
-                "its bytes are not those of its name; put them again",
-                code="blob_damaged",
-                place=f"blob {digest}",
-            )
-        return data
-
-    def list(self) -> Iterator[Blob]:
-        """Return digest, size and time of every blob."""
-        with translate_os_errors("blobs"):
-            for path in self._files():
-                with suppress(FileNotFoundError):  # it was removed meanwhile
-                    status = path.stat()
-                    stored_at = datetime.fromtimestamp(status.st_mtime, UTC)
-                    yield Blob(path.name, status.st_size, stored_at)
-
-    def _files(self) -> Iterator[Path]:
-        """Return the files whose path is that of a blob."""
-        # Not `glob`, which takes a folder that cannot be read for an empty one.
-        for folder in self._folder.iterdir() if self._folder.exists() else ():
-            for path in folder.iterdir() if folder.is_dir() else ():
-                if _DIGEST.fullmatch(path.name) and path == self._path(path.name):
-                    yield path
-
-    def remove(self, digest: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob, if there is one and it was not stored again after `put_before`."""
-        with translate_os_errors(f"blob {digest}"), suppress(Missing):
-            path = self._path(digest)
-            with open_locked(path, to_write=True, deadline=self._deadline()) as file:
-                put_at = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
-                if put_before is None or put_at <= put_before:
-                    path.unlink()
-                    sync_folder(path.parent)
-
-    def _deadline(self) -> float:
-        return time.monotonic() + self._timeout_s
-
-    def _path(self, digest: str) -> Path:
-        """Return the path of a blob. Raises Missing for text that is no digest."""
-        if not _DIGEST.fullmatch(digest):
-            raise missing_blob()
-        return self._folder / digest[:2] / digest
 
 
 # -- forks -----------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
-from typing import Final, final
+from typing import Any, Final, NamedTuple, final
 
 from msgspec.structs import replace
 
-from steno.codec import encode_header
-from steno.errors import Damaged, Missing, Unavailable
+from steno.codec import decode_record, encode_header, encode_record
+from steno.errors import Damaged, InvalidDocument, Missing, Unavailable
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.records.entry import Entry
@@ -31,12 +31,14 @@ from steno.store.base import (
     check_append,
     check_fork,
     check_replacement,
+    decode_stored_header,
     derive_title,
     duplicate_session,
     missing_blob,
     missing_entry,
     missing_session,
     split_words,
+    validate_records,
 )
 from steno.store.postgres import sql
 from steno.store.postgres.connections import (
@@ -46,25 +48,104 @@ from steno.store.postgres.connections import (
     ResultRow,
     parse_server_address,
 )
-from steno.store.postgres.rows import (
-    RECORD_COLUMN_TYPES,
-    AppendTarget,
-    SessionRow,
-    SessionRows,
-    as_utc,
-    build_record_row,
-    decode_stored_header,
-    decode_stored_record,
-    encode_name,
-    head_after_record,
-    word_keys,
-)
 
 _PAGE_ROWS: Final = 256
 _PAGE_LIMITS: Final = {"rows": _PAGE_ROWS, "bytes": 4 * 1024 * 1024}
 """The size of a page: so many records, or fewer if they are large."""
 _BLOB_PART_BYTES: Final = 4 * 1024 * 1024
 """Blobs are stored in parts: a value of PostgreSQL ends at 1 GB, and is copied several times."""
+_MAX_WORD_LENGTH: Final = 200
+"""Longer words are indexed by their SHA-256: GIN takes keys of some 2,700 bytes."""
+
+
+class _SessionRow(NamedTuple):
+    """A row of `session`, without the id."""
+
+    number: int
+    header: bytes
+    last: int
+    entries: int
+    updated_at: datetime | None
+
+
+class _RecordRow(NamedTuple):
+    """A row of `record`, without the number of its session."""
+
+    seq: int
+    parent: int | None
+    id: bytes | None
+    time: datetime | None
+    body: bytes
+    words: list[bytes] | None
+
+
+_RECORD_COLUMN_TYPES: Final = ("int8", "int8", "int8", "bytea", "timestamptz", "bytea", "bytea[]")
+"""The types of the session number and of the fields of _RecordRow."""
+
+
+class _BranchRow(NamedTuple):
+    """A row of `branch`, without the number of its session."""
+
+    name: bytes
+    head: bytes | None
+    seq: int
+
+
+class _AppendTarget(NamedTuple):
+    """The state of a branch before a record is written to it."""
+
+    has_branch: bool
+    head: bytes | None
+    existing_record: bytes | None
+    """The record that has the id of the new entry."""
+    parent: int | None
+
+    def holds_entry(self, branch: str, digest: str) -> bool:
+        """Return whether this very entry was written to the branch before."""
+        if self.existing_record is None:
+            return False
+        record = _decode_stored_record(self.existing_record)
+        return record.branch == branch and record.digest == digest
+
+
+@final
+class _SessionRows:
+    """The records of a session as rows, with its branches and totals."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        """Convert all records. Raises Damaged if they are inconsistent."""
+        self.rows: list[_RecordRow] = []
+        self.updated_at: datetime | None = None
+        self._numbers: dict[str, int] = {}
+        self._branches: dict[str, _BranchRow] = {}
+        for record in validate_records(records):
+            self._add(record)
+
+    @property
+    def entries(self) -> int:
+        """The number of records with an entry."""
+        return len(self._numbers)
+
+    @property
+    def branches(self) -> list[_BranchRow]:
+        """The branches, each with its last record."""
+        return list(self._branches.values())
+
+    def _add(self, record: Record) -> None:
+        entry = record.entry
+        parent = None if entry is None else self._numbers.get(entry.parent or "")
+        self.rows.append(_build_record_row(record, parent))
+        branch = _BranchRow(_encode_name(record.branch), _head_after_record(record), record.seq)
+        if entry is None:
+            self._branches.setdefault(record.branch, branch)  # it never moves a branch
+            return
+        self._branches[record.branch] = branch
+        self._numbers[entry.id] = record.seq
+        if entry.time is not None:
+            self.updated_at = max(entry.time, self.updated_at or entry.time)
+
+
+# -- the store ------------------------------------------------------------------------------
 
 
 @final
@@ -94,7 +175,7 @@ class PostgresStore(Store):
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         """Begin a session."""
-        id, body, content = encode_name(header.id), encode_header(header), SessionRows(records)
+        id, body, content = _encode_name(header.id), encode_header(header), _SessionRows(records)
         values = [id, body, len(content.rows), content.entries, content.updated_at]
 
         def add(connection: PostgresConnection, is_again: bool) -> None:
@@ -105,7 +186,7 @@ class PostgresStore(Store):
                     return
                 raise duplicate_session()
             connection.copy(
-                sql.COPY_RECORDS, RECORD_COLUMN_TYPES, (number + row for row in content.rows)
+                sql.COPY_RECORDS, _RECORD_COLUMN_TYPES, (number + row for row in content.rows)
             )
             for branch in content.branches:
                 connection.count(sql.ADD_BRANCH, number + branch)
@@ -126,7 +207,7 @@ class PostgresStore(Store):
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
             number, _ = _lock_session(connection, session)
-            header = decode_stored_header(connection.one(sql.HEADER, [encode_name(session)])[0])
+            header = decode_stored_header(connection.one(sql.HEADER, [_encode_name(session)])[0])
             body = encode_header(replace(header, title=title))
             connection.count(sql.RENAME, [body, number])
 
@@ -184,7 +265,7 @@ class PostgresStore(Store):
         before: int | None = None
         while wanted is not None:
             # Once, unless a parent has no record, or one after its child.
-            found = self._rows(sql.NUMBER, [number, encode_name(wanted)])
+            found = self._rows(sql.NUMBER, [number, _encode_name(wanted)])
             if not found:
                 raise missing_entry()
             seq: int | None = found[0][0]
@@ -197,7 +278,7 @@ class PostgresStore(Store):
                 if not page:
                     raise _removed_session()
                 for _, _, body in page:
-                    record = decode_stored_record(body)
+                    record = _decode_stored_record(body)
                     if record.entry is None or record.digest is None:
                         raise Damaged(
                             "an entry without its digest", code="digest_missing", place="store"
@@ -220,12 +301,12 @@ class PostgresStore(Store):
 
         Raises Unavailable also if only VACUUM or REINDEX failed; then replace it again.
         """
-        row = build_record_row(record, None)
+        row = _build_record_row(record, None)
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
             number, _ = _lock_session(connection, session)
             old = connection.row(sql.RECORD, [number, row.seq])
-            check_replacement(record, None if old is None else decode_stored_record(old[0]))
+            check_replacement(record, None if old is None else _decode_stored_record(old[0]))
             connection.count(sql.REPLACE, [row.time, row.body, row.words, number, row.seq])
 
         self._connections.write(put)
@@ -243,7 +324,7 @@ class PostgresStore(Store):
         """Remove a session."""
 
         def remove(connection: PostgresConnection, is_again: bool) -> None:
-            if not connection.count(sql.REMOVE, [encode_name(session)]) and not is_again:
+            if not connection.count(sql.REMOVE, [_encode_name(session)]) and not is_again:
                 raise missing_session()
 
         self._connections.write(remove)
@@ -259,7 +340,7 @@ class PostgresStore(Store):
         found = self._session_row(session)
         header = decode_stored_header(found.header)
         first = [
-            decode_stored_record(body)
+            _decode_stored_record(body)
             for (body,) in self._rows(sql.FIRST, [found.number, TITLE_SEARCH_ENTRIES])
         ]
         return SessionOverview(
@@ -268,7 +349,7 @@ class PostgresStore(Store):
             or derive_title(record.entry for record in first if record.entry is not None),
             found.entries,
             tuple(self.heads(session)),
-            as_utc(found.updated_at),
+            _as_utc(found.updated_at),
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
@@ -276,8 +357,8 @@ class PostgresStore(Store):
         wanted = frozenset(split_words(text))
         if not wanted or limit <= 0:
             return []
-        found = self._rows(sql.SEARCH, [word_keys(wanted), limit])
-        hits = [(session.decode(), decode_stored_record(body).entry) for session, body in found]
+        found = self._rows(sql.SEARCH, [_word_keys(wanted), limit])
+        hits = [(session.decode(), _decode_stored_record(body).entry) for session, body in found]
         return [
             SearchHit(session, entry, build_snippet(searchable_text(entry), wanted))
             for session, entry in hits
@@ -291,9 +372,9 @@ class PostgresStore(Store):
         digest, now = hashlib.sha256(data).hexdigest(), utc_now()
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
-            if connection.count(sql.TOUCH_BLOB, [now, encode_name(digest)]):
+            if connection.count(sql.TOUCH_BLOB, [now, _encode_name(digest)]):
                 return
-            number = connection.one(sql.ADD_BLOB, [encode_name(digest), len(data), now])
+            number = connection.one(sql.ADD_BLOB, [_encode_name(digest), len(data), now])
             for part, start in enumerate(range(0, len(data), _BLOB_PART_BYTES)):
                 connection.count(
                     sql.ADD_PART, [*number, part, data[start : start + _BLOB_PART_BYTES]]
@@ -304,7 +385,7 @@ class PostgresStore(Store):
 
     def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
-        found = self._rows(sql.BLOB, [encode_name(sha256)])
+        found = self._rows(sql.BLOB, [_encode_name(sha256)])
         if not found:
             raise missing_blob()
         parts: list[bytes] = []
@@ -322,11 +403,11 @@ class PostgresStore(Store):
     def blobs(self) -> Iterator[Blob]:
         """Return digest, size and time of every blob."""
         for _, digest, size, stored_at in self._rows_by_number(sql.BLOBS):
-            yield Blob(digest.decode(), size, as_utc(stored_at))
+            yield Blob(digest.decode(), size, _as_utc(stored_at))
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Remove a blob."""
-        values = [encode_name(sha256), put_before]
+        values = [_encode_name(sha256), put_before]
         self._connections.write(lambda connection, _: connection.count(sql.REMOVE_BLOB, values))
 
     # -- inside ------------------------------------------------------------------------------
@@ -341,13 +422,13 @@ class PostgresStore(Store):
             yield from page
             last = page[-1][0]
 
-    def _session_row(self, session: str) -> SessionRow:
-        found = self._rows(sql.SESSION, [encode_name(session)])
+    def _session_row(self, session: str) -> _SessionRow:
+        found = self._rows(sql.SESSION, [_encode_name(session)])
         if not found:
             raise missing_session()
-        return SessionRow(*found[0])
+        return _SessionRow(*found[0])
 
-    def _records(self, session: SessionRow) -> Iterator[Record]:
+    def _records(self, session: _SessionRow) -> Iterator[Record]:
         seq, last = 0, session.last
         while seq < last:
             values = _PAGE_LIMITS | {"session": session.number, "after": seq, "last": last}
@@ -355,7 +436,7 @@ class PostgresStore(Store):
             if not page:
                 raise _removed_session()
             for _, body in page:
-                yield decode_stored_record(body)
+                yield _decode_stored_record(body)
             seq = page[-1][0]
 
 
@@ -364,7 +445,7 @@ class PostgresStore(Store):
 
 def _lock_session(connection: PostgresConnection, session: str) -> tuple[int, int]:
     """Lock a session against other writers; return its number and that of its last record."""
-    found = connection.row(sql.LOCK, [encode_name(session)])
+    found = connection.row(sql.LOCK, [_encode_name(session)])
     if found is None:
         raise missing_session()
     return found[0], found[1]
@@ -377,24 +458,24 @@ def _read_append_target(
     *,
     id: str | None,
     parent: str | None = None,
-) -> AppendTarget:
+) -> _AppendTarget:
     values = {
         "session": session,
-        "branch": encode_name(branch),
+        "branch": _encode_name(branch),
         "id": _encode_optional(id),
         "parent": _encode_optional(parent),
     }
-    return AppendTarget(*connection.one(sql.PLACE, values))
+    return _AppendTarget(*connection.one(sql.PLACE, values))
 
 
 def _write_record(
     connection: PostgresConnection, session: int, record: Record, parent: int | None
 ) -> None:
-    row = build_record_row(record, parent)
+    row = _build_record_row(record, parent)
     values = {
         "session": session,
-        "branch": encode_name(record.branch),
-        "head": head_after_record(record),
+        "branch": _encode_name(record.branch),
+        "head": _head_after_record(record),
     }
     connection.count(sql.WRITE, values | row._asdict())
 
@@ -411,4 +492,52 @@ def _removed_session() -> Missing:
 
 
 def _encode_optional(text: str | None) -> bytes | None:
-    return None if text is None else encode_name(text)
+    return None if text is None else _encode_name(text)
+
+
+# -- values to rows --------------------------------------------------------------------------
+
+
+def _build_record_row(record: Record, parent: int | None) -> _RecordRow:
+    """Return the row of a record; `parent` is the `seq` of the parent of its entry."""
+    body, entry = encode_record(record), record.entry
+    if entry is None:
+        return _RecordRow(record.seq, None, None, None, body, None)
+    keys = _word_keys(split_words(searchable_text(entry)))
+    return _RecordRow(record.seq, parent, _encode_name(entry.id), entry.time, body, keys)
+
+
+def _head_after_record(record: Record) -> bytes | None:
+    """Return the last entry of a branch after the record was written to it."""
+    if record.entry is not None:
+        return _encode_name(record.entry.id)
+    return None if record.at is None else _encode_name(record.at)
+
+
+def _word_keys(words: Iterable[str]) -> list[bytes]:
+    """Return the distinct words as they are indexed."""
+    return [
+        word.encode() if len(word) <= _MAX_WORD_LENGTH else hashlib.sha256(word.encode()).digest()
+        for word in dict.fromkeys(words)
+    ]
+
+
+def _encode_name(text: str) -> bytes:
+    """Return a name or id as bytes; no value has a lone surrogate, so such a name is not found."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+# -- rows to values --------------------------------------------------------------------------
+
+
+def _decode_stored_record(body: bytes) -> Record:
+    """Decode a record. Raises Damaged."""
+    try:
+        return decode_record(body)
+    except InvalidDocument as exc:
+        raise Damaged("a record cannot be read", code="record_unreadable", place="store") from exc
+
+
+def _as_utc(time: Any) -> Any:
+    """Return a time that was selected `AT TIME ZONE 'UTC'`; None if there is none."""
+    return None if time is None else time.replace(tzinfo=UTC)

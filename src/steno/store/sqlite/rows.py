@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from steno.codec import (
     decode_entry,
-    decode_header,
     decode_record,
     encode_entry,
     encode_header,
@@ -33,7 +32,7 @@ from steno.codec.json_scanner import replace_line_breaks
 from steno.errors import Damaged, InvalidDocument, Missing, UnsupportedVersion
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
-from steno.store.base import missing_record, missing_session, validate_records
+from steno.store.base import decode_stored_header, missing_record, missing_session, validate_records
 from steno.store.sqlite.layout import INDEX_INTERVAL, SESSION_SHIFT, old_layout
 
 StoredId: TypeAlias = str | bytes
@@ -182,7 +181,7 @@ def read_header(db: sqlite3.Connection, session: str) -> Header:
     row = db.execute("SELECT header, checksum FROM session WHERE id = ?", (session,)).fetchone()
     if row is None:
         raise _missing_session(db, session)
-    return _decode_stored_header(*row)
+    return _decode_checked_header(*row)
 
 
 def read_headers(db: sqlite3.Connection) -> Iterator[Header]:
@@ -196,7 +195,7 @@ def _decode_headers(rows: Iterable[tuple[object, int]]) -> Iterator[Header]:
     problem: Damaged | UnsupportedVersion | None = None
     for data, checksum in rows:
         try:
-            header = _decode_stored_header(data, checksum)
+            header = _decode_checked_header(data, checksum)
         except (Damaged, UnsupportedVersion) as exc:
             problem = problem or exc
         else:
@@ -205,20 +204,13 @@ def _decode_headers(rows: Iterable[tuple[object, int]]) -> Iterator[Header]:
         raise problem
 
 
-def _decode_stored_header(data: object, checksum: int) -> Header:
+def _decode_checked_header(data: object, checksum: int) -> Header:
     """Return a header. Raises Damaged, UnsupportedVersion."""
     if not isinstance(data, bytes) or crc32(data) != checksum:
         raise Damaged(
             "the header of a session is not what was written", code="header_damaged", place="store"
         )
-    try:
-        return decode_header(data)
-    except UnsupportedVersion:
-        raise
-    except InvalidDocument as exc:
-        raise Damaged(
-            "the header of a session cannot be read", code="header_unreadable", place="store"
-        ) from exc
+    return decode_stored_header(data)
 
 
 def update_title(db: sqlite3.Connection, session: str, title: str | None) -> None:
@@ -491,7 +483,7 @@ def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
     ).fetchone()
     times = [time for time in (latest, last) if time is not None]
     latest_of_all = time_from_microseconds(max(times)) if times else None
-    return SessionCounts(_decode_stored_header(header, checksum), entries + number, latest_of_all)
+    return SessionCounts(_decode_checked_header(header, checksum), entries + number, latest_of_all)
 
 
 def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int) -> list[Entry]:
