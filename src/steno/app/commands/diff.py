@@ -217,7 +217,7 @@ async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Rep
     return _diff_report(text, f"{problem}Changed by the agent in this branch", path)
 
 
-DIFF: Final = CommandDefinition(_run_diff)
+COMMAND: Final = CommandDefinition(_run_diff)
 
 
 def _diff_report(text: str, title: str, path: str) -> Report:

@@ -27,15 +27,14 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     if command is None:
         hint = suggest_name(name, SLASH_COMMANDS_BY_NAME)
         raise Missing(f"there is no such command; {hint}", code="no_such_command", place=f"/{name}")
-    if command.load is None:
+    if command.is_interface:
         raise terminal_only(name)
     definition = command.load()
     parser = CommandParser(prog=f"/{name}", add_help=False, epilog=definition.epilog)
-    definition.add_arguments(parser, in_terminal=True)
+    definition.add_to(parser, in_terminal=True)
     arguments = definition.split(text.strip())
     if _HELP_OPTIONS.intersection(arguments):
         return Report(parser.format_help(), f"/{name}", TextForm.PLAIN)
-    parser.set_defaults(parser=parser)
     options = parser.parse_args(arguments)
     run = partial(definition.run, context, options)
     is_async = iscoroutinefunction(definition.run)

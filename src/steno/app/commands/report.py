@@ -6,8 +6,9 @@ its data. Cells, lines and notices are plain text that is printable already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -33,6 +34,8 @@ class Table(NamedTuple):
     """A line below the table."""
     details: tuple[Column, Sequence[str]] | None = None
     """A last column that is never cut: on a terminal its cells are on lines of their own."""
+    below: Mapping[int, str] = MappingProxyType({})
+    """Remarks below rows, by their numbers."""
     sizes: Sequence[Decimal] = ()
     """The length of a bar for each row, where there is a terminal to draw them."""
 
@@ -68,6 +71,8 @@ class Report(NamedTuple):
     footer: str = ""
     """Markdown below the tables, as `text`."""
     tables: tuple[Table, ...] = ()
+    when_empty: str = ""
+    """A remark in place of tables."""
     lines: Sequence[ReportLine] = ()
     """Drawings of the command line, such as a tree."""
     notices: tuple[str, ...] = ()
@@ -93,6 +98,7 @@ class Report(NamedTuple):
             for line in self.lines
         ]
         yield "\n".join(["```", *texts, "```"]) if texts else ""
+        yield "" if self.tables else escape_markdown(self.when_empty)
         yield from map(escape_markdown, self.notices)
         values = [msgspec.json.encode(value).decode() for value in self.data]
         yield "\n".join(["```json", *values, "```"]) if values else ""
