@@ -107,7 +107,7 @@ class GitWorkTree:
 
     async def diff(self, path: str) -> GitOutput:
         """Return the differences to the last commit, of everything or below one path."""
-        return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", *_path_arguments(path))
+        return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", path or ".")
 
     async def has_commits(self) -> bool:
         """Return whether there is a commit to compare with."""
@@ -116,7 +116,7 @@ class GitWorkTree:
     async def list_files(self, *options: str, path: str) -> list[str]:
         """Return names of files here and below: `--others` are those that git does not keep."""
         output = await self._run_checked(
-            "ls-files", "-z", "--exclude-standard", *options, "--", *_path_arguments(path)
+            "ls-files", "-z", "--exclude-standard", *options, "--", path or "."
         )
         complete, _, _ = output.data.rpartition(b"\0")  # the last name may be truncated
         return [os.fsdecode(name) for name in complete.split(b"\0") if name]
@@ -183,10 +183,6 @@ def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str
         variables[f"GIT_CONFIG_VALUE_{number}"] = value
     assignments = [f"{name}={value}" for name, value in variables.items()]
     return (str(env), *assignments, str(git), "--no-pager")
-
-
-def _path_arguments(path: str) -> tuple[str, ...]:
-    return (path,) if path else (".",)
 
 
 async def _read_bounded(stream: asyncio.StreamReader) -> bytes:

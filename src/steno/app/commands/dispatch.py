@@ -7,12 +7,15 @@ from collections.abc import Awaitable
 from functools import partial
 from inspect import iscoroutinefunction
 
+import msgspec
+
 from steno.app.commands.arguments import CommandParser
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
 from steno.app.commands.table import SLASH_COMMANDS_BY_NAME
 from steno.errors import Missing, StenoError
 from steno.render.items import TextForm
+from steno.render.terminal_text import terminal_json
 from steno.suggest import suggest_name
 
 _HELP_OPTIONS = frozenset({"-h", "--help"})
@@ -39,7 +42,11 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     run = partial(definition.run, context, options)
     is_async = iscoroutinefunction(definition.run)
     result: Report | Awaitable[Report] = run() if is_async else await asyncio.to_thread(run)
-    return result if isinstance(result, Report) else await result
+    report = result if isinstance(result, Report) else await result
+    if not vars(options).get("json"):
+        return report
+    lines = [terminal_json(msgspec.json.encode(value)).decode() for value in report.data]
+    return Report("\n".join(lines), report.title, TextForm.PLAIN)
 
 
 def terminal_only(name: str) -> StenoError:

@@ -21,7 +21,6 @@ from steno.app.session_log import SessionLog
 from steno.app.session_lookup import set_mode
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.settings import variable_name
-from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidRequest, InvalidValue, Missing, StenoError
 from steno.log.queries import last_message
 from steno.messages.message import ToolResultMessage
@@ -183,19 +182,15 @@ async def _run_theme(session: OpenSession, name: str) -> Report:
     """Return where to write down a theme; the terminal has changed it."""
     if not name:
         raise terminal_only("theme")
-    hint = _setting_hint("theme", name, session.state.config.loaded_settings)
+    loaded, variable = session.state.config.loaded_settings, variable_name("theme")
+    if variable in loaded.origins.get("theme", ()):  # which takes precedence over the file
+        hint = f"{variable}={name} keeps it"
+    elif loaded.user_file is None:
+        hint = f"{variable}={name} in your environment keeps it"
+    else:  # only the user's own file has settings of a terminal
+        user_file = terminal_line(str(loaded.user_file))
+        hint = f"theme = {json.encode(name).decode()} in {user_file} keeps it"
     return Report(hint, form=TextForm.PLAIN)
-
-
-def _setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
-    """Return where to write down a setting of a terminal; only the user's own file has those."""
-    variable = variable_name(setting)
-    if variable in loaded.origins.get(setting, ()):  # which takes precedence over the file
-        return f"{variable}={value} keeps it"
-    if loaded.user_file is None:
-        return f"{variable}={value} in your environment keeps it"
-    quoted = json.encode(value).decode()
-    return f"{setting} = {quoted} in {terminal_line(str(loaded.user_file))} keeps it"
 
 
 def _session_command(run: Callable[[OpenSession, str], Awaitable[Report]]) -> CommandDefinition:
