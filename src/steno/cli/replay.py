@@ -69,6 +69,20 @@ _MAX_TEXT_LENGTH: Final = 60
 _MAX_SUMMARY_LENGTH: Final = 200
 
 
+_MODEL_OPTIONS: Final = (
+    argument("--model", metavar="PROVIDER/MODEL", help="who answers; `steno models` lists them"),
+    argument(
+        "--allow",
+        action="append",
+        metavar="RULE",
+        help="what it may do, such as 'bash(git log *)', 'write(src/**)'",
+    ),
+    argument("--deny", action="append", metavar="RULE", help="counts more than any --allow"),
+    flag("--yes", help="allow what would be asked"),
+    flag("-q", "--quiet", help="nothing on stderr but errors"),
+)
+
+
 def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     parser = commands.add_parser(
@@ -80,25 +94,9 @@ def add_commands(commands: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser, [SESSION, BRANCH, flag("--json", help="print one JSON object")])
-    add_arguments(
-        parser.add_argument_group("on another model"),
-        [
-            argument(
-                "--model", metavar="PROVIDER/MODEL", help="who answers; `steno models` lists them"
-            ),
-            argument(
-                "--allow",
-                action="append",
-                metavar="RULE",
-                help="what it may do, such as 'bash(git log *)', 'write(src/**)'",
-            ),
-            argument(
-                "--deny", action="append", metavar="RULE", help="counts more than any --allow"
-            ),
-            flag("--yes", help="allow what would be asked"),
-            flag("-q", "--quiet", help="nothing on stderr but errors"),
-        ],
-    )
+    group = parser.add_argument_group("on another model")
+    for names, settings in _MODEL_OPTIONS:
+        group.add_argument(*names, **settings)
     add_arguments(parser, [STORE])
     parser.set_defaults(run=_run_replay, parser=parser)
 

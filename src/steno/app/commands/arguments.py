@@ -125,11 +125,8 @@ def flag(*names: str, help: str) -> Argument:
     return Argument(names, {"action": "store_true", "help": help})
 
 
-def add_arguments(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
-    arguments: Iterable[Argument | OneOf],
-) -> None:
-    """Add arguments to a parser, or to a group of one, in their order."""
+def add_arguments(parser: argparse.ArgumentParser, arguments: Iterable[Argument | OneOf]) -> None:
+    """Add arguments to a parser, in their order."""
     for item in arguments:
         if isinstance(item, OneOf):
             group = parser.add_mutually_exclusive_group(required=item.is_required)

@@ -110,7 +110,7 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
     return Report(text, _TITLE, tables=(table,))
 
 
-COMMAND: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_audit,
     _ARGUMENTS,
     split_words,

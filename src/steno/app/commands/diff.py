@@ -213,7 +213,7 @@ async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Rep
     return _diff_report(text, f"{problem}Changed by the agent in this branch", path)
 
 
-COMMAND: Final = CommandDefinition(_run_diff)
+COMMAND: CommandDefinition = CommandDefinition(_run_diff)
 
 
 def _diff_report(text: str, title: str, path: str) -> Report:

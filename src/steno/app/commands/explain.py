@@ -129,7 +129,7 @@ def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report
     return Report(lines=list(_explanation_lines(explanation, is_full=options.full)))
 
 
-COMMAND: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_explain,
     _ARGUMENTS,
     help="show what a model would see of a session",

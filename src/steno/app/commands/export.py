@@ -104,7 +104,7 @@ def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
     return Report("\n".join(lines), title="export", form=TextForm.PLAIN)
 
 
-COMMAND: Final = CommandDefinition(_run_export, _ARGUMENTS, _split_typed)
+COMMAND: CommandDefinition = CommandDefinition(_run_export, _ARGUMENTS, _split_typed)
 """`/export`; `steno sessions export` has more formats, and options of its own."""
 
 

@@ -78,7 +78,7 @@ async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Repo
     )
 
 
-COMMAND: Final = CommandDefinition(_run_mcp)
+COMMAND: CommandDefinition = CommandDefinition(_run_mcp)
 """`/mcp`; the command line has a group of commands instead (`steno.cli.mcp`)."""
 
 

@@ -81,7 +81,7 @@ def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
     )
 
 
-COMMAND: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_models,
     _ARGUMENTS,
     help="list the models that can be used",

@@ -121,7 +121,7 @@ def _run_permissions(
             return _list_grants(grants, options)
 
 
-COMMAND: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_permissions,
     (),
     _split_typed,

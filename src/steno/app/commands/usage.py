@@ -171,7 +171,7 @@ def _describe_context(limit: int | None, entries: Sequence[Entry]) -> str:
     return f"Context: about {used:,} tokens were taken last; {limit_text}{share}."
 
 
-COMMAND: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_usage,
     _ARGUMENTS,
     split_words,
