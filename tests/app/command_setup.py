@@ -12,9 +12,8 @@ from steno import Conversation
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
-from steno.app.commands.dispatch import run_slash_command
-from steno.app.commands.open_session import OpenSession
 from steno.app.commands.report import Report
+from steno.app.commands.session_commands import OpenSession, run_slash_command
 from steno.app.compose import open_environment
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS
 from steno.app.models import choose_model

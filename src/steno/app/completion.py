@@ -57,7 +57,7 @@ _TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w
 
 
 class _CachedTask(NamedTuple, Generic[T]):
-    task: asyncio.Task[tuple[T, ...]]
+    task: asyncio.Future[tuple[T, ...]]
     since: float
 
 
@@ -88,7 +88,7 @@ class TimedCache(Generic[K, T]):
         """Return the known result; empty until there is one."""
         cached = self._tasks.get(key)
         if cached is None or not self._is_fresh(cached):
-            task = asyncio.create_task(self._load(key))
+            task = asyncio.ensure_future(self._loader(key))
             cached = self._tasks[key] = _CachedTask(task, self._now())
         # A cancelled wait does not cancel the load.
         await asyncio.wait({cached.task}, timeout=self._max_wait_s)
@@ -99,9 +99,6 @@ class TimedCache(Generic[K, T]):
         if cached.task.get_loop() is not asyncio.get_running_loop() or cached.task.cancelled():
             return False
         return not cached.task.done() or self._now() - cached.since < self._max_age_s
-
-    async def _load(self, key: K) -> tuple[T, ...]:
-        return await self._loader(key)
 
 
 class _PathName(NamedTuple):

@@ -53,7 +53,7 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
 
     Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
     """
-    name, origin = loaded.settings.model or "", _model_origin(loaded)
+    name, origin = loaded.settings.model or "", loaded.origins.get("model", ("",))[-1]
     is_explicit = origin in (MODEL_FLAG, variable_name("model"))
     if recorded_model and not is_explicit:
         return await _find_recorded_model(loaded, recorded_model)
@@ -91,10 +91,6 @@ def name_model_in_errors(name: str, origin: str) -> Generator[None]:
             raise NotFound(text, code=exc.code, place=place) from exc
         error = UsageError if origin == MODEL_FLAG else InvalidValue
         raise error(text, code=exc.code, place=place) from exc
-
-
-def _model_origin(loaded: LoadedSettings) -> str:
-    return loaded.origins.get("model", ("",))[-1]
 
 
 # -- limits and capabilities ------------------------------------------------------------------
@@ -180,17 +176,14 @@ async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
 
 
 def _model_suggestions(results: Sequence[DiscoveryResult], settings: Settings) -> list[Suggestion]:
-    return [
-        Suggestion(format_model_name(result.where, model.id), _model_description(result, model))
+    named = [
+        (format_model_name(result.where, model.id), model)
         for result in results
         if result.is_usable
         for model in apply_settings_to_models(result, settings).models
         if model.id.isprintable()  # a name that cannot be shown cannot be chosen either
     ]
-
-
-def _model_description(result: DiscoveryResult, model: Model) -> str:
-    return " · ".join(_model_facts(format_model_name(result.where, model.id), model))
+    return [Suggestion(name, " · ".join(_model_facts(name, model))) for name, model in named]
 
 
 def _model_facts(name: str, model: Model) -> Iterator[str]:

@@ -8,6 +8,7 @@ at all.
 from __future__ import annotations
 
 import os
+import re
 import time
 import tomllib
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -296,22 +297,15 @@ def format_grants(stored: StoredGrants) -> str:
     """Write grants as TOML."""
     tables = [("user", stored.user)]
     tables += [(f"projects.{_quote_toml(name)}", rules) for name, rules in stored.projects.items()]
-    return "\n".join(
-        [_FILE_HEADING, *[_format_table(name, rules) for name, rules in tables if rules]]
-    )
-
-
-def _format_table(name: str, rules: Iterable[str]) -> str:
-    lines = "".join([f"    {_quote_toml(rule)},\n" for rule in rules])
-    return f"[{name}]\nallow = [\n{lines}]\n"
+    parts = [_FILE_HEADING]
+    for name, rules in tables:
+        lines = "".join([f"    {_quote_toml(rule)},\n" for rule in rules])
+        parts += [f"[{name}]\nallow = [\n{lines}]\n"] if lines else []
+    return "\n".join(parts)
 
 
 def _quote_toml(text: str) -> str:
     """Return a basic string of TOML, with invisible characters escaped."""
-    return '"' + "".join(map(_escape_toml, text)) + '"'
-
-
-def _escape_toml(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    escaped = re.sub(r'["\\]', r"\\\g<0>", text)
+    shown = [char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped]
+    return f'"{"".join(shown)}"'

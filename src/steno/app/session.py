@@ -20,10 +20,14 @@ from steno.agent.permissions.grants import last_decision
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
-from steno.app.commands.dispatch import run_slash_command
-from steno.app.commands.open_session import OpenSession
 from steno.app.commands.report import Report
-from steno.app.commands.session_commands import change_mode, change_model, run_interruptible
+from steno.app.commands.session_commands import (
+    OpenSession,
+    change_mode,
+    change_model,
+    run_interruptible,
+    run_slash_command,
+)
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import pairwise, takewhile
+from itertools import pairwise
+from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
@@ -182,18 +183,9 @@ def explain_damage(session: str) -> Generator[None]:
 
 def shortest_unique_length(ids: Iterable[str]) -> int:
     """Return how many characters distinguish the ids, with a minimum."""
-    ordered = sorted(ids)
-    return max(
-        [
-            _MIN_ID_LENGTH,
-            *[_common_prefix_length(first, second) + 1 for first, second in pairwise(ordered)],
-        ]
-    )
-
-
-def _common_prefix_length(first: str, second: str) -> int:
-    pairs = zip(first, second, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    pairs = pairwise(sorted(ids))
+    lengths = [len(commonprefix(pair)) + 1 for pair in pairs]  # noqa: RUF071 - ids, and no paths
+    return max([_MIN_ID_LENGTH, *lengths])
 
 
 # -- reading many sessions --------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, final
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, final
 
-from steno.app.commands.arguments import CommandParser
+from steno.app.commands.arguments import Argument, CommandParser, OneOf, add_arguments, argument
 from steno.errors import InvalidValue
 from steno.render.output import is_shared_target
 
@@ -75,17 +76,60 @@ class CommandLineParser(CommandParser):
 
 STORE_ADDRESSES: Final = "sqlite:FILE, jsonl:FOLDER or postgresql://..."
 """The addresses of stores, as help shows them."""
+ENTRY_NAMES: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
+ENTRY: Final = argument("entry", metavar="ENTRY", help=ENTRY_NAMES)
+BRANCH: Final = argument("--branch", metavar="B", help="this branch, not the one written to last")
+STORE: Final = argument(
+    "--store",
+    default=argparse.SUPPRESS,  # so that it may come before or after the command
+    metavar="ADDRESS",
+    help=f"{STORE_ADDRESSES}; else what the environment variable "
+    "STENO_STORE says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
+)
 
 
-def add_store_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--store`, which names the store that a command uses."""
-    parser.add_argument(
-        "--store",
-        default=argparse.SUPPRESS,  # so that it may come before or after the command
-        metavar="ADDRESS",
-        help=f"{STORE_ADDRESSES}; else what the environment variable "
-        "STENO_STORE says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
-    )
+class GroupCommand(NamedTuple):
+    """A command of a group: the parameters of `add_command`."""
+
+    name: str
+    run: Callable[[argparse.Namespace], int]
+    help: str
+    description: str
+    arguments: tuple[Argument | OneOf, ...] = ()
+    epilog: str | None = None
+
+
+def add_command(
+    commands: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    help: str,
+    description: str,
+    *,
+    arguments: Iterable[Argument | OneOf] = (),
+    epilog: str | None = None,
+) -> None:
+    """Add a command to the command line or to a group; `run` returns the exit status."""
+    parser = commands.add_parser(name, help=help, description=description, epilog=epilog)
+    add_arguments(parser, arguments)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def add_group(
+    commands: Subparsers,
+    name: str,
+    actions: Iterable[GroupCommand],
+    *,
+    is_required: bool = True,
+    **settings: Any,
+) -> argparse.ArgumentParser:
+    """Add a group of commands, with the settings of `add_parser`; return its parser."""
+    group = commands.add_parser(name, **settings)
+    subparsers = group.add_subparsers(title="commands", metavar="COMMAND", required=is_required)
+    for action in actions:
+        name, run, help, description, arguments, epilog = action
+        add_command(subparsers, name, run, help, description, arguments=arguments, epilog=epilog)
+    return group
 
 
 def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:

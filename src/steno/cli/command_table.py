@@ -1,6 +1,6 @@
 """The table of commands: their modules are imported on demand.
 
-Each function here imports one module, so that `steno --version` and `steno sessions list` start
+Functions here import modules when they are called, so that `steno --version` and `steno sessions list` start
 fast and import-linter still sees every dependency.
 """
 
@@ -23,121 +23,51 @@ AddCommands: TypeAlias = Callable[[Subparsers], None]
 """A function that adds a command, or a group of commands, to the command line."""
 
 
-def _load_run() -> AddCommands:
-    from steno.cli.run import add_commands
+_REPORT_COMMANDS: Final = {command.command_line: command for command in COMMANDS}
+COMMAND_NAMES: Final = (
+    *("run", "models", "doctor", "sessions", "approvals", "explain", "inputs", "audit", "verify"),
+    *("store", "usage", "replay", "feedback", "permissions", "mcp", "config", "ocr", "decode"),
+    "convert",
+)
+"""All commands, in the order in which help lists them."""
 
+
+def load_command(name: str) -> AddCommands:
+    """Load the module of a command."""
+    match name:
+        case "run":
+            from steno.cli.run import add_commands
+        case "doctor":
+            from steno.cli.doctor import add_commands
+        case "sessions":
+            from steno.cli.sessions import add_commands
+        case "approvals":
+            from steno.cli.approvals import add_commands
+        case "inputs":
+            from steno.cli.inputs import add_commands
+        case "verify":
+            from steno.cli.verify import add_commands
+        case "store":
+            from steno.cli.store import add_commands
+        case "replay":
+            from steno.cli.replay import add_commands
+        case "feedback":
+            from steno.cli.feedback import add_commands
+        case "mcp":
+            from steno.cli.mcp import add_commands
+        case "config":
+            from steno.cli.config import add_commands
+        case "ocr":
+            from steno.cli.ocr import add_commands
+        case "decode":
+            from steno.cli.decode import add_commands
+        case "convert":
+            from steno.cli.convert import add_commands
+        case _:
+            from steno.cli.report_command import add_report_command
+
+            return partial(add_report_command, _REPORT_COMMANDS[name])
     return add_commands
-
-
-def _load_doctor() -> AddCommands:
-    from steno.cli.doctor import add_commands
-
-    return add_commands
-
-
-def _load_sessions() -> AddCommands:
-    from steno.cli.sessions import add_commands
-
-    return add_commands
-
-
-def _load_approvals() -> AddCommands:
-    from steno.cli.approvals import add_commands
-
-    return add_commands
-
-
-def _load_inputs() -> AddCommands:
-    from steno.cli.inputs import add_commands
-
-    return add_commands
-
-
-def _load_verify() -> AddCommands:
-    from steno.cli.verify import add_commands
-
-    return add_commands
-
-
-def _load_store() -> AddCommands:
-    from steno.cli.store import add_commands
-
-    return add_commands
-
-
-def _load_replay() -> AddCommands:
-    from steno.cli.replay import add_commands
-
-    return add_commands
-
-
-def _load_feedback() -> AddCommands:
-    from steno.cli.feedback import add_commands
-
-    return add_commands
-
-
-def _load_mcp() -> AddCommands:
-    from steno.cli.mcp import add_commands
-
-    return add_commands
-
-
-def _load_config() -> AddCommands:
-    from steno.cli.config import add_commands
-
-    return add_commands
-
-
-def _load_ocr() -> AddCommands:
-    from steno.cli.ocr import add_commands
-
-    return add_commands
-
-
-def _load_decode() -> AddCommands:
-    from steno.cli.decode import add_commands
-
-    return add_commands
-
-
-def _load_convert() -> AddCommands:
-    from steno.cli.convert import add_commands
-
-    return add_commands
-
-
-def _load_report_command(name: str) -> AddCommands:
-    """Load a command of the command table."""
-    from steno.cli.report_command import add_report_command
-
-    command = next(command for command in COMMANDS if command.command_line == name)
-    assert command.load is not None
-    return partial(add_report_command, name=name, definition=command.load())
-
-
-COMMAND_LOADERS: Final[Mapping[str, Callable[[], AddCommands]]] = {
-    "run": _load_run,
-    "models": partial(_load_report_command, "models"),
-    "doctor": _load_doctor,
-    "sessions": _load_sessions,
-    "approvals": _load_approvals,
-    "explain": partial(_load_report_command, "explain"),
-    "inputs": _load_inputs,
-    "audit": partial(_load_report_command, "audit"),
-    "verify": _load_verify,
-    "store": _load_store,
-    "usage": partial(_load_report_command, "usage"),
-    "replay": _load_replay,
-    "feedback": _load_feedback,
-    "permissions": partial(_load_report_command, "permissions"),
-    "mcp": _load_mcp,
-    "config": _load_config,
-    "ocr": _load_ocr,
-    "decode": _load_decode,
-    "convert": _load_convert,
-}
-"""The loader of each command, in the order in which help lists them."""
 
 
 # -- parts of `steno run` --------------------------------------------------------------------

@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.app.commands.arguments import flag
+from steno.app.commands.report import Report, Table
 from steno.app.mcp_servers import MCP_FILE_NAME, describe_server
 from steno.app.settings import SETTING_NAMES, ModelSettings
-from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import ExitStatus, Subparsers
+from steno.app.settings_loader import load_settings
+from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group
+from steno.cli.report_command import print_report
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.providers import CATALOG, Vendor
-from steno.render.output import print_json
-from steno.render.table_output import Column, StdoutPrinter, print_notice
+from steno.render.table_output import Column, StdoutPrinter
 from steno.render.terminal_text import terminal_line
 from steno.store.locate import read_address
 from steno.values import replace_lone_surrogates
@@ -31,46 +33,45 @@ _SETTING_COLUMNS: Final = (
 
 def add_commands(commands: Subparsers) -> None:
     """Add the group to the command line."""
-    group = commands.add_parser(
+    add_group(
+        commands,
         "config",
+        (
+            GroupCommand(
+                "show",
+                _run_show,
+                "print every setting, and where it is from",
+                "Print every setting as it counts in this folder, and where it is from.",
+                (flag("--json", help="print them as one JSON object"),),
+            ),
+            GroupCommand(
+                "path",
+                _run_path,
+                "print which files are read",
+                "Print which files are read in this folder.",
+            ),
+        ),
         help="show the settings that count",
         description="Look at the settings, which are read from the user's file, the project's "
         "file, the environment and the command line; later ones win.",
     )
-    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    show = actions.add_parser(
-        "show",
-        help="print every setting, and where it is from",
-        description="Print every setting as it counts in this folder, and where it is from.",
-    )
-    show.add_argument("--json", action="store_true", help="print them as one JSON object")
-    show.set_defaults(run=_run_show)
-    path = actions.add_parser(
-        "path",
-        help="print which files are read",
-        description="Print which files are read in this folder.",
-    )
-    path.set_defaults(run=_run_path)
 
 
 def _run_show(options: argparse.Namespace) -> int:
     loaded = load_settings()
     values = {name: _setting_value(name, getattr(loaded.settings, name)) for name in SETTING_NAMES}
-    if options.json:
-        members = {
-            name: {"value": value, "from": loaded.origins.get(name, ())}
-            for name, value in values.items()
-        }
-        print_json(msgspec.json.encode(members))
-    else:
-        rows = [
-            [name, _format_value(value), _origin_text(loaded, name)]
-            for name, value in values.items()
-        ]
-        StdoutPrinter().table(_SETTING_COLUMNS, rows)
-    for notice in loaded.notices:
-        print_notice(terminal_line(notice.text))
-    return ExitStatus.OK
+    origins = {name: loaded.origins.get(name, ()) for name in values}
+    rows = [
+        [name, _format_value(value), terminal_line(", ".join(origins[name] or (_DEFAULT_ORIGIN,)))]
+        for name, value in values.items()
+    ]
+    members = {name: {"value": value, "from": origins[name]} for name, value in values.items()}
+    report = Report(
+        tables=(Table(_SETTING_COLUMNS, rows),),
+        notices=tuple([terminal_line(notice.text) for notice in loaded.notices]),
+        data=[members],
+    )
+    return print_report(report, as_json=options.json)
 
 
 def _run_path(options: argparse.Namespace) -> int:
@@ -85,10 +86,6 @@ def _run_path(options: argparse.Namespace) -> int:
             missing = "" if os.path.lexists(path) else " (not there)"
             printer.line((f"{source:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
     return ExitStatus.OK
-
-
-def _origin_text(loaded: LoadedSettings, name: str) -> str:
-    return terminal_line(", ".join(loaded.origins.get(name, (_DEFAULT_ORIGIN,))))
 
 
 def _setting_value(name: str, value: Any) -> Any:

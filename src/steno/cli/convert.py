@@ -15,12 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from steno import InvalidRequest, InvalidValue, Opaque, Request, check_order, repair
+from steno.app.commands.arguments import argument, flag
 from steno.app.errors import UsageError
-from steno.cli.arguments import ExitStatus, Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.cli.recorded_body import (
     WIRE_NAMES,
-    add_file_argument,
     advice_for_convert,
+    body_argument,
     parse_wire,
     read_recorded_body,
     suggest_other_wire,
@@ -65,43 +66,44 @@ _REFUSED_ORDER: Final = {
 
 def add_commands(commands: Subparsers) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser(
+    wire: dict[str, Any] = {"required": True, "type": parse_wire, "metavar": "WIRE"}
+    add_command(
+        commands,
         "convert",
-        help="say a request of one protocol in another",
-        description="Translate a request. What the other protocol has no words for is listed on "
-        "stderr, one line each: where, what was done, and a code. What it has outside of the body "
-        "is told behind it. The exit status is 1 if there is nothing to send.",
+        _run_convert,
+        "say a request of one protocol in another",
+        "Translate a request. What the other protocol has no words for is listed on "
+        "stderr, one line each: where, what was done, and a code. What it has outside of the "
+        "body is told behind it. The exit status is 1 if there is nothing to send.",
+        arguments=(
+            argument("--from", dest="source", help=WIRE_NAMES, **wire),
+            argument("--to", dest="target", help="likewise", **wire),
+            argument(
+                "--model",
+                type=_parse_model,
+                metavar="NAME",
+                help="the model to ask, instead of the recorded one (of gemini none is "
+                "recorded: it has the model in the address)",
+            ),
+            flag(
+                "--repair",
+                help="first put right what providers refuse: calls without a result, results "
+                "without a call or out of order; what was done is listed like the losses",
+            ),
+            argument(
+                "--report",
+                type=Path,
+                metavar="FILE",
+                help="write the losses there, as a JSON array",
+            ),
+            flag(
+                "--strict",
+                help=f"exit with {ExitStatus.INCOMPLETE} if anything was lost or repaired",
+            ),
+            body_argument("a request"),
+        ),
         epilog="example: steno convert --from openai_chat --to anthropic_messages request.json",
     )
-    parser.add_argument(
-        "--from", dest="source", required=True, type=parse_wire, metavar="WIRE", help=WIRE_NAMES
-    )
-    parser.add_argument(
-        "--to", dest="target", required=True, type=parse_wire, metavar="WIRE", help="likewise"
-    )
-    parser.add_argument(
-        "--model",
-        type=_parse_model,
-        metavar="NAME",
-        help="the model to ask, instead of the recorded one (of gemini none is recorded: it has "
-        "the model in the address)",
-    )
-    parser.add_argument(
-        "--repair",
-        action="store_true",
-        help="first put right what providers refuse: calls without a result, results without a "
-        "call or out of order; what was done is listed like the losses",
-    )
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write the losses there, as a JSON array"
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help=f"exit with {ExitStatus.INCOMPLETE} if anything was lost or repaired",
-    )
-    add_file_argument(parser, "a request")
-    parser.set_defaults(run=_run_convert)
 
 
 def _parse_model(name: str) -> str:
@@ -115,14 +117,10 @@ class _ReportLine(NamedTuple):
 
     code: str
     place: str
-    text: str
+    done: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text} ({self.code})"
-
-    def as_json(self) -> dict[str, str]:
-        """Return the line as JSON."""
-        return {"code": self.code, "place": self.place, "done": self.text}
+        return f"{self.place}: {self.done} ({self.code})"
 
 
 def _run_convert(options: argparse.Namespace) -> int:
@@ -142,10 +140,22 @@ def _run_convert(options: argparse.Namespace) -> int:
         request = replace(request, model=options.model)
     encoded = translate_request(request, source=source, target=target)
     report += _report_losses(encoded, request)
-    _write_report(report, options.report)
+    if options.report is None:
+        for line in report:
+            print(terminal_line(str(line)), file=sys.stderr)
+    else:
+        members = [line._asdict() for line in report]
+        write_file(options.report, msgspec.json.encode(members) + b"\n")
     if target.NAME in WIRES:
         _print_builtin_body(encoded, request, source=source, target=target)
-        if options.model is None and _changes_vendor(source, target) and request.model:
+        names = {source.NAME, target.NAME}
+        changes_vendor = source is not target and names <= _PROVIDER_WIRES
+        if (
+            options.model is None
+            and changes_vendor
+            and request.model
+            and not names <= _OPENAI_WIRES
+        ):
             model = terminal_line(request.model)
             print_notice(f"request: the model is {model}, as it was; --model NAME asks another")
     else:
@@ -252,12 +262,6 @@ def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
         yield f"request: {first}{others}; providers refuse that: --repair mends it"
 
 
-def _changes_vendor(source: Wire, target: Wire) -> bool:
-    """Return whether the model has another name at the target, or does not exist there."""
-    names = {source.NAME, target.NAME}
-    return source is not target and names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
-
-
 def _print_external_body(body: bytes) -> None:
     """Print a body of a wire of another package, which need not be JSON."""
     if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
@@ -325,11 +329,3 @@ def _unknown_role(message: Message) -> str | None:
             return role if isinstance(role, str) and role not in _KNOWN_ROLES else None
         case _:
             return None
-
-
-def _write_report(report: list[_ReportLine], file: Path | None) -> None:
-    if file is None:
-        for line in report:
-            print(terminal_line(str(line)), file=sys.stderr)
-        return
-    write_file(file, msgspec.json.encode([line.as_json() for line in report]) + b"\n")

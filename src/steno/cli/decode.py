@@ -21,12 +21,13 @@ from steno import (
     StenoError,
     StopReason,
 )
+from steno.app.commands.arguments import argument, flag
 from steno.app.errors import UsageError
-from steno.cli.arguments import ExitStatus, Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.cli.recorded_body import (
     WIRE_NAMES,
-    add_file_argument,
     advice_for_decode,
+    body_argument,
     parse_wire,
     read_recorded_body,
 )
@@ -44,35 +45,34 @@ _CHOICE_MEMBERS: Final = ("choices", "candidates")
 
 def add_commands(commands: Subparsers) -> None:
     """Add the command to the command line."""
-    decode = commands.add_parser(
+    add_command(
+        commands,
         "decode",
-        help="read a recorded answer of a provider",
-        description="Read a recorded answer of a provider and print it as canonical JSON. "
-        "Calls without an id get one, the same each time for the same answer. What a stream said "
-        "before it broke off is printed all the same, and the exit status is 1.",
+        _run_decode,
+        "read a recorded answer of a provider",
+        "Read a recorded answer of a provider and print it as canonical JSON. "
+        "Calls without an id get one, the same each time for the same answer. What a stream "
+        "said before it broke off is printed all the same, and the exit status is 1.",
+        arguments=(
+            argument(
+                "--wire",
+                required=True,
+                type=parse_wire,
+                metavar="WIRE",
+                help=f"the protocol of the answer: {WIRE_NAMES}",
+            ),
+            flag("--stream", help="the answer came in pieces (SSE, NDJSON, or an array)"),
+            flag("--events", help="print each event of a stream, one a line"),
+            flag(
+                "--envelope",
+                help="of a stream, print also what the provider said beside the message (id, "
+                'model, usage, other choices): {"message": ..., "envelope": ...}, or as the '
+                "last of the events",
+            ),
+            body_argument("an answer"),
+        ),
         epilog="example: steno decode --wire anthropic_messages --stream answer.sse",
     )
-    decode.add_argument(
-        "--wire",
-        required=True,
-        type=parse_wire,
-        metavar="WIRE",
-        help=f"the protocol of the answer: {WIRE_NAMES}",
-    )
-    decode.add_argument(
-        "--stream", action="store_true", help="the answer came in pieces (SSE, NDJSON, or an array)"
-    )
-    decode.add_argument(
-        "--events", action="store_true", help="print each event of a stream, one a line"
-    )
-    decode.add_argument(
-        "--envelope",
-        action="store_true",
-        help="of a stream, print also what the provider said beside the message (id, model, "
-        'usage, other choices): {"message": ..., "envelope": ...}, or as the last of the events',
-    )
-    add_file_argument(decode, "an answer")
-    decode.set_defaults(run=_run_decode)
 
 
 def _run_decode(options: argparse.Namespace) -> int:

@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from steno import __version__
+from steno.app.commands.arguments import flag
+from steno.app.commands.report import Report, Table
 from steno.app.folders import config_folder, working_folder
 from steno.app.mcp_servers import MCP_FILE_NAME, find_servers, server_status
 from steno.app.models import choose_model
@@ -24,13 +24,13 @@ from steno.app.session_lookup import open_store_at
 from steno.app.settings import OcrEngineSetting
 from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.app.system_prompt import read_instructions
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.arguments import STORE, Subparsers, add_command
+from steno.cli.report_command import print_report
 from steno.cli.store_options import store_address
 from steno.errors import StenoError
 from steno.providers.model_discovery import discover_models
-from steno.render.output import print_json
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter
+from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 from steno.store.locate import check_location
 from steno.tools.search import find_ripgrep
@@ -77,39 +77,35 @@ class DoctorCheck(NamedTuple):
     vendor_without_key: str = ""
     """The vendor, where a missing key is all that is wrong."""
 
-    def as_json(self) -> dict[str, str]:
-        """Return the check as JSON."""
-        return {"what": self.subject, "state": self.state, "told": self.detail}
-
 
 def add_commands(commands: Subparsers) -> None:
     """Add the command."""
-    doctor = commands.add_parser(
+    add_command(
+        commands,
         "doctor",
-        help="say what is configured, reachable and missing",
-        description="Look at the configuration, the store, models, the sandbox, MCP servers and "
+        _run_doctor,
+        "say what is configured, reachable and missing",
+        "Look at the configuration, the store, models, the sandbox, MCP servers and "
         "optional parts.",
+        arguments=(flag("--json", help="a line of JSON for each finding"), STORE),
         epilog="exit status: 0 if something can be done, 1 if anything is broken",
     )
-    doctor.add_argument("--json", action="store_true", help="a line of JSON for each finding")
-    add_store_option(doctor)
-    doctor.set_defaults(run=_run_doctor)
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
     checks = list(_run_checks(options))
-    if options.json:
-        for check in checks:
-            print_json(msgspec.json.encode(check.as_json()))
-    else:
-        rows = [
-            [terminal_line(check.subject), check.state, terminal_line(check.detail)]
-            for check in _group_missing_keys(checks)
-        ]
-        columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
-        StdoutPrinter().table(columns, rows)
-    is_broken = any(check.state is CheckState.BROKEN for check in checks)
-    return ExitStatus.FAILED if is_broken else ExitStatus.OK
+    rows = [
+        [terminal_line(check.subject), check.state, terminal_line(check.detail)]
+        for check in _group_missing_keys(checks)
+    ]
+    report = Report(
+        tables=(Table((Column("what", "cyan"), Column("state", "bold"), Column("")), rows),),
+        data=[
+            {"what": check.subject, "state": check.state, "told": check.detail} for check in checks
+        ],
+        is_failed=any(check.state is CheckState.BROKEN for check in checks),
+    )
+    return print_report(report, as_json=options.json)
 
 
 def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import argparse
 
+from steno.app.commands.arguments import SESSION, argument
 from steno.app.folders import user_name
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.arguments import (
+    BRANCH,
+    ENTRY,
+    STORE,
+    ExitStatus,
+    Subparsers,
+    add_command,
+)
 from steno.cli.store_options import open_existing_store, read_named_log
 from steno.errors import InvalidValue
 from steno.records.entry import Feedback
@@ -17,23 +25,22 @@ from steno.values import is_utf8_text
 
 def add_commands(commands: Subparsers) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    add_command(
+        commands,
         "feedback",
-        help="remark on a message; the model reads it with the next turn",
-        description="Remark on a message of a session: that it is wrong, or worth another thought. "
+        _run_feedback,
+        "remark on a message; the model reads it with the next turn",
+        "Remark on a message of a session: that it is wrong, or worth another thought. "
         "The model reads the remark when the session goes on: steno -r ID -p 'go on'.",
+        arguments=(
+            SESSION,
+            ENTRY,
+            argument("text", metavar="TEXT", help="what to say about it"),
+            BRANCH,
+            STORE,
+        ),
         epilog="example: steno feedback last 12 'Please reconsider: the test is right.'",
     )
-    parser.add_argument("session", metavar="ID", help="an id, the beginning of one, or last")
-    parser.add_argument(
-        "entry",
-        metavar="ENTRY",
-        help="its number (as 12 or #12), its id, the beginning of it, or a label",
-    )
-    parser.add_argument("text", metavar="TEXT", help="what to say about it")
-    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
-    add_store_option(parser)
-    parser.set_defaults(run=_run_feedback)
 
 
 def _run_feedback(options: argparse.Namespace) -> int:

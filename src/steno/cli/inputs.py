@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from steno.agent.resolve_references import ReferenceTracker, TrackedReference
+from steno.app.commands.arguments import argument, flag
+from steno.app.commands.report import Report, Table
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import LAST_SESSION, session_folder
 from steno.app.settings_loader import load_settings_leniently
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.arguments import BRANCH, STORE, Subparsers, add_command
+from steno.cli.report_command import print_report
 from steno.cli.store_options import open_existing_store, read_named_log
 from steno.errors import InvalidValue, ToolFailed
 from steno.ids import utc_now
@@ -29,9 +30,8 @@ from steno.ports import Capability, ResolveContext
 from steno.records.entry import Compaction, Entry, ResolutionStatus
 from steno.render.describe import reference_name
 from steno.render.message_text import ResolutionFacts, resolution_facts
-from steno.render.output import print_json
 from steno.render.quantities import format_age
-from steno.render.table_output import Column, StdoutPrinter, print_notice
+from steno.render.table_output import Column, print_notice
 from steno.render.terminal_text import terminal_line
 from steno.tools import Workspace
 
@@ -61,30 +61,29 @@ class _InputRow(NamedTuple):
 
 def add_commands(commands: Subparsers) -> None:
     """Add the command to the command line."""
-    inputs = commands.add_parser(
+    add_command(
+        commands,
         "inputs",
-        help="show which files, images and resources a session points at",
-        description="Show everything that the messages of a branch point at: files, folders, "
+        _run_inputs,
+        "show which files, images and resources a session points at",
+        "Show everything that the messages of a branch point at: files, folders, "
         "patterns, images and resources of MCP servers; how the model was shown it, and whether it "
         "has changed since. Nothing is sent, and no server is asked.",
+        arguments=(
+            argument(
+                "session",
+                metavar="ID",
+                nargs="?",
+                default=LAST_SESSION,
+                help="an id, the beginning of one, or last (default)",
+            ),
+            BRANCH,
+            flag("--all", help="of all branches, and of prompts that could not be sent"),
+            flag("--json", help="print JSON, one object a line"),
+            STORE,
+        ),
         epilog="example: steno inputs last --json | jq 'select(.since == \"changed\").name'",
     )
-    inputs.add_argument(
-        "session",
-        metavar="ID",
-        nargs="?",
-        default=LAST_SESSION,
-        help="an id, the beginning of one, or last (default)",
-    )
-    inputs.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
-    inputs.add_argument(
-        "--all",
-        action="store_true",
-        help="of all branches, and of prompts that could not be sent",
-    )
-    inputs.add_argument("--json", action="store_true", help="print JSON, one object a line")
-    add_store_option(inputs)
-    inputs.set_defaults(run=_run_inputs)
 
 
 def _run_inputs(options: argparse.Namespace) -> int:
@@ -93,22 +92,21 @@ def _run_inputs(options: argparse.Namespace) -> int:
     all_references = _find_references(log.entries.values())
     listed = all_references if options.all else _find_references(log.path(options.branch))
     rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
-    if options.json:
-        for row in rows:
-            print_json(msgspec.json.encode(_row_as_json(row, log)))
-    elif rows:
-        errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
-        StdoutPrinter().table(
-            _INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors
-        )
-    hidden = len(all_references) - len(listed)
+    hidden, notice = len(all_references) - len(listed), ""
     if hidden == 1:
-        print_notice("1 was not sent or is not on this branch; --all shows it")
+        notice = "1 was not sent or is not on this branch; --all shows it"
     elif hidden:
-        print_notice(f"{hidden:,} were not sent or are not on this branch; --all shows them")
+        notice = f"{hidden:,} were not sent or are not on this branch; --all shows them"
     elif not rows:
-        print_notice("nothing is pointed at")
-    return ExitStatus.OK
+        notice = "nothing is pointed at"
+    errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
+    table = Table(_INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors)
+    report = Report(
+        tables=(table,) if rows else (),
+        notices=(notice,) if notice else (),
+        data=[_row_as_json(row, log) for row in rows],
+    )
+    return print_report(report, as_json=options.json)
 
 
 def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:

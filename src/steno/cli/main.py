@@ -19,7 +19,7 @@ from typing import Final
 from steno import StenoError, __version__
 from steno.app.errors import UsageError
 from steno.cli.arguments import CommandLineParser, ExitStatus
-from steno.cli.command_table import COMMAND_LOADERS, AddCommands
+from steno.cli.command_table import COMMAND_NAMES, load_command
 from steno.errors import MissingExtra
 from steno.render.output import STDOUT, OutputError, report_write_errors
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
@@ -111,26 +111,19 @@ def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"steno {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add_commands in _command_adders(arguments):
-        add_commands(commands)
+    first = arguments[0]
+    if first != "--version":
+        for name in [first] if first in COMMAND_NAMES else COMMAND_NAMES:
+            load_command(name)(commands)
     return parser
-
-
-def _command_adders(arguments: Sequence[str]) -> list[AddCommands]:
-    """Load the commands that the arguments may mean."""
-    first = arguments[0] if arguments else ""
-    if first == "--version":
-        return []
-    names = [first] if first in COMMAND_LOADERS else list(COMMAND_LOADERS)
-    return [COMMAND_LOADERS[name]() for name in names]
 
 
 def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Exit if there is no such command, and suggest the closest one."""
     name = arguments[0]
-    if name in COMMAND_LOADERS or name in _GLOBAL_OPTIONS:
+    if name in COMMAND_NAMES or name in _GLOBAL_OPTIONS:
         return
-    closest = closest_name(name, COMMAND_LOADERS)
+    closest = closest_name(name, COMMAND_NAMES)
     hint = "steno -p PROMPT lets a model work on something"
     if closest:
         hint = f"do you mean {closest}?"

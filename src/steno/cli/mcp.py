@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import parse_number
+from steno.app.commands.arguments import OneOf, argument, flag, parse_number
 from steno.app.commands.mcp import (
     ServerCheck,
     check_server,
@@ -37,7 +37,7 @@ from steno.app.mcp_servers import (
     find_servers,
 )
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import ExitStatus, Subparsers, check_target
+from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group, check_target
 from steno.cli.report_command import print_report
 from steno.cli.signals import StopSignals
 from steno.errors import InvalidArguments, InvalidValue, Missing, ServerFailed
@@ -45,7 +45,6 @@ from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import list_mcp_prompts
 from steno.inputs.mcp.protocol import CallToolResult, ListedResource, ReadResourceResult
 from steno.inputs.mcp.resources import check_uri, part_bytes
-from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tools import McpTool, McpTools, is_repeated_in_texts, list_mcp_tools
 from steno.inputs.mcp.untrusted_data import sanitize_json
 from steno.json_object import as_json_object, raw_members
@@ -65,7 +64,6 @@ from steno.schema.convert import parse_text_arguments
 from steno.suggest import suggest_name
 from steno.values import replace_lone_surrogates
 
-T = TypeVar("T")
 _EPILOG: Final = """\
 examples:
   steno mcp list --check
@@ -78,143 +76,6 @@ examples:
 Servers stand in your settings ([mcp_servers.NAME]), in the .mcp.json of a project that you trust,
 and in files that --mcp-config names.
 """
-
-
-def add_commands(commands: Subparsers) -> None:
-    """Add the group to the command line."""
-    group = commands.add_parser(
-        "mcp",
-        help="look at MCP servers, and use what they offer",
-        description="Look at servers of the Model Context Protocol: which there are, and which "
-        "tools, resources and prompts they offer; read a resource, or call a tool.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_list(actions)
-    _add_listings(actions)
-    _add_read(actions)
-    _add_call(actions)
-
-
-def _add_list(actions: Subparsers) -> None:
-    listing = _add_action(
-        actions,
-        "list",
-        None,
-        help="list the servers, and whether they can be used",
-        description="List the servers that are configured, where each is from, and whether it can "
-        "be used. Nothing is started unless --check is given.",
-        epilog="example: steno mcp list --check",
-    )
-    listing.add_argument(
-        "--check",
-        action="store_true",
-        help="start them, and say whether they answer",
-    )
-    listing.add_argument("--json", action="store_true", help="a line of JSON for each server")
-    listing.set_defaults(run=list_servers)
-
-
-def _add_listings(actions: Subparsers) -> None:
-    tools = _add_action(
-        actions,
-        "tools",
-        list_tools,
-        help="list tools, or print the schema of one",
-        description="List the tools of servers: the name that models and rules know, the server's "
-        "own name, what a tool may do, and the first line of what it says of itself.",
-        epilog="example: steno mcp tools time --schema get_current_time",
-    )
-    tools.add_argument("--schema", metavar="TOOL", help="print the schema of its arguments")
-    resources = _add_action(
-        actions,
-        "resources",
-        list_resources,
-        help="list resources",
-        description="List the resources of servers. In a prompt, @SERVER:URI points at one.",
-        epilog="example: steno mcp resources everything --json",
-    )
-    prompts = _add_action(
-        actions,
-        "prompts",
-        list_prompts,
-        help="list prompts",
-        description="List the prompts of servers, as they are called: /SERVER:PROMPT name=value.",
-        epilog="example: steno mcp prompts everything",
-    )
-    for parser, item in ((tools, "tool"), (resources, "resource"), (prompts, "prompt")):
-        parser.add_argument("server", nargs="?", metavar="SERVER", help="only this one's")
-        parser.add_argument("--json", action="store_true", help=f"a line of JSON for each {item}")
-
-
-def _add_read(actions: Subparsers) -> None:
-    read = _add_action(
-        actions,
-        "read",
-        read_resource,
-        help="print a resource, or write it to a file",
-        description="Read a resource from its server. Text is printed; what is no text needs a "
-        "file or a pipe.",
-        epilog="example: steno mcp read everything demo://resource/static/document/features.md",
-    )
-    read.add_argument("server", metavar="SERVER", help="whose it is")
-    read.add_argument("uri", metavar="URI", help="which one; 'steno mcp resources' lists them")
-    output = read.add_mutually_exclusive_group()
-    output.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
-    output.add_argument("--json", action="store_true", help="one JSON object with all parts")
-    read.add_argument("--force", action="store_true", help="write over a file that is there")
-
-
-def _add_call(actions: Subparsers) -> None:
-    call = _add_action(
-        actions,
-        "call",
-        call_tool,
-        help="call a tool",
-        description="Call a tool, with arguments that are checked before the server sees them. "
-        "What it says is printed, its progress on stderr; Ctrl-C cancels the call. It is you who "
-        "calls: rules for models do not count here.",
-        epilog="example: steno mcp call time convert_time source_timezone=UTC "
-        "target_timezone=Asia/Tokyo time=12:00",
-    )
-    call.add_argument("server", metavar="SERVER", help="whose it is")
-    call.add_argument("tool", metavar="TOOL", help="which one, by either of its names")
-    call.add_argument(
-        "arguments",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="its arguments, or one JSON object; options stand before or behind all of this",
-    )
-    call.add_argument("--json", action="store_true", help="all that came of it, as one JSON object")
-    call.add_argument("--timeout", type=_parse_seconds, metavar="S", help="wait so long at most")
-
-
-def _add_action(
-    actions: Subparsers, name: str, command: McpCommand | None, **settings: Any
-) -> argparse.ArgumentParser:
-    """Add a command; `command` runs with the configured servers."""
-    parser = actions.add_parser(name, **settings)
-    parser.add_argument(
-        "--mcp-config",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="also the servers in this file, which looks like .mcp.json",
-    )
-    if command is not None:
-        parser.set_defaults(run=partial(run_with_servers, command=command))
-    return parser
-
-
-def _parse_seconds(text: str) -> float:
-    seconds = parse_number(text)
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
-    return seconds
-
-
-# -- servers of a command ---------------------------------------------------------------------
 
 
 class McpCommandContext(NamedTuple):
@@ -243,9 +104,10 @@ class McpCommandContext(NamedTuple):
         return tuple([self.servers.get(server) for server in names])
 
     @contextmanager
-    def show_wait(self, activity: str) -> Generator[None]:
-        """Show what the command waits for, until the block ends."""
-        self.wait_indicator.start(activity)
+    def show_wait(self, activity: str = "") -> Generator[None]:
+        """Show what the command waits for until the block ends, by default the servers."""
+        names = ", ".join([] if activity else [server.name for server in self.connections])
+        self.wait_indicator.start(activity or f"asking {names}")
         try:
             yield
         finally:
@@ -260,7 +122,7 @@ class McpCommandContext(NamedTuple):
 McpCommand: TypeAlias = Callable[[McpCommandContext], Awaitable[int]]
 
 
-def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
+def _find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
     """Return all configured servers, and print the notes about them."""
     loaded = load_settings(working_folder())
     configured = find_servers(loaded, os.environ, files=options.mcp_config)
@@ -271,46 +133,37 @@ def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
     return configured
 
 
-def run_with_servers(options: argparse.Namespace, command: McpCommand) -> int:
+def _run_with_servers(command: McpCommand, options: argparse.Namespace) -> int:
     """Run a command with the configured servers, and return its exit status."""
-    configured = find_configured_servers(options)
+    configured = _find_configured_servers(options)
     if configured.specs and not any(spec.is_usable for spec in configured.specs):
         print_notice("no MCP server can be used; 'steno mcp list' says why")
         if options.server is None:
             return ExitStatus.FAILED
-    return run_with_configured(configured, options, command)
+    return asyncio.run(_run_connected(configured, options, command))
 
 
-def run_with_configured(
-    configured: ConfiguredServers, options: argparse.Namespace, command: McpCommand
-) -> int:
-    """Run a command with servers that are known already."""
-    return asyncio.run(_run_with_connections(configured, options, command))
-
-
-async def _run_with_connections(
+async def _run_connected(
     configured: ConfiguredServers, options: argparse.Namespace, command: McpCommand
 ) -> int:
     specs, timeout_s = configured.specs, getattr(options, "timeout", None)
     if timeout_s is not None:
         specs = tuple([replace(spec, call_timeout_s=timeout_s) for spec in specs])
+
+    async def run() -> int:
+        async with McpServers(specs, folder=working_folder()) as servers:
+            return await command(McpCommandContext(options, servers, WaitIndicator()))
+
     with StopSignals() as signals:
-        return await signals.run(_connect_and_run(specs, options, command))
-
-
-async def _connect_and_run(
-    specs: tuple[McpServerSpec, ...], options: argparse.Namespace, command: McpCommand
-) -> int:
-    async with McpServers(specs, folder=working_folder()) as servers:
-        return await command(McpCommandContext(options, servers, WaitIndicator()))
+        return await signals.run(run())
 
 
 # -- list -------------------------------------------------------------------------------------
 
 
-def list_servers(options: argparse.Namespace) -> int:
+def _list_servers(options: argparse.Namespace) -> int:
     """Print the configured servers; start them only with `--check`."""
-    configured = find_configured_servers(options)
+    configured = _find_configured_servers(options)
     checks: dict[str, ServerCheck] = {}
 
     async def check(context: McpCommandContext) -> int:
@@ -322,7 +175,7 @@ def list_servers(options: argparse.Namespace) -> int:
 
     status: int = ExitStatus.OK
     if options.check and configured.specs:
-        status = run_with_configured(configured, options, check)
+        status = asyncio.run(_run_connected(configured, options, check))
     printed = print_report(report_servers(configured.specs, checks), as_json=options.json)
     return status or printed
 
@@ -330,7 +183,7 @@ def list_servers(options: argparse.Namespace) -> int:
 # -- tools, resources and prompts -------------------------------------------------------------
 
 
-async def list_tools(context: McpCommandContext) -> int:
+async def _list_tools(context: McpCommandContext) -> int:
     """Print the tools of servers, or the schema of one."""
     tools = await _fetch_tools(context)
     report = report_tools(tools)
@@ -343,7 +196,7 @@ async def list_tools(context: McpCommandContext) -> int:
 
 
 async def _fetch_tools(context: McpCommandContext) -> McpTools:
-    with context.show_wait(_wait_text(context.connections)):
+    with context.show_wait():
         return await list_mcp_tools(context.connections)
 
 
@@ -361,10 +214,10 @@ def _find_tool(tools: McpTools, name: str) -> McpTool:
     )
 
 
-async def list_resources(context: McpCommandContext) -> int:
+async def _list_resources(context: McpCommandContext) -> int:
     """Print the resources of servers; a server that fails does not affect the others."""
     servers = context.connections
-    with context.show_wait(_wait_text(servers)):
+    with context.show_wait():
         answers = await asyncio.gather(
             *[server.resources() for server in servers], return_exceptions=True
         )
@@ -377,34 +230,34 @@ async def list_resources(context: McpCommandContext) -> int:
             raise answer
         else:
             listed += [(server.name, resource) for resource in answer]
-    if servers and not listed and not failures and not context.options.json:
-        print_notice("no resources are offered")
-    report = report_resources(listed)._replace(notices=tuple(failures), is_failed=bool(failures))
+    report = report_resources(listed)._replace(
+        when_empty="no resources are offered" if servers and not failures else "",
+        notices=tuple(failures),
+        is_failed=bool(failures),
+    )
     return print_report(report, as_json=context.options.json)
 
 
-async def list_prompts(context: McpCommandContext) -> int:
+async def _list_prompts(context: McpCommandContext) -> int:
     """Print the prompts of servers, as they are called in a conversation."""
     servers = context.connections
-    with context.show_wait(_wait_text(servers)):
+    with context.show_wait():
         prompts = await list_mcp_prompts(servers)
-    if servers and not prompts.prompts and not prompts.notices and not context.options.json:
-        print_notice("no prompts are offered")
-    return print_report(report_prompts(prompts), as_json=context.options.json)
-
-
-def _wait_text(servers: Sequence[McpConnection]) -> str:
-    return f"asking {', '.join([server.name for server in servers])}"
+    is_empty = bool(servers) and not prompts.notices
+    report = report_prompts(prompts)._replace(
+        when_empty="no prompts are offered" if is_empty else ""
+    )
+    return print_report(report, as_json=context.options.json)
 
 
 # -- read -------------------------------------------------------------------------------------
 
 
-async def read_resource(context: McpCommandContext) -> int:
+async def _read_resource(context: McpCommandContext) -> int:
     """Print a resource, or write it to a file."""
     options = context.options
     if options.output is not None:
-        _check_output_file(options.output, is_forced=options.force)
+        _check_output(options)
     try:
         check_uri(options.uri)
     except InvalidValue as exc:
@@ -416,8 +269,8 @@ async def read_resource(context: McpCommandContext) -> int:
     return ExitStatus.OK
 
 
-def _check_output_file(output: str, *, is_forced: bool) -> None:
-    check_target(output, may_replace=is_forced and Path(output).is_file())
+def _check_output(options: argparse.Namespace) -> None:
+    check_target(options.output, may_replace=options.force and Path(options.output).is_file())
 
 
 def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -> None:
@@ -472,17 +325,17 @@ def _resource_as_json(resource: ReadResourceResult) -> Any:
 # -- call -------------------------------------------------------------------------------------
 
 
-async def call_tool(context: McpCommandContext) -> int:
+async def _call_tool(context: McpCommandContext) -> int:
     """Call a tool with checked arguments, and print its result."""
     options = context.options
-    typed_arguments = parse_tool_arguments(options.arguments)
+    _parse_tool_arguments(options.arguments, {})  # errors are reported before a server starts
     tools = await _fetch_tools(context)
     for notice in tools.notices:
         print_notice(terminal_line(notice.text))
     if tools.notices and not tools.tools:
         return ExitStatus.FAILED
     tool = _find_tool(tools, options.tool)
-    arguments = typed_arguments.fit_schema(tool.definition.parameters)
+    arguments = _parse_tool_arguments(options.arguments, tool.definition.parameters)
     try:
         tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
     except InvalidArguments as exc:
@@ -494,40 +347,26 @@ async def call_tool(context: McpCommandContext) -> int:
     with context.show_wait(f"calling {tool.definition.name}"):
         result = await server.call(tool.original_name, arguments, progress=context.print_progress)
     if options.json:
-        print_json(msgspec.json.encode(_call_result_as_json(result)))
+        names = ("content", "structured", "is_error")
+        members = sanitize_json({name: getattr(result, name) for name in names})
+        print_json(msgspec.json.encode(members))
     else:
         _print_result(result)
     return ExitStatus.FAILED if result.is_error else ExitStatus.OK
 
 
-def _call_result_as_json(result: CallToolResult) -> Any:
-    return sanitize_json(
-        {
-            "content": result.content,
-            "structured": result.structured,
-            "is_error": result.is_error,
-        }
-    )
+def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read one JSON object, or `key=value` each, as a schema wants them (`5`, `true`).
 
-
-class ToolArguments(NamedTuple):
-    """Arguments as a user typed them."""
-
-    values: Mapping[str, Any]
-    are_untyped: bool
-    """Whether they carry no JSON types: `key=value`."""
-
-    def fit_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments for a schema; text is read as JSON where that fits (`5`, `true`)."""
-        if not self.are_untyped:
-            return self.values
-        return parse_text_arguments(self.values, schema)
-
-
-def parse_tool_arguments(texts: Sequence[str]) -> ToolArguments:
-    """Read one JSON object, or `key=value` each. Raises UsageError."""
+    Raises UsageError.
+    """
     if len(texts) == 1 and texts[0].lstrip().startswith("{"):
-        return ToolArguments(_parse_json_object(texts[0]), are_untyped=False)
+        try:
+            return msgspec.json.decode(texts[0], type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+            raise UsageError(
+                f"are no JSON object: {exc}", code="argument_malformed", place="arguments"
+            ) from None
     values: dict[str, str] = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -542,16 +381,7 @@ def parse_tool_arguments(texts: Sequence[str]) -> ToolArguments:
                 f"{terminal_line(name)} is given twice", code="argument_repeated", place="arguments"
             )
         values[name] = value
-    return ToolArguments(values, are_untyped=True)
-
-
-def _parse_json_object(text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-        raise UsageError(
-            f"are no JSON object: {exc}", code="argument_malformed", place="arguments"
-        ) from None
+    return parse_text_arguments(values, schema)
 
 
 def _print_result(result: CallToolResult) -> None:
@@ -576,3 +406,121 @@ def _describe_content_block(block: Mapping[str, Any]) -> str:
     source = resource if isinstance(resource, Mapping) else block
     facts = [block.get("type"), source.get("mimeType"), source.get("uri")]
     return terminal_line(" ".join([str(fact) for fact in facts if fact]))
+
+
+# -- the group --------------------------------------------------------------------------------
+
+
+def _parse_seconds(text: str) -> float:
+    seconds = parse_number(text)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+    return seconds
+
+
+_SERVER: Final = argument("server", metavar="SERVER", help="whose it is")
+_SERVER_OR_ALL: Final = argument("server", nargs="?", metavar="SERVER", help="only this one's")
+_MCP_CONFIG: Final = argument(
+    "--mcp-config",
+    action="append",
+    default=[],
+    metavar="FILE",
+    help="also the servers in this file, which looks like .mcp.json",
+)
+_ACTIONS: Final = (
+    GroupCommand(
+        "list",
+        _list_servers,
+        "list the servers, and whether they can be used",
+        "List the servers that are configured, where each is from, and whether it can "
+        "be used. Nothing is started unless --check is given.",
+        (
+            flag("--check", help="start them, and say whether they answer"),
+            flag("--json", help="a line of JSON for each server"),
+        ),
+        "example: steno mcp list --check",
+    ),
+    GroupCommand(
+        "tools",
+        partial(_run_with_servers, _list_tools),
+        "list tools, or print the schema of one",
+        "List the tools of servers: the name that models and rules know, the server's "
+        "own name, what a tool may do, and the first line of what it says of itself.",
+        (
+            argument("--schema", metavar="TOOL", help="print the schema of its arguments"),
+            _SERVER_OR_ALL,
+            flag("--json", help="a line of JSON for each tool"),
+        ),
+        "example: steno mcp tools time --schema get_current_time",
+    ),
+    GroupCommand(
+        "resources",
+        partial(_run_with_servers, _list_resources),
+        "list resources",
+        "List the resources of servers. In a prompt, @SERVER:URI points at one.",
+        (_SERVER_OR_ALL, flag("--json", help="a line of JSON for each resource")),
+        "example: steno mcp resources everything --json",
+    ),
+    GroupCommand(
+        "prompts",
+        partial(_run_with_servers, _list_prompts),
+        "list prompts",
+        "List the prompts of servers, as they are called: /SERVER:PROMPT name=value.",
+        (_SERVER_OR_ALL, flag("--json", help="a line of JSON for each prompt")),
+        "example: steno mcp prompts everything",
+    ),
+    GroupCommand(
+        "read",
+        partial(_run_with_servers, _read_resource),
+        "print a resource, or write it to a file",
+        "Read a resource from its server. Text is printed; what is no text needs a file or a pipe.",
+        (
+            _SERVER,
+            argument("uri", metavar="URI", help="which one; 'steno mcp resources' lists them"),
+            OneOf(
+                (
+                    argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
+                    flag("--json", help="one JSON object with all parts"),
+                )
+            ),
+            flag("--force", help="write over a file that is there"),
+        ),
+        "example: steno mcp read everything demo://resource/static/document/features.md",
+    ),
+    GroupCommand(
+        "call",
+        partial(_run_with_servers, _call_tool),
+        "call a tool",
+        "Call a tool, with arguments that are checked before the server sees them. "
+        "What it says is printed, its progress on stderr; Ctrl-C cancels the call. It is you who "
+        "calls: rules for models do not count here.",
+        (
+            _SERVER,
+            argument("tool", metavar="TOOL", help="which one, by either of its names"),
+            argument(
+                "arguments",
+                nargs="*",
+                metavar="KEY=VALUE",
+                help="its arguments, or one JSON object; options stand before or behind all of this",
+            ),
+            flag("--json", help="all that came of it, as one JSON object"),
+            argument("--timeout", type=_parse_seconds, metavar="S", help="wait so long at most"),
+        ),
+        "example: steno mcp call time convert_time source_timezone=UTC "
+        "target_timezone=Asia/Tokyo time=12:00",
+    ),
+)
+
+
+def add_commands(commands: Subparsers) -> None:
+    """Add the group to the command line."""
+    add_group(
+        commands,
+        "mcp",
+        [action._replace(arguments=(_MCP_CONFIG, *action.arguments)) for action in _ACTIONS],
+        help="look at MCP servers, and use what they offer",
+        description="Look at servers of the Model Context Protocol: which there are, and which "
+        "tools, resources and prompts they offer; read a resource, or call a tool.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )

@@ -15,8 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from steno.app.commands.arguments import argument, flag
 from steno.app.errors import UsageError
-from steno.cli.arguments import ExitStatus, Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.errors import Unrecognised
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
 from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
@@ -39,33 +40,34 @@ class _ReadFailure(NamedTuple):
 
 def add_commands(commands: Subparsers) -> None:
     """Add the command to the command line."""
-    ocr = commands.add_parser(
+    add_command(
+        commands,
         "ocr",
-        help="print the text in images",
-        description="Recognise the text in images (PNG, JPEG, GIF, WebP, BMP, TIFF), whichever "
+        _run_ocr,
+        "print the text in images",
+        "Recognise the text in images (PNG, JPEG, GIF, WebP, BMP, TIFF), whichever "
         "way up, and print it. Nothing leaves this machine.",
+        arguments=(
+            argument("files", nargs="+", metavar="FILE", help="images; -: stdin"),
+            argument(
+                "--engine",
+                choices=OCR_ENGINES,
+                default="auto",
+                help="what recognises it (default: auto, the first that is installed)",
+            ),
+            argument(
+                "--lang",
+                type=_parse_languages,
+                default=(),
+                metavar="LANG,...",
+                help="languages for Tesseract, as it names them: deu,eng; with auto it is used "
+                "if it has data for them",
+            ),
+            flag("--json", help="print an object for each file, one a line"),
+        ),
         epilog="It takes pip install 'steno[ocr]', or 'steno[tesseract]' and data for Tesseract. "
         "example: steno ocr screenshot.png",
     )
-    ocr.add_argument("files", nargs="+", metavar="FILE", help="images; -: stdin")
-    ocr.add_argument(
-        "--engine",
-        choices=OCR_ENGINES,
-        default="auto",
-        help="what recognises it (default: auto, the first that is installed)",
-    )
-    ocr.add_argument(
-        "--lang",
-        type=_parse_languages,
-        default=(),
-        metavar="LANG,...",
-        help="languages for Tesseract, as it names them: deu,eng; with auto it is used if it has "
-        "data for them",
-    )
-    ocr.add_argument(
-        "--json", action="store_true", help="print an object for each file, one a line"
-    )
-    ocr.set_defaults(run=_run_ocr)
 
 
 def _parse_languages(text: str) -> tuple[str, ...]:
@@ -126,14 +128,8 @@ async def _read_all(files: list[str], ocr: OcrReader, piped: bytes, *, as_json: 
 def _outcome_as_json(name: str, outcome: OcrResult | _ReadFailure) -> dict[str, Any]:
     if isinstance(outcome, _ReadFailure):
         return {"file": name, "error": outcome.error}
-    return {
-        "file": name,
-        "text": outcome.text,
-        "confidence": outcome.confidence,
-        "language": outcome.language,
-        "engine": outcome.engine,
-        "duration_s": outcome.duration_s,
-    }
+    names = ("text", "confidence", "language", "engine", "duration_s")
+    return {"file": name, **{name: getattr(outcome, name) for name in names}}
 
 
 async def _read_image(file: str, ocr: OcrReader, piped: bytes) -> OcrResult | _ReadFailure:

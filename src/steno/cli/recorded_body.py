@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from steno import InvalidValue, Request
+from steno.app.commands.arguments import Argument, argument
 from steno.render.table_output import print_notice
 from steno.suggest import closest_name
 from steno.wire import WIRES, Wire, load_wire
@@ -79,15 +80,10 @@ def parse_wire(name: str) -> Wire:
         raise argparse.ArgumentTypeError(exc.message) from exc  # argparse names the option
 
 
-def add_file_argument(parser: argparse.ArgumentParser, content: str) -> None:
-    """Add the file with the body of `content`: a request or a response."""
-    parser.add_argument(
-        "file",
-        nargs="?",
-        default="-",
-        metavar="FILE",
-        help=f"the body of {content}, as it was sent; - or nothing: stdin",
-    )
+def body_argument(content: str) -> Argument:
+    """Return the argument for the file with the body of `content`: a request or a response."""
+    help = f"the body of {content}, as it was sent; - or nothing: stdin"
+    return argument("file", nargs="?", default="-", metavar="FILE", help=help)
 
 
 # -- reading a body ---------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
-from decimal import Decimal
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -19,14 +19,17 @@ from steno.agent.replay.comparison import (
     RunSummary,
     rerun,
 )
-from steno.agent.replay.verify import ReplayDifference, ReplayResult, replay
+from steno.agent.replay.verify import ReplayResult, replay
+from steno.app.commands.arguments import SESSION, add_arguments, argument, flag
+from steno.app.commands.report import Report, ReportLine
 from steno.app.compose import open_environment
 from steno.app.folders import working_folder
 from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_lookup import explain_damage
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, exit_status_for
+from steno.cli.arguments import BRANCH, STORE, ExitStatus, Subparsers, exit_status_for
+from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store, read_named_log
 from steno.errors import Missing
 from steno.messages.message import AssistantMessage
@@ -37,7 +40,7 @@ from steno.render.describe import entry_type
 from steno.render.output import print_json
 from steno.render.progress import show_activity
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter, print_notice
+from steno.render.table_output import Column, StdoutPrinter, StyledText, print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, RunReporter
 from steno.store import Store
@@ -66,6 +69,20 @@ _MAX_TEXT_LENGTH: Final = 60
 _MAX_SUMMARY_LENGTH: Final = 200
 
 
+_MODEL_OPTIONS: Final = (
+    argument("--model", metavar="PROVIDER/MODEL", help="who answers; `steno models` lists them"),
+    argument(
+        "--allow",
+        action="append",
+        metavar="RULE",
+        help="what it may do, such as 'bash(git log *)', 'write(src/**)'",
+    ),
+    argument("--deny", action="append", metavar="RULE", help="counts more than any --allow"),
+    flag("--yes", help="allow what would be asked"),
+    flag("-q", "--quiet", help="nothing on stderr but errors"),
+)
+
+
 def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     parser = commands.add_parser(
@@ -76,25 +93,11 @@ def add_commands(commands: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("session", metavar="ID", help="an id, the beginning of one, or last")
-    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_arguments(parser, [SESSION, BRANCH, flag("--json", help="print one JSON object")])
     group = parser.add_argument_group("on another model")
-    group.add_argument(
-        "--model", metavar="PROVIDER/MODEL", help="who answers; `steno models` lists them"
-    )
-    group.add_argument(
-        "--allow",
-        action="append",
-        metavar="RULE",
-        help="what it may do, such as 'bash(git log *)', 'write(src/**)'",
-    )
-    group.add_argument(
-        "--deny", action="append", metavar="RULE", help="counts more than any --allow"
-    )
-    group.add_argument("--yes", action="store_true", help="allow what would be asked")
-    group.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
-    add_store_option(parser)
+    for names, settings in _MODEL_OPTIONS:
+        group.add_argument(*names, **settings)
+    add_arguments(parser, [STORE])
     parser.set_defaults(run=_run_replay, parser=parser)
 
 
@@ -109,20 +112,23 @@ def _run_replay(options: argparse.Namespace) -> int:
     path = log.path(branch)  # raises Missing, with the names of all branches
     with show_activity("replaying"):
         replayed = asyncio.run(replay(log.records, branch=branch))
-    if options.json:
-        print_json(msgspec.json.encode(_replay_as_json(replayed, log, branch)))
-    else:
-        _print_replay(replayed, log)
-        if len(path) < len(log.entries):
-            entries = format_count(len(path), "entry", "entries")
-            StdoutPrinter().line(
-                f"{entries} of branch {terminal_line(branch)}; {len(log.entries):,} in the session"
-            )
+    lines = list(_replay_lines(replayed, log))
+    if len(path) < len(log.entries):
+        entries = format_count(len(path), "entry", "entries")
+        text = f"{entries} of branch {terminal_line(branch)}; {len(log.entries):,} in the session"
+        lines.append([text])
+    notices: list[str] = []
     if replayed.redacted:
         numbers = ", ".join(map(log.number, replayed.redacted))
         missing = format_count(len(replayed.redacted), "entry was", "entries were")
-        print_notice(f"the content of {missing} taken out and cannot be replayed: {numbers}")
-    return ExitStatus.OK if replayed.is_same else ExitStatus.FAILED
+        notices = [f"the content of {missing} taken out and cannot be replayed: {numbers}"]
+    report = Report(
+        lines=list(map(ReportLine, lines)),
+        data=[_replay_as_json(replayed, log, branch)],
+        notices=tuple(notices),
+        is_failed=not replayed.is_same,
+    )
+    return print_report(report, as_json=options.json)
 
 
 # -- the same again ---------------------------------------------------------------------------
@@ -140,53 +146,45 @@ def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dic
         "calls": replayed.calls,
         "digest": replayed.digest,
         "redacted": replayed.redacted,
-        "difference": None if difference is None else _difference_as_json(difference),
+        "difference": None
+        if difference is None
+        else {
+            "number": difference.number,
+            "id": difference.recorded.id,
+            "type": entry_type(difference.recorded),
+            "parts": [
+                {"name": part.name, "recorded": part.recorded, "came": part.replayed}
+                for part in difference.parts
+            ],
+        },
     }
 
 
-def _difference_as_json(difference: ReplayDifference) -> dict[str, Any]:
-    return {
-        "number": difference.number,
-        "id": difference.recorded.id,
-        "type": entry_type(difference.recorded),
-        "parts": [
-            {"name": part.name, "recorded": part.recorded, "came": part.replayed}
-            for part in difference.parts
-        ],
-    }
-
-
-def _print_replay(replayed: ReplayResult, log: SessionLog) -> None:
-    printer, difference = StdoutPrinter(), replayed.difference
+def _replay_lines(replayed: ReplayResult, log: SessionLog) -> Iterator[list[StyledText]]:
+    difference = replayed.difference
     style = "bold green" if difference is None else "bold red"
     entries = format_count(replayed.entries, "entry", "entries")
     made, unchanged = replayed.made_by_loop, replayed.entries - replayed.made_by_loop
-    printer.line(
+    yield [
         ("same" if difference is None else "different", style),
         f": {entries} as recorded, {made:,} made again and {unchanged:,} taken as they are",
-    )
+    ]
     turns = format_count(replayed.turns, "turn", "turns")
-    printer.line(f"{turns}, {format_count(replayed.calls, 'call', 'calls')}")
+    yield [f"{turns}, {format_count(replayed.calls, 'call', 'calls')}"]
     if replayed.digest is not None:
-        printer.line(("digest ", "dim"), replayed.digest)
-    if difference is not None:
-        _print_difference(printer, difference, log)
-
-
-def _print_difference(
-    printer: StdoutPrinter, difference: ReplayDifference, log: SessionLog
-) -> None:
-    entry_id = terminal_line(difference.recorded.id)
-    if difference.replayed is None:
-        printer.line(f"#{difference.number} ({entry_id}) is not what its digest was made of:")
-        printer.line("  on record  ", *_entry_pieces(difference.recorded, log))
-        printer.line("`steno verify` tells whether it, or what came before it, was changed")
+        yield [("digest ", "dim"), replayed.digest]
+    if difference is None:
         return
-    printer.line(f"#{difference.number} ({entry_id}) is not what comes out:")
-    printer.line("  on record  ", *_entry_pieces(difference.recorded, log))
-    printer.line("  came out   ", *_entry_pieces(difference.replayed, log))
+    is_damaged = difference.replayed is None
+    problem = "is not what its digest was made of" if is_damaged else "is not what comes out"
+    yield [f"#{difference.number} ({terminal_line(difference.recorded.id)}) {problem}:"]
+    yield ["  on record  ", *_entry_pieces(difference.recorded, log)]
+    if difference.replayed is None:
+        yield ["`steno verify` tells whether it, or what came before it, was changed"]
+        return
+    yield ["  came out   ", *_entry_pieces(difference.replayed, log)]
     for part in difference.parts:
-        printer.line(f"  {terminal_line(str(part))}")
+        yield [f"  {terminal_line(str(part))}"]
 
 
 def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
@@ -316,7 +314,7 @@ def _print_comparison(comparison: ModelComparison) -> None:
         ("calls", [f"{side.calls:,}" for side in sides]),
         ("tokens in", [_format_number(side.usage.input_tokens) for side in sides]),
         ("tokens out", [_format_number(side.usage.output_tokens) for side in sides]),
-        ("cost", [_format_cost(side.cost) for side in sides]),
+        ("cost", ["?" if side.cost is None else f"{side.cost:.4f}" for side in sides]),
         ("ended", [_format_endings(side) for side in sides]),
         (
             "last words",
@@ -352,10 +350,6 @@ def _summarize_answer(answer: AssistantMessage | None) -> str:
 
 def _format_number(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
-
-
-def _format_cost(cost: Decimal | None) -> str:
-    return "?" if cost is None else f"{cost:.4f}"
 
 
 def _format_endings(side: RunSummary) -> str:

@@ -12,9 +12,11 @@ from typing import Final
 
 import msgspec
 
+from steno.app.commands.arguments import add_arguments
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
-from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.app.commands.table import Command
+from steno.cli.arguments import STORE, ExitStatus, Subparsers
 from steno.cli.store_options import open_existing_store, progress_display
 from steno.render.output import print_json
 from steno.render.table_output import Column, StdoutPrinter, print_notice
@@ -23,18 +25,19 @@ _MAX_BAR_LENGTH: Final = 16
 _BAR_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
-def add_report_command(commands: Subparsers, name: str, definition: CommandDefinition) -> None:
+def add_report_command(command: Command, commands: Subparsers) -> None:
     """Add a command of the command table to the command line."""
+    definition = command.load()
     parser = commands.add_parser(
-        name,
+        command.name,
         help=definition.help,
         description=definition.description,
         epilog=definition.epilog or None,
     )
-    definition.add_arguments(parser, in_terminal=False)
+    definition.add_to(parser, in_terminal=False)
     if definition.reads_store:
-        add_store_option(parser)
-    parser.set_defaults(run=partial(_run_command, definition), parser=parser)
+        add_arguments(parser, [STORE])
+    parser.set_defaults(run=partial(_run_command, definition))
 
 
 def _run_command(definition: CommandDefinition, options: argparse.Namespace) -> int:
@@ -67,6 +70,8 @@ def _print_content(report: Report) -> None:
         if number:
             printer.line()
         _print_table(printer, table)
+    if report.when_empty and not report.tables:
+        print_notice(report.when_empty)
     for line in report.lines:
         width = (printer.width or line.max_width) if line.is_cut else None
         printer.line(*line.pieces, max_width=width)
@@ -82,7 +87,7 @@ def _print_table(printer: StdoutPrinter, table: Table) -> None:
         rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
         printer.table((*columns, Column("", "cyan")), rows)
     else:
-        printer.table(columns, rows)
+        printer.table(columns, rows, below=table.below)
     if table.note:
         printer.line()
         printer.line(table.note)

@@ -19,9 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from steno.app.commands.arguments import parse_number, positive_int
+from steno.app.commands.arguments import add_arguments, parse_number, positive_int
 from steno.app.folders import config_folder, home_folder
-from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.arguments import STORE, Subparsers
 from steno.cli.command_table import (
     load_full_screen,
     load_headless,
@@ -131,7 +131,7 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with -c or -r: say again what could not be sent, since a file or image was not there",
     )
-    add_store_option(run)
+    add_arguments(run, [STORE])
 
 
 def _add_model_options(run: argparse.ArgumentParser) -> None:

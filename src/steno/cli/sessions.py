@@ -10,16 +10,17 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import positive_int
-from steno.app.commands.tree import TreeLayout, fold_tree
+from steno.app.commands.arguments import add_arguments, argument, flag, positive_int
+from steno.app.commands.report import Report, Table
+from steno.app.commands.tree import report_tree
 from steno.app.errors import UsageError
 from steno.app.folders import display_folder, working_folder
 from steno.app.session_files import (
@@ -51,16 +52,21 @@ from steno.app.session_lookup import (
 )
 from steno.cli import session_edit
 from steno.cli.arguments import (
+    BRANCH,
+    ENTRY,
+    ENTRY_NAMES,
+    STORE,
     ExitStatus,
+    GroupCommand,
     Subparsers,
-    add_store_option,
+    add_group,
     check_target,
 )
+from steno.cli.report_command import print_report
 from steno.cli.store_options import (
     open_existing_store,
     progress_display,
     read_named_log,
-    report_unreadable,
     store_address,
 )
 from steno.codec import encode_entry
@@ -70,7 +76,7 @@ from steno.ids import utc_now
 from steno.log.blobs import blob_digests
 from steno.log.queries import tools_of, total_usage
 from steno.messages.change import Change
-from steno.messages.message import Message, ToolResultMessage
+from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
@@ -92,20 +98,15 @@ from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import SearchHit, SessionOverview, Store
 from steno.store.base import derive_title
 
-_JSON_LINES_HELP: Final = "print JSON, one object a line (`jq -s` makes an array of them)"
-_SESSION_HELP: Final = "an id, the beginning of one, or last (the one written to last)"
-_ENTRY_HELP: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
 _FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
 _WRITE_ONLY_HELP: Final = f"or, for people and never read back, {', '.join(WRITE_ONLY)}"
-_SESSION_COLUMNS: Final = (
+_SESSION_COLUMNS: Final[tuple[Column, ...]] = (
     Column("session", "cyan"),
     Column("title", may_shrink=True),
     Column("entries", is_number=True),
     Column("branches", is_number=True),
     Column("changed", "dim"),
 )
-_FOLDER_COLUMN: Final = Column("folder", "dim", may_shrink=True)
-"""Shown where any session has a folder."""
 _HIT_COLUMNS: Final = (
     Column("session", "cyan"),
     Column("entry", "cyan", is_number=True),
@@ -124,38 +125,10 @@ _FORMAT_BY_SUFFIX: Final = {
 _SUFFIXES_HELP: Final = ", ".join(
     [".json", ".jsonl", *[transcript.suffixes[0] for transcript in WRITE_ONLY.values()]]
 )
-_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
-"""The limits of a printed detail, such as a tool result."""
-_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS = 400, 40_000
-"""The limits of a printed text."""
-
-
-class _SessionAction(NamedTuple):
-    """A command of the group `sessions`."""
-
-    name: str
-    run: Callable[[argparse.Namespace], int]
-    help: str
-    description: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-
-
-def add_commands(commands: Subparsers) -> None:
-    """Add the group to the command line."""
-    group = commands.add_parser(
-        "sessions",
-        help="look at, search, copy and change kept conversations",
-        description="Look at the conversations that are kept in a store, and work with them.",
-        epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
-    )
-    add_store_option(group)
-    group.set_defaults(run=list_sessions, limit=None, here=False, json=False)
-    actions = group.add_subparsers(title="commands", metavar="COMMAND")
-    for action in _ACTIONS:
-        parser = actions.add_parser(action.name, help=action.help, description=action.description)
-        action.add_arguments(parser)
-        add_store_option(parser)
-        parser.set_defaults(run=action.run)
+_DETAIL_LIMITS: Final = (12, 2_000)
+"""Lines and characters of a printed detail, such as a tool result."""
+_TEXT_LIMITS: Final = (400, 40_000)
+"""Lines and characters of a printed text."""
 
 
 # -- list and search --------------------------------------------------------------------------
@@ -173,23 +146,23 @@ def list_sessions(options: argparse.Namespace) -> int:
             show_progress=progress_display(),
         )
     listed = summaries[: options.limit]
-    if options.json:
-        for summary in listed:
-            print_json(msgspec.json.encode(_session_as_json(summary)))
-    elif listed:
-        length = shortest_unique_length(
-            [*(summary.header.id for summary in summaries), *unreadable.sessions]
-        )
-        rows = [_session_row(summary, length) for summary in listed]
-        if any(session_folder(summary.header) for summary in listed):
-            StdoutPrinter().table((*_SESSION_COLUMNS, _FOLDER_COLUMN), rows)
-        else:
-            StdoutPrinter().table(_SESSION_COLUMNS, [row[:-1] for row in rows])
-    elif not unreadable:
-        print_notice(
-            "there are no sessions yet" if folder is None else "no session was begun in this folder"
-        )
-    return report_unreadable(unreadable)
+    ids = [*(summary.header.id for summary in summaries), *unreadable.sessions]
+    length = shortest_unique_length(ids)
+    columns = _SESSION_COLUMNS
+    if any(session_folder(summary.header) for summary in listed):
+        columns = (*columns, Column("folder", "dim", may_shrink=True))
+    rows = [_session_row(summary, length)[: len(columns)] for summary in listed]
+    empty = "there are no sessions yet" if folder is None else "no session was begun in this folder"
+    return print_report(
+        Report(
+            tables=(Table(columns, rows),) if rows else (),
+            when_empty="" if unreadable else empty,
+            data=map(_session_as_json, listed),
+            notices=tuple(unreadable.lines),
+            is_failed=bool(unreadable),
+        ),
+        as_json=options.json,
+    )
 
 
 def _session_row(summary: SessionOverview, length: int) -> list[str]:
@@ -236,62 +209,52 @@ def search_sessions(options: argparse.Namespace) -> int:
         hits = all_hits[: options.limit]
         numbers = _entry_numbers(store, hits)
         length = shortest_unique_length(header.id for header in headers)
-    if options.json:
-        for header in titled:
-            print_json(msgspec.json.encode(_title_as_json(header)))
-        for hit in hits:
-            members = {
-                "session": hit.session,
-                "number": numbers.get((hit.session, hit.entry.id)),
-                "entry": hit.entry.id,
-                "time": hit.entry.time,
-                "type": entry_type(hit.entry),
-                "snippet": hit.snippet,
-            }
-            print_json(msgspec.json.encode(members))
-    elif hits or titled:
-        rows = [_title_row(header, length) for header in titled]
-        rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
-        StdoutPrinter().table(_HIT_COLUMNS, rows)
-    elif not unreadable:
-        print_notice("no entry and no title holds all of these words")
-    if len(all_hits) > len(hits):
-        print_notice(
-            f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
-        )
-    return report_unreadable(unreadable)
-
-
-def _title_row(header: Header, length: int) -> list[str]:
-    when = format_age(header.created_at, utc_now())
-    return [
-        terminal_line(header.id[:length]),
-        "-",
-        _TITLE_TYPE,
-        when,
-        terminal_line(header.title or ""),
+    found = [
+        *[
+            _Hit(header.id, None, None, header.created_at, _TITLE_TYPE, header.title or "")
+            for header in titled
+        ],
+        *[
+            _Hit(
+                hit.session,
+                numbers.get((hit.session, hit.entry.id)),
+                hit.entry.id,
+                hit.entry.time,
+                entry_type(hit.entry),
+                hit.snippet,
+            )
+            for hit in hits
+        ],
     ]
+    rows = [list(map(terminal_line, hit.row(length))) for hit in found]
+    more = f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
+    return print_report(
+        Report(
+            tables=(Table(_HIT_COLUMNS, rows),) if rows else (),
+            when_empty="" if unreadable else "no entry and no title holds all of these words",
+            data=[hit._asdict() for hit in found],
+            notices=(*([more] if len(all_hits) > len(hits) else []), *unreadable.lines),
+            is_failed=bool(unreadable),
+        ),
+        as_json=options.json,
+    )
 
 
-def _title_as_json(header: Header) -> dict[str, object]:
-    return {
-        "session": header.id,
-        "number": None,
-        "entry": None,
-        "time": header.created_at,
-        "type": _TITLE_TYPE,
-        "snippet": header.title or "",
-    }
+class _Hit(NamedTuple):
+    """A title or an entry that holds all search terms."""
 
+    session: str
+    number: int | None
+    entry: str | None
+    time: datetime | None
+    type: str
+    snippet: str
 
-def _hit_row(hit: SearchHit, number: int | None, length: int) -> list[str]:
-    return [
-        terminal_line(hit.session[:length]),
-        "#?" if number is None else f"#{number}",
-        entry_type(hit.entry),
-        format_age(hit.entry.time, utc_now()),
-        terminal_line(hit.snippet),
-    ]
+    def row(self, id_length: int) -> list[str]:
+        """Return the row of the table."""
+        number = "-" if self.entry is None else f"#{self.number or '?'}"
+        age = format_age(self.time, utc_now())
+        return [self.session[:id_length], number, self.type, age, self.snippet]
 
 
 def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str], int]:
@@ -361,76 +324,38 @@ def _print_entry(printer: StdoutPrinter, log: SessionLog, entry: Entry, *, is_wh
     style = "dim" if message is None else ROLE_STYLES[kind]
     pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
     if isinstance(message, ToolResultMessage):
-        pieces += _outcome_pieces(message, ", ".join(tools_of(entry, log.tools)))
+        tool = terminal_line(", ".join(tools_of(entry, log.tools)))
+        duration = "" if message.duration_s is None else f" {message.duration_s:.2f} s"
+        style = "green" if message.outcome is Outcome.OK else "red"
+        pieces.append(f" {f'{tool} ({terminal_line(message.tool_call_id)})'.lstrip()} ")
+        pieces.append((f"{message.outcome}{duration}", style))
     pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
-    decision = _decision_text(entry)
-    if decision:
-        pieces.append((f"  {decision}", "dim"))
+    facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
+    if facts and not describe_decider(entry.payload):  # else it stands below
+        pieces.append((f"  [{facts}]", "dim"))
     printer.line(*pieces)
-    for paragraph in _entry_paragraphs(message, entry, log):
+    described = [StyledParagraph(describe_log_entry(entry, log), "dim")]
+    for paragraph in described if message is None else message_paragraphs(message):
         _print_paragraph(printer, paragraph, is_whole=is_whole)
 
 
-def _outcome_pieces(result: ToolResultMessage, tool: str) -> list[StyledText]:
-    style = "green" if result.outcome is Outcome.OK else "red"
-    name = f"{terminal_line(tool)} ({terminal_line(result.tool_call_id)})".lstrip()
-    duration = "" if result.duration_s is None else f" {result.duration_s:.2f} s"
-    return [f" {name} ", (f"{result.outcome}{duration}", style)]
-
-
-def _decision_text(entry: Entry) -> str:
-    if describe_decider(entry.payload):  # it stands below
-        return ""
-    facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
-    return f"[{facts}]" if facts else ""
-
-
-def _entry_paragraphs(
-    message: Message | None, entry: Entry, log: SessionLog
-) -> list[StyledParagraph]:
-    if message is None:
-        return [StyledParagraph(describe_log_entry(entry, log), "dim")]
-    return list(message_paragraphs(message))
-
-
 def _print_paragraph(printer: StdoutPrinter, paragraph: StyledParagraph, *, is_whole: bool) -> None:
-    text, omitted = paragraph.text.rstrip("\n"), ""
+    shown = text = paragraph.text.rstrip("\n")
     if not is_whole:
-        text, omitted = _shorten_paragraph(text, is_detail=paragraph.is_detail)
-    for line in text.split("\n"):
+        max_lines, max_characters = _DETAIL_LIMITS if paragraph.is_detail else _TEXT_LIMITS
+        shown = "\n".join(text[:max_characters].split("\n")[:max_lines])
+    for line in shown.split("\n"):
         printer.line(INDENT, (line, paragraph.style)) if line else printer.line()
-    if omitted:
-        printer.line(INDENT, (omitted, "dim"))
-
-
-def _shorten_paragraph(text: str, *, is_detail: bool) -> tuple[str, str]:
-    """Return the beginning of a text, and a note about the rest of it."""
-    max_lines, max_characters = (
-        (_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS)
-        if is_detail
-        else (_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS)
-    )
-    shown = "\n".join(text[:max_characters].split("\n")[:max_lines])
-    omitted = len(text) - len(shown)
-    return shown, f"… {omitted:,} more characters (--all shows them)" if omitted else ""
+    if omitted := len(text) - len(shown):
+        note = f"… {omitted:,} more characters (--all shows them)"
+        printer.line(INDENT, (note, "dim"))
 
 
 def draw_tree(options: argparse.Namespace) -> int:
     """Draw the entries of a session."""
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
-    layout = TreeLayout(log)
-    if options.json:
-        for entry in log.entries.values():
-            print_json(msgspec.json.encode(layout.entry_as_json(entry)))
-        return ExitStatus.OK
-    printer = StdoutPrinter()
-    printer.line(("session ", "dim"), terminal_line(log.header.id))
-    for row in fold_tree(layout, shows_all=options.all, advice=" (--all shows them)"):
-        printer.line(*row, max_width=printer.width)
-    for name in [name for name, head in log.heads.items() if head is None]:
-        printer.line(("(nothing yet)", "dim"), *layout.branch_pieces([name]))
-    return ExitStatus.OK
+    return print_report(report_tree(log, shows_all=options.all), as_json=options.json)
 
 
 # -- export and import ------------------------------------------------------------------------
@@ -456,7 +381,9 @@ def export_session(options: argparse.Namespace) -> int:
     changes = exported.losses
     _check_targets(files, may_replace=options.force)
     if target is None:
-        _print_export(exported.data)
+        with report_write_errors(STDOUT):
+            shown = terminal_json(exported.data) if sys.stdout.isatty() else exported.data
+            sys.stdout.buffer.write(shown + b"\n")
     else:
         write_file(target, exported.data + b"\n")
         if not options.quiet:
@@ -488,13 +415,6 @@ def _export_log(store: Store, log: SessionLog, format: str, branch: str | None) 
     with show_activity("writing the file"):
         exported = encode_branch(log, content.entries, format, branch=branch)
     return ExportedFile(exported.data, (*losses, *content.losses, *exported.losses))
-
-
-def _print_export(data: bytes) -> None:
-    if sys.stdout.isatty():
-        data = terminal_json(data)
-    with report_write_errors(STDOUT):
-        sys.stdout.buffer.write(data + b"\n")
 
 
 def _resolve_target(name: str) -> Path:
@@ -577,188 +497,177 @@ def _apply_import_options(header: Header, options: argparse.Namespace) -> Header
     return header if header.created_at is not None else replace(header, created_at=utc_now())
 
 
-# -- options ----------------------------------------------------------------------------------
+# -- the group --------------------------------------------------------------------------------
 
 
-def _add_session(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="ID", help=_SESSION_HELP)
-
-
-def _add_json(parser: argparse.ArgumentParser, help: str = _JSON_LINES_HELP) -> None:
-    parser.add_argument("--json", action="store_true", help=help)
-
-
-def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=positive_int, metavar="N", help="print so many at most")
-    parser.add_argument("--here", action="store_true", help="only those begun in this folder")
-    _add_json(parser)
-
-
-def _add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
-    parser.add_argument("--all", action="store_true", help="print long results and texts in full")
-    _add_json(parser, "print the entries as they are stored, one JSON object a line")
-
-
-def _add_tree_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument("--all", action="store_true", help="draw every entry, fold nothing")
-    _add_json(parser)
-
-
-def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("terms", nargs="+", metavar="WORD", help="a whole word; all of them")
-    parser.add_argument(
-        "--limit", type=positive_int, default=20, metavar="N", help="print so many at most (20)"
-    )
-    _add_json(parser)
-
-
-def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument(
-        "--format",
-        choices=SESSION_FORMATS,
-        metavar="F",
-        help=f"{_FORMATS_HELP}, {_WRITE_ONLY_HELP}; else what FILE ends in says ({_SUFFIXES_HELP}), "
-        "or steno",
-    )
-    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
-    parser.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
-    parser.add_argument("--report", metavar="FILE", help="write all losses there, as a JSON array")
-    parser.add_argument("--quiet", action="store_true", help="do not tell what was lost")
-
-
-def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="what to read; - is stdin")
-    parser.add_argument(
-        "--format",
-        choices=SESSION_FORMATS,
-        metavar="F",
-        help=f"{_FORMATS_HELP}; else it is found out",
-    )
-    parser.add_argument("--title", metavar="T", help="give the session this title")
-    parser.add_argument("--id", metavar="ID", help="give the session this id")
-
-
-def _add_fork_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument("--at", metavar="ENTRY", help=f"go on behind this entry: {_ENTRY_HELP}")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the branch; else it is named after the time"
-    )
-    parser.add_argument("--clone", action="store_true", help="copy the session, and leave it alone")
-
-
-def _add_label_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument("entry", metavar="ENTRY", help=_ENTRY_HELP)
-    parser.add_argument("text", metavar="TEXT", help="what it is called; no number")
-
-
-def _add_rename_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument("title", metavar="TITLE", help="what the list shows of it from now on")
-
-
-def _add_redact_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_session(parser)
-    parser.add_argument("entry", metavar="ENTRY", help=_ENTRY_HELP)
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is recorded")
-    parser.add_argument("--actor", metavar="NAME", help="who; else the user of this machine")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", nargs="+", metavar="ID", help=_SESSION_HELP)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-
-
+_SESSION: Final = argument(
+    "session", metavar="ID", help="an id, the beginning of one, or last (the one written to last)"
+)
+_JSON: Final = flag("--json", help="print JSON, one object a line (`jq -s` makes an array of them)")
+_YES: Final = flag("--yes", help="do not ask")
 _ACTIONS: Final = (
-    _SessionAction(
+    GroupCommand(
         "list",
         list_sessions,
         "list the sessions, the latest first",
         "List the sessions of a store, the one written to last first.",
-        _add_list_arguments,
+        (
+            argument("--limit", type=positive_int, metavar="N", help="print so many at most"),
+            flag("--here", help="only those begun in this folder"),
+            _JSON,
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "show",
         show_session,
         "print a conversation",
         "Print what was said, called, returned and decided on a branch. Long results are cut. "
         "Control characters are shown as escapes. Times are UTC.",
-        _add_show_arguments,
+        (
+            _SESSION,
+            BRANCH,
+            flag("--all", help="print long results and texts in full"),
+            flag("--json", help="print the entries as they are stored, one JSON object a line"),
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "tree",
         draw_tree,
         "draw the branches of a session",
         "Draw all entries of a session, with branches, labels and what was left behind. Long runs "
         "are folded.",
-        _add_tree_arguments,
+        (_SESSION, flag("--all", help="draw every entry, fold nothing"), _JSON),
     ),
-    _SessionAction(
+    GroupCommand(
         "search",
         search_sessions,
         "find entries and titles by their words",
         "Find the titles and then the entries of all sessions that hold all the words, the newest "
         "first. Words are whole ones, in any order and in any case: 'test' does not find 'tests'.",
-        _add_search_arguments,
+        (
+            argument("terms", nargs="+", metavar="WORD", help="a whole word; all of them"),
+            argument(
+                "--limit",
+                type=positive_int,
+                default=20,
+                metavar="N",
+                help="print so many at most (20)",
+            ),
+            _JSON,
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "export",
         export_session,
         "write a session to a file",
         "Write a session in one of several formats. What a format has no words for is listed on "
         "stderr, one line for each kind of loss.",
-        _add_export_arguments,
+        (
+            _SESSION,
+            argument(
+                "--format",
+                choices=SESSION_FORMATS,
+                metavar="F",
+                help=f"{_FORMATS_HELP}, {_WRITE_ONLY_HELP}; else what FILE ends in says "
+                f"({_SUFFIXES_HELP}), or steno",
+            ),
+            BRANCH,
+            argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
+            flag("--force", help="write over a file that is there"),
+            flag("--strict", help="exit with 3 if anything was lost"),
+            argument("--report", metavar="FILE", help="write all losses there, as a JSON array"),
+            flag("--quiet", help="do not tell what was lost"),
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "import",
         import_session,
         "read a session from a file",
         "Add a session from a file and print its id. A file that cannot be read adds nothing.",
-        _add_import_arguments,
+        (
+            argument("file", metavar="FILE", help="what to read; - is stdin"),
+            argument(
+                "--format",
+                choices=SESSION_FORMATS,
+                metavar="F",
+                help=f"{_FORMATS_HELP}; else it is found out",
+            ),
+            argument("--title", metavar="T", help="give the session this title"),
+            argument("--id", metavar="ID", help="give the session this id"),
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "fork",
         session_edit.fork_session,
         "begin a branch, or copy a session",
         "Begin a branch that shares everything up to an entry, and print its name; with --clone "
         "copy the whole session and print the id of the copy.",
-        _add_fork_arguments,
+        (
+            _SESSION,
+            argument("--at", metavar="ENTRY", help=f"go on behind this entry: {ENTRY_NAMES}"),
+            argument("--name", metavar="NAME", help="the branch; else it is named after the time"),
+            flag("--clone", help="copy the session, and leave it alone"),
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "label",
         session_edit.label_entry,
         "give an entry a name",
         "Give an entry a name, by which other commands find it.",
-        _add_label_arguments,
+        (_SESSION, ENTRY, argument("text", metavar="TEXT", help="what it is called; no number")),
     ),
-    _SessionAction(
+    GroupCommand(
         "rename",
         session_edit.rename_session,
         "give a session another title",
         "Give a session another title. Its id and everything in it stay as they are.",
-        _add_rename_arguments,
+        (
+            _SESSION,
+            argument("title", metavar="TITLE", help="what the list shows of it from now on"),
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "redact",
         session_edit.redact_entry,
         "take the content out of an entry",
         "Take the content out of an entry for good. That it was done, by whom and why is recorded, "
         "and the chain of digests stays valid.",
-        _add_redact_arguments,
+        (
+            _SESSION,
+            ENTRY,
+            argument("--reason", required=True, metavar="TEXT", help="why; it is recorded"),
+            argument("--actor", metavar="NAME", help="who; else the user of this machine"),
+            _YES,
+        ),
     ),
-    _SessionAction(
+    GroupCommand(
         "rm",
         session_edit.remove_sessions,
         "remove sessions",
         "Remove sessions for good, and the images that only they refer to.",
-        _add_remove_arguments,
+        (
+            argument(
+                "sessions",
+                nargs="+",
+                metavar="ID",
+                help="an id, the beginning of one, or last (the one written to last)",
+            ),
+            _YES,
+        ),
     ),
 )
+
+
+def add_commands(commands: Subparsers) -> None:
+    """Add the group to the command line."""
+    group = add_group(
+        commands,
+        "sessions",
+        [action._replace(arguments=(*action.arguments, STORE)) for action in _ACTIONS],
+        is_required=False,
+        help="look at, search, copy and change kept conversations",
+        description="Look at the conversations that are kept in a store, and work with them.",
+        epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
+    )
+    add_arguments(group, [STORE])
+    group.set_defaults(run=list_sessions, limit=None, here=False, json=False)

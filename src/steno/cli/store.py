@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
+from steno.app.commands.arguments import argument, flag
+from steno.app.commands.report import Report, ReportLine
 from steno.app.errors import UsageError
 from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
@@ -16,7 +15,15 @@ from steno.app.session_lookup import (
     readable_headers,
     readable_summaries,
 )
-from steno.cli.arguments import STORE_ADDRESSES, ExitStatus, Subparsers, add_store_option
+from steno.cli.arguments import (
+    STORE,
+    STORE_ADDRESSES,
+    ExitStatus,
+    GroupCommand,
+    Subparsers,
+    add_group,
+)
+from steno.cli.report_command import print_report
 from steno.cli.store_options import (
     find_named_session,
     open_existing_store,
@@ -26,10 +33,9 @@ from steno.cli.store_options import (
     store_address,
 )
 from steno.errors import Conflict, Missing
-from steno.render.output import print_json
 from steno.render.progress import show_progress
 from steno.render.quantities import format_count
-from steno.render.table_output import StdoutPrinter, print_notice
+from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_text
 from steno.store import Store, convert_store
 from steno.store.locate import StoreAddress
@@ -37,45 +43,53 @@ from steno.store.locate import StoreAddress
 
 def add_commands(commands: Subparsers) -> None:
     """Add the group to the command line."""
-    group = commands.add_parser(
-        "store", help="convert and tidy up stores", description="Look after whole stores."
+    add_group(
+        commands,
+        "store",
+        (
+            GroupCommand(
+                "convert",
+                _run_convert,
+                "copy sessions from one store to another",
+                "Copy sessions, with their digests and blobs, to another store, which is made "
+                "if there is none. Each session arrives as a whole or not at all; one that is "
+                "damaged does not, and is named.",
+                (
+                    argument("source", metavar="SOURCE", help=STORE_ADDRESSES),
+                    argument("target", metavar="TARGET", help="likewise"),
+                    argument(
+                        "--session",
+                        action="append",
+                        metavar="ID",
+                        help="only this one: an id, the beginning of one, or last; may be given "
+                        "several times",
+                    ),
+                    flag(
+                        "--skip-existing",
+                        help="leave out the sessions that the target has already, as after an "
+                        "interruption",
+                    ),
+                ),
+                "example: steno store convert sqlite:work.db postgresql://host/db",
+            ),
+            GroupCommand(
+                "gc",
+                _run_gc,
+                "remove blobs that no session refers to",
+                "Remove the blobs that no session refers to and that are older than an hour.",
+                (STORE,),
+            ),
+            GroupCommand(
+                "info",
+                _run_info,
+                "tell what is in a store",
+                "Tell what is in a store.",
+                (flag("--json", help="print it as one JSON object"), STORE),
+            ),
+        ),
+        help="convert and tidy up stores",
+        description="Look after whole stores.",
     )
-    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    convert = actions.add_parser(
-        "convert",
-        help="copy sessions from one store to another",
-        description="Copy sessions, with their digests and blobs, to another store, which is made "
-        "if there is none. Each session arrives as a whole or not at all; one that is damaged does "
-        "not, and is named.",
-        epilog="example: steno store convert sqlite:work.db postgresql://host/db",
-    )
-    convert.add_argument("source", metavar="SOURCE", help=STORE_ADDRESSES)
-    convert.add_argument("target", metavar="TARGET", help="likewise")
-    convert.add_argument(
-        "--session",
-        action="append",
-        metavar="ID",
-        help="only this one: an id, the beginning of one, or last; may be given several times",
-    )
-    convert.add_argument(
-        "--skip-existing",
-        action="store_true",
-        help="leave out the sessions that the target has already, as after an interruption",
-    )
-    convert.set_defaults(run=_run_convert)
-    collect = actions.add_parser(
-        "gc",
-        help="remove blobs that no session refers to",
-        description="Remove the blobs that no session refers to and that are older than an hour.",
-    )
-    add_store_option(collect)
-    collect.set_defaults(run=_run_gc)
-    info = actions.add_parser(
-        "info", help="tell what is in a store", description="Tell what is in a store."
-    )
-    info.add_argument("--json", action="store_true", help="print it as one JSON object")
-    add_store_option(info)
-    info.set_defaults(run=_run_info)
 
 
 def _run_convert(options: argparse.Namespace) -> int:
@@ -176,26 +190,21 @@ def _run_info(options: argparse.Namespace) -> int:
         "blob_bytes": sum(blob.size for blob in blobs),
         "disk_bytes": _disk_bytes(address),
     }
-    if options.json:
-        print_json(msgspec.json.encode(facts))
-    else:
-        _print_info(facts)
-    return report_unreadable(unreadable)
-
-
-def _print_info(facts: dict[str, Any]) -> None:
-    store_text = terminal_text(facts["store"]) + ("" if facts["there"] else " (not there yet)")
     size = facts["disk_bytes"]
     rows = [
-        ("store", store_text),
+        ("store", terminal_text(str(address)) + ("" if address.exists else " (not there yet)")),
         ("sessions", f"{facts['sessions']:,}"),
         ("entries", f"{facts['entries']:,}"),
         ("blobs", f"{facts['blobs']:,} ({facts['blob_bytes']:,} bytes)"),
         *([] if size is None else [("on disk", f"{size:,} bytes")]),
     ]
-    printer = StdoutPrinter()
-    for name, value in rows:
-        printer.line((f"{name:10}", "dim"), value)
+    report = Report(
+        lines=[ReportLine([(f"{name:10}", "dim"), value]) for name, value in rows],
+        notices=tuple(unreadable.lines),
+        data=[facts],
+        is_failed=bool(unreadable),
+    )
+    return print_report(report, as_json=options.json)
 
 
 def _disk_bytes(address: StoreAddress) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, InvalidValue
-from steno.app.commands.dispatch import run_slash_command
+from steno.app.commands.session_commands import run_slash_command
 from steno.render.items import TextForm
 from steno.store import MemoryStore, Store
 from tests.app.command_setup import open_context, run_with_context

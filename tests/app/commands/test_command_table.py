@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.commands.table import SLASH_COMMANDS
+from steno.app.commands.table import COMMANDS, SLASH_COMMANDS, Command
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.entry import Mode
 from steno.records.stored_record import MAIN_BRANCH
 from steno.render.transcripts import WRITE_ONLY
+from steno.ui.help_text import build_help
+from steno.ui.prompt_state import CompletionState, word_at
 from tests.app.project_setup import make_project
 from tests.app.session_setup import open_user_session, run
+from tests.cli.program import run_steno
 
 pytestmark = pytest.mark.requirement("S4-15")
 OFFLINE = {"model": "offline"}
@@ -37,6 +40,28 @@ def test_every_command_works_before_the_first_prompt(project: Path, name: str) -
     assert text.strip()
     assert code != "no_such_command"
     assert (code == "terminal_only") == (name in OF_THE_TERMINAL)
+
+
+def test_every_command_of_a_terminal_is_in_its_help_and_offered_as_it_is_typed() -> None:
+    typed = CompletionState()
+    typed.set_word(word_at("/", 1, is_whole_text=True))
+    offered = {choice.text: choice.description for choice in typed.choices}
+    text = build_help()
+    for command in SLASH_COMMANDS:
+        assert offered.pop(f"/{command.name}") == command.description
+        assert f"- `{f'/{command.name} {command.argument}'.rstrip()}`: " in text
+    assert offered == {}
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.command_line])
+def test_every_command_of_the_command_line_is_in_its_help(command: Command) -> None:
+    group, *_ = command.command_line.split()
+    assert group in [
+        line.split()[0] for line in run_steno("--help").out.splitlines() if line[:4] == "    "
+    ]
+    told = run_steno(*command.command_line.split(), "--help")
+    assert told.status == 0
+    assert told.out.startswith(f"usage: steno {command.command_line} ")
 
 
 def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:

@@ -63,6 +63,7 @@ def test_each_server_is_listed_with_its_state_and_its_offers(project: Path, home
     assert time[0] == "time"
     assert time[2].endswith(" 2 tools, 0 resources, 0 prompts")
     assert "| `off` | stdio | disabled |" in report.body
+    assert '"name"' not in report.body
 
 
 def test_servers_of_an_untrusted_project_are_not_started(project: Path) -> None:

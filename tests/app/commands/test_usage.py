@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from steno import ChatMessage, Conversation, Usage
 from steno.records.entry import Compaction
+from steno.render.items import TextForm
 from steno.store import Store
 from tests.app.command_setup import run_with_context
 from tests.app.project_setup import make_project, write_settings
@@ -87,6 +89,13 @@ def test_a_summary_makes_room(project: Path) -> None:
 def test_before_the_first_prompt_nothing_was_used(project: Path) -> None:
     text = run_with_context(project, "usage", begin=lambda store: Conversation()).body
     assert HEAD not in text
+
+
+def test_json_is_that_of_the_command_line(project: Path) -> None:
+    report = run_with_context(project, "usage", "--json", begin=two_branches)
+    assert report.form is TextForm.PLAIN
+    models = [json.loads(line)["model"] for line in report.body.splitlines()]
+    assert models == ["openai/gpt-4o", "lab/own|*x*"]
 
 
 def test_options_of_the_command_line_can_be_typed(project: Path) -> None:

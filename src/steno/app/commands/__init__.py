@@ -10,7 +10,7 @@ from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
     from steno.app.commands.context import CommandDefinition
-    from steno.app.commands.open_session import OpenSession
+    from steno.app.commands.session_commands import OpenSession
 
 __all__ = ["CommandDefinition", "OpenSession"]
 
@@ -18,6 +18,6 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.app.commands.context": ("CommandDefinition",),
-        "steno.app.commands.open_session": ("OpenSession",),
+        "steno.app.commands.session_commands": ("OpenSession",),
     },
 )

@@ -10,9 +10,9 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from steno.app.errors import UsageError
 from steno.errors import InvalidValue
@@ -98,6 +98,44 @@ def _shorten(text: object) -> str:
     return truncate_to_width(terminal_line(str(text)), _MAX_SHOWN_LENGTH)
 
 
+# -- declarations ----------------------------------------------------------------------------
+
+
+class Argument(NamedTuple):
+    """An argument of a command, for `ArgumentParser.add_argument`."""
+
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+class OneOf(NamedTuple):
+    """Options that exclude each other."""
+
+    arguments: tuple[Argument, ...]
+    is_required: bool = False
+
+
+def argument(*names: str, **settings: Any) -> Argument:
+    """Return an argument with the settings of `add_argument`."""
+    return Argument(names, settings)
+
+
+def flag(*names: str, help: str) -> Argument:
+    """Return an option without a value."""
+    return Argument(names, {"action": "store_true", "help": help})
+
+
+def add_arguments(parser: argparse.ArgumentParser, arguments: Iterable[Argument | OneOf]) -> None:
+    """Add arguments to a parser, in their order."""
+    for item in arguments:
+        if isinstance(item, OneOf):
+            group = parser.add_mutually_exclusive_group(required=item.is_required)
+            for names, settings in item.arguments:
+                group.add_argument(*names, **settings)
+        else:
+            parser.add_argument(*item.names, **item.settings)
+
+
 # -- typed text ------------------------------------------------------------------------------
 
 
@@ -114,19 +152,10 @@ def keep_text(text: str) -> list[str]:
     return ["--", text] if text else []
 
 
-def add_text(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    """Add the text of a slash command that takes any."""
-    parser.add_argument("text", nargs="?", default="")
-
-
-def add_session(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    """Add the session of a command; in a terminal it is by default the open one."""
-    parser.add_argument(
-        "session",
-        nargs="?" if in_terminal else None,
-        metavar="ID",
-        help="an id, the beginning of one, or last",
-    )
+TEXT: Final = argument("text", nargs="?", default="")
+"""The text after a slash command that takes any."""
+SESSION: Final = argument("session", metavar="ID", help="an id, the beginning of one, or last")
+OPTIONAL_SESSION: Final = Argument(SESSION.names, {**SESSION.settings, "nargs": "?"})
 
 
 # -- values ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from steno.app.commands.arguments import add_session, parse_time, split_words
+from steno.app.commands.arguments import SESSION, argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
 from steno.app.session_log import SessionLog, describe_log_entry
@@ -61,23 +61,24 @@ _MAX_DETAILS_LENGTH: Final = 200
 _BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
-def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    add_session(parser, in_terminal=in_terminal)
-    parser.add_argument(
-        "--json", action="store_true", help="print the audit log as one JSON object"
-    )
-    for name, limit in (("since", "not before"), ("until", "not after")):
-        parser.add_argument(
+_ARGUMENTS: Final = (
+    SESSION,
+    flag("--json", help="print the audit log as one JSON object"),
+    *[
+        argument(
             f"--{name}",
             type=parse_time,
             metavar="T",
             help=f"{limit} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
         )
-    parser.add_argument("--kind", metavar="K", help=", ".join(_ENTRY_KINDS))
-    parser.add_argument("--decision", metavar="D", help="what was decided: approved, denied, ...")
-    parser.add_argument("--tool", metavar="T", help="calls of this tool, and decisions about them")
-    parser.add_argument("--actor", metavar="A", help="what this person or program did")
-    parser.add_argument("--branch", metavar="B", help="only what led to the end of this branch")
+        for name, limit in (("since", "not before"), ("until", "not after"))
+    ],
+    argument("--kind", metavar="K", help=", ".join(_ENTRY_KINDS)),
+    argument("--decision", metavar="D", help="what was decided: approved, denied, ..."),
+    argument("--tool", metavar="T", help="calls of this tool, and decisions about them"),
+    argument("--actor", metavar="A", help="what this person or program did"),
+    argument("--branch", metavar="B", help="only what led to the end of this branch"),
+)
 
 
 def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
@@ -100,7 +101,7 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
         return Report(data=[msgspec.Raw(audit_format.encode(log.header, entries).data)])
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
-        return Report(text, _TITLE, notices=(f"nothing in the session answers to this{missing}",))
+        return Report(text, _TITLE, when_empty=f"nothing in the session answers to this{missing}")
     table = Table(
         _COLUMNS,
         [_entry_row(entry, log) for entry in entries],
@@ -109,9 +110,9 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
     return Report(text, _TITLE, tables=(table,))
 
 
-AUDIT: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_audit,
-    _add_arguments,
+    _ARGUMENTS,
     split_words,
     help="tell who decided what in a session",
     description="Tell who decided what: everything in a session in the order it was written, "

@@ -10,10 +10,17 @@ import argparse
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from steno.app import commands
-from steno.app.commands.arguments import add_text, keep_text
+from steno.app.commands.arguments import (
+    OPTIONAL_SESSION,
+    SESSION,
+    TEXT,
+    Argument,
+    add_arguments,
+    keep_text,
+)
 from steno.app.commands.report import Report
 from steno.app.session_lookup import LAST_SESSION, UnreadableSessions, find_session
 from steno.render.progress import ShowProgress, no_progress
@@ -47,24 +54,27 @@ class CommandContext(NamedTuple):
         return session
 
 
-class AddArguments(Protocol):
-    """Adds the arguments of a command to its parser."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-        """Add the arguments of the command line, or those that can be typed in a terminal."""
-        ...
-
-
 class CommandDefinition(NamedTuple):
     """The function of a command and its arguments, with the texts of the command line."""
 
     run: Callable[[CommandContext, argparse.Namespace], Report | Awaitable[Report]]
     """Raises StenoError. A terminal runs a plain function in a thread, and awaits its result."""
-    add_arguments: AddArguments = add_text
+    arguments: tuple[Argument, ...] = (TEXT,)
     split: Callable[[str], list[str]] = keep_text
     """Turns the text after a slash command into arguments."""
     help: str = ""
     description: str = ""
     epilog: str = ""
+    add_actions: Callable[[argparse.ArgumentParser, bool], None] | None = None
+    """Adds the commands of a group; for a terminal if the second parameter is true."""
     reads_store: bool = False
     """Whether the command line has the option `--store` for it."""
+
+    def add_to(self, parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+        """Add the arguments to a parser; in a terminal the session is by default the open one."""
+        for item in self.arguments:
+            is_optional = in_terminal and item is SESSION
+            add_arguments(parser, [OPTIONAL_SESSION if is_optional else item])
+        if self.add_actions is not None:
+            self.add_actions(parser, in_terminal)
+        parser.set_defaults(parser=parser)

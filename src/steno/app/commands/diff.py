@@ -107,7 +107,7 @@ class GitWorkTree:
 
     async def diff(self, path: str) -> GitOutput:
         """Return the differences to the last commit, of everything or below one path."""
-        return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", *_path_arguments(path))
+        return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", path or ".")
 
     async def has_commits(self) -> bool:
         """Return whether there is a commit to compare with."""
@@ -116,7 +116,7 @@ class GitWorkTree:
     async def list_files(self, *options: str, path: str) -> list[str]:
         """Return names of files here and below: `--others` are those that git does not keep."""
         output = await self._run_checked(
-            "ls-files", "-z", "--exclude-standard", *options, "--", *_path_arguments(path)
+            "ls-files", "-z", "--exclude-standard", *options, "--", path or "."
         )
         complete, _, _ = output.data.rpartition(b"\0")  # the last name may be truncated
         return [os.fsdecode(name) for name in complete.split(b"\0") if name]
@@ -185,10 +185,6 @@ def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str
     return (str(env), *assignments, str(git), "--no-pager")
 
 
-def _path_arguments(path: str) -> tuple[str, ...]:
-    return (path,) if path else (".",)
-
-
 async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
     """Read to the end, or until there is more than the limit."""
     chunks: list[bytes] = []
@@ -217,7 +213,7 @@ async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Rep
     return _diff_report(text, f"{problem}Changed by the agent in this branch", path)
 
 
-DIFF: Final = CommandDefinition(_run_diff)
+COMMAND: CommandDefinition = CommandDefinition(_run_diff)
 
 
 def _diff_report(text: str, title: str, path: str) -> Report:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import add_session, positive_int
+from steno.app.commands.arguments import SESSION, argument, flag, positive_int
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, ReportLine
 from steno.app.errors import UsageError
@@ -89,22 +89,23 @@ def list_context_changes(
     return [*_describe_differences(explanation), *over_budget]
 
 
-def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    add_session(parser, in_terminal=in_terminal)
-    parser.add_argument(
+_ARGUMENTS: Final = (
+    SESSION,
+    argument(
         "--model",
         metavar="PROVIDER/MODEL",
         help="who would see it; else the model on record. `steno models` lists them",
-    )
-    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
-    parser.add_argument(
+    ),
+    argument("--branch", metavar="B", help="this branch, not the one written to last"),
+    argument(
         "--context-tokens",
         type=positive_int,
         metavar="N",
         help="as if the model could read no more than so many tokens",
-    )
-    parser.add_argument("--full", action="store_true", help="print messages in full")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    ),
+    flag("--full", help="print messages in full"),
+    flag("--json", help="print one JSON object"),
+)
 
 
 def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report:
@@ -128,9 +129,9 @@ def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report
     return Report(lines=list(_explanation_lines(explanation, is_full=options.full)))
 
 
-EXPLAIN: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_explain,
-    _add_arguments,
+    _ARGUMENTS,
     help="show what a model would see of a session",
     description="Show the messages that a model would get to see of a branch, and report what "
     "it would see otherwise than it is on record: repairs, summaries, what was left out or "
@@ -247,13 +248,11 @@ def _restore_message(store: Store, message: Message) -> Message:
 
 def _describe_differences(explanation: _ContextExplanation) -> list[str]:
     """Return a line for each difference between the log and the request."""
-    lines = [_describe_change(change, explanation.log) for change in explanation.built.changes]
+    lines: list[str] = []
+    for change in explanation.built.changes:
+        place = "" if change.entry is None else f"{_entry_number(explanation.log, change.entry)}: "
+        lines.append(f"{place}{terminal_line(format_change(change))}")
     return lines + [_describe_loss(loss, explanation) for loss in explanation.losses]
-
-
-def _describe_change(change: Change, log: SessionLog) -> str:
-    place = "" if change.entry is None else f"{_entry_number(log, change.entry)}: "
-    return f"{place}{terminal_line(format_change(change))}"
 
 
 def _describe_loss(change: Change, explanation: _ContextExplanation) -> str:

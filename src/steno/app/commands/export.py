@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
+from steno.app.commands.arguments import argument
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report
 from steno.app.session_files import (
@@ -44,9 +45,10 @@ _MAX_STEM_LENGTH: Final = 50
 _MAX_NAMED_LOSSES: Final = 3
 
 
-def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    parser.add_argument("--format", choices=tuple(_SUFFIX_BY_FORMAT), default=_DEFAULT_FORMAT)
-    parser.add_argument("file", nargs="?", default="", metavar="FILE")
+_ARGUMENTS: Final = (
+    argument("--format", choices=tuple(_SUFFIX_BY_FORMAT), default=_DEFAULT_FORMAT),
+    argument("file", nargs="?", default="", metavar="FILE"),
+)
 
 
 def _split_typed(text: str) -> list[str]:
@@ -102,7 +104,7 @@ def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
     return Report("\n".join(lines), title="export", form=TextForm.PLAIN)
 
 
-EXPORT: Final = CommandDefinition(_run_export, _add_arguments, _split_typed)
+COMMAND: CommandDefinition = CommandDefinition(_run_export, _ARGUMENTS, _split_typed)
 """`/export`; `steno sessions export` has more formats, and options of its own."""
 
 

@@ -78,7 +78,7 @@ async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Repo
     )
 
 
-MCP: Final = CommandDefinition(_run_mcp)
+COMMAND: CommandDefinition = CommandDefinition(_run_mcp)
 """`/mcp`; the command line has a group of commands instead (`steno.cli.mcp`)."""
 
 
@@ -276,15 +276,8 @@ def _resource_row(server: str, resource: ListedResource) -> list[str]:
 
 
 def _resource_as_json(server: str, resource: ListedResource) -> dict[str, Any]:
-    return {
-        "server": server,
-        "uri": resource.uri,
-        "name": resource.name,
-        "description": resource.description,
-        "mime_type": resource.mime_type,
-        "size": resource.size,
-        "is_template": resource.is_template,
-    }
+    names = ("uri", "name", "description", "mime_type", "size", "is_template")
+    return {"server": server, **{name: getattr(resource, name) for name in names}}
 
 
 def report_prompts(prompts: McpPrompts) -> Report:
@@ -303,11 +296,7 @@ def report_prompts(prompts: McpPrompts) -> Report:
             "name": prompt.name,
             "description": prompt.description,
             "arguments": [
-                {
-                    "name": argument.name,
-                    "description": argument.description,
-                    "is_required": argument.is_required,
-                }
+                {name: getattr(argument, name) for name in ("name", "description", "is_required")}
                 for argument in prompt.arguments
             ],
         }

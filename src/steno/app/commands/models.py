@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from steno.app.commands.arguments import argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
 from steno.app.errors import UsageError
@@ -44,11 +45,10 @@ _UNUSABLE_COLUMNS: Final = (Column("provider", "cyan"), Column("why not", may_sh
 _YES_NO: Final = {True: "yes", False: "no", None: "?"}
 
 
-def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    parser.add_argument("--provider", metavar="NAME", help="only those of one provider")
-    parser.add_argument(
-        "--json", action="store_true", help="a line of JSON for each provider, usable or not"
-    )
+_ARGUMENTS: Final = (
+    argument("--provider", metavar="NAME", help="only those of one provider"),
+    flag("--json", help="a line of JSON for each provider, usable or not"),
+)
 
 
 def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
@@ -81,9 +81,9 @@ def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
     )
 
 
-MODELS: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_models,
-    _add_arguments,
+    _ARGUMENTS,
     help="list the models that can be used",
     description="Ask every provider that there is a key or a server for which models it has, "
     "and list them with what --model takes. '?' stands where nobody says. "

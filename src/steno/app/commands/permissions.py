@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from steno.agent import EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
+from steno.app.commands.arguments import OneOf, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
 from steno.app.errors import UsageError
@@ -40,46 +41,48 @@ _CHANGE_HINT: Final = (
 )
 
 
-def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
+def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     parser.set_defaults(action="list", all=False, json=False, folder=None)
     actions = parser.add_subparsers(title="commands", metavar="COMMAND")
+    rule = argument("rule", metavar="RULE", help="a tool, or bash(git log *), write(src/**)")
+    folder = argument("--folder", type=Path, help="the folder of the project; else this one")
+    in_revoke = _SCOPES_IN_TERMINAL if in_terminal else SCOPE_NAMES
     listing = actions.add_parser(
         "list", help="list what is allowed", description="List what is allowed for good."
     )
-    listing.add_argument("--all", action="store_true", help="that of other projects, too")
-    listing.add_argument("--json", action="store_true", help="print it as one JSON object")
+    all_projects = flag("--all", help="that of other projects, too")
+    add_arguments(
+        listing, [all_projects, flag("--json", help="print it as one JSON object"), folder]
+    )
     allow = actions.add_parser(
         "allow",
         help="allow what a rule covers",
         description="Allow what a rule covers from now on, without a question.",
         epilog="example: steno permissions allow 'bash(git log *)' --project",
     )
+    add_arguments(allow, [rule, _scope_options(SCOPE_NAMES, is_required=not in_terminal), folder])
+    allow.set_defaults(action="allow")
     revoke = actions.add_parser(
         "revoke",
         help="ask again about what a rule covers",
         description="Take back what was allowed, for this project and for you unless told which.",
     )
-    for name, action in (("allow", allow), ("revoke", revoke)):
-        action.set_defaults(action=name)
-        action.add_argument(
-            "rule", metavar="RULE", help="a tool, or bash(git log *), write(src/**)"
-        )
-        scopes = action.add_mutually_exclusive_group(required=action is allow and not in_terminal)
-        names = _SCOPES_IN_TERMINAL if in_terminal and action is revoke else SCOPE_NAMES
-        for scope, scope_name in names.items():
-            scopes.add_argument(
-                f"--{scope}",
-                dest="scope",
-                action="store_const",
-                const=scope,
-                help=f"for {scope_name}",
-            )
-    for action in (listing, allow, revoke):
-        action.add_argument("--folder", type=Path, help="the folder of the project; else this one")
+    add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
+    revoke.set_defaults(action="revoke")
     if in_terminal:
         deny = actions.add_parser("deny", add_help=False)
         deny.add_argument("rule", nargs="?")
         deny.set_defaults(action="deny")
+
+
+def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False) -> OneOf:
+    options = [
+        argument(
+            f"--{scope}", dest="scope", action="store_const", const=scope, help=f"for {scope_name}"
+        )
+        for scope, scope_name in names.items()
+    ]
+    return OneOf(tuple(options), is_required)
 
 
 def _split_typed(text: str) -> list[str]:
@@ -118,14 +121,15 @@ def _run_permissions(
             return _list_grants(grants, options)
 
 
-PERMISSIONS: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_permissions,
-    _add_arguments,
+    (),
     _split_typed,
     help="show and change what is allowed for good",
     description="Show and change what the agent may do without asking, for the project in this "
     "folder and for you in all of them. It is kept in your own folder, not in the project.",
     epilog="'steno permissions COMMAND --help' tells more about a command; without one it lists.",
+    add_actions=_add_actions,
 )
 
 
@@ -148,7 +152,7 @@ def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
     return Report(
         title=_TITLE,
         tables=(Table(_GRANT_COLUMNS, rows),) if rows else (),
-        notices=() if rows or options.json else ("nothing is allowed for good",),
+        when_empty="nothing is allowed for good",
         data=[members],
     )
 

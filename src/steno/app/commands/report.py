@@ -6,11 +6,10 @@ its data. Cells, lines and notices are plain text that is printable already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
@@ -33,6 +32,8 @@ class Table(NamedTuple):
     """A line below the table."""
     details: tuple[Column, Sequence[str]] | None = None
     """A last column that is never cut: on a terminal its cells are on lines of their own."""
+    below: Mapping[int, str] = MappingProxyType({})
+    """Remarks below rows, by their numbers."""
     sizes: Sequence[Decimal] = ()
     """The length of a bar for each row, where there is a terminal to draw them."""
 
@@ -64,12 +65,14 @@ class Report(NamedTuple):
     """The answer in a terminal, before any tables; the command line does not print it."""
     title: str = ""
     form: TextForm = TextForm.MARKDOWN
-    """The form of `text`; a report with anything else is Markdown."""
+    """The form of `text`; a report with tables or notices is Markdown."""
     footer: str = ""
     """Markdown below the tables, as `text`."""
     tables: tuple[Table, ...] = ()
+    when_empty: str = ""
+    """A remark in place of tables."""
     lines: Sequence[ReportLine] = ()
-    """Drawings of the command line, such as a tree."""
+    """Drawings for the command line alone, such as a tree."""
     notices: tuple[str, ...] = ()
     """Remarks; the command line prints them on stderr."""
     data: Iterable[Any] = ()
@@ -88,14 +91,8 @@ class Report(NamedTuple):
             yield f"**{escape_markdown(table.title)}**" if table.title else ""
             yield _table_as_markdown(table)
             yield escape_markdown(table.note)
-        texts = [
-            "".join([piece if isinstance(piece, str) else piece[0] for piece in line.pieces])
-            for line in self.lines
-        ]
-        yield "\n".join(["```", *texts, "```"]) if texts else ""
+        yield "" if self.tables else escape_markdown(self.when_empty)
         yield from map(escape_markdown, self.notices)
-        values = [msgspec.json.encode(value).decode() for value in self.data]
-        yield "\n".join(["```json", *values, "```"]) if values else ""
 
 
 def _table_as_markdown(table: Table) -> str:
@@ -111,7 +108,6 @@ def _table_as_markdown(table: Table) -> str:
         for row in rows[-_MAX_MARKDOWN_ROWS:]
     ]
     text = markdown_table([columns[index] for index in used], cells)
-    omitted = len(rows) - len(cells)
-    return (
-        text if omitted <= 0 else f"{format_count(omitted, 'row', 'rows')} before these.\n\n{text}"
-    )
+    if omitted := len(rows) - len(cells):
+        return f"{format_count(omitted, 'row', 'rows')} before these.\n\n{text}"
+    return text

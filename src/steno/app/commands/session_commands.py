@@ -1,27 +1,32 @@
-"""The slash commands that change the open session, and `change_model` and `change_mode`."""
+"""Slash commands: how they are run, and those that change the open session."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from inspect import iscoroutinefunction
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec import json
+import msgspec
 
 from steno.agent import EntryRecorded
+from steno.app.active_run import ActiveRun
+from steno.app.branch_tree import BranchTree
+from steno.app.commands.arguments import CommandParser
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.dispatch import terminal_only
 from steno.app.commands.explain import list_context_changes
-from steno.app.commands.open_session import OpenSession
 from steno.app.commands.report import Report
+from steno.app.commands.table import SLASH_COMMANDS_BY_NAME
 from steno.app.models import name_model_in_errors
+from steno.app.session_list import SessionList
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import set_mode
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.settings import variable_name
-from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidRequest, InvalidValue, Missing, StenoError
 from steno.log.queries import last_message
 from steno.messages.message import ToolResultMessage
@@ -30,10 +35,60 @@ from steno.records.entry import Compaction, Mode
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count
-from steno.render.terminal_text import terminal_line
+from steno.render.terminal_text import terminal_json, terminal_line
+from steno.suggest import suggest_name
 
 T = TypeVar("T")
 _MAX_DIFFERENCES: Final = 20
+_HELP_OPTIONS: Final = frozenset({"-h", "--help"})
+
+
+class OpenSession(NamedTuple):
+    """An open session, as commands see it."""
+
+    state: SessionState
+    active_run: ActiveRun
+    branches: BranchTree
+    session_list: SessionList
+
+    def explain_conflicts(self) -> AbstractContextManager[None]:
+        """Explain errors of a block that arise if another program changes the session."""
+        return explain_conflicts(self.state)
+
+
+async def run_slash_command(context: CommandContext, name: str, text: str) -> Report:
+    """Run a command with the text that was typed after its name.
+
+    Raises StenoError, and Missing for an unknown command.
+    """
+    command = SLASH_COMMANDS_BY_NAME.get(name)
+    if command is None:
+        hint = suggest_name(name, SLASH_COMMANDS_BY_NAME)
+        raise Missing(f"there is no such command; {hint}", code="no_such_command", place=f"/{name}")
+    if command.is_interface:
+        raise _terminal_only(name)
+    definition = command.load()
+    parser = CommandParser(prog=f"/{name}", add_help=False, epilog=definition.epilog)
+    definition.add_to(parser, in_terminal=True)
+    arguments = definition.split(text.strip())
+    if _HELP_OPTIONS.intersection(arguments):
+        return Report(parser.format_help(), f"/{name}", TextForm.PLAIN)
+    options = parser.parse_args(arguments)
+    run = partial(definition.run, context, options)
+    is_async = iscoroutinefunction(definition.run)
+    result: Report | Awaitable[Report] = run() if is_async else await asyncio.to_thread(run)
+    report = result if isinstance(result, Report) else await result
+    if not vars(options).get("json"):
+        return report
+    lines = [terminal_json(msgspec.json.encode(value)).decode() for value in report.data]
+    return Report("\n".join(lines), report.title, TextForm.PLAIN)
+
+
+def _terminal_only(name: str) -> StenoError:
+    """Return the error for a command that only an interface itself can run."""
+    return StenoError(
+        "the terminal does this, and nobody else", code="terminal_only", place=f"/{name}"
+    )
 
 
 # -- model and mode --------------------------------------------------------------------------
@@ -182,20 +237,16 @@ async def _run_compact(session: OpenSession, _: str) -> Report:
 async def _run_theme(session: OpenSession, name: str) -> Report:
     """Return where to write down a theme; the terminal has changed it."""
     if not name:
-        raise terminal_only("theme")
-    hint = _setting_hint("theme", name, session.state.config.loaded_settings)
+        raise _terminal_only("theme")
+    loaded, variable = session.state.config.loaded_settings, variable_name("theme")
+    if variable in loaded.origins.get("theme", ()):  # which takes precedence over the file
+        hint = f"{variable}={name} keeps it"
+    elif loaded.user_file is None:
+        hint = f"{variable}={name} in your environment keeps it"
+    else:  # only the user's own file has settings of a terminal
+        user_file = terminal_line(str(loaded.user_file))
+        hint = f"theme = {msgspec.json.encode(name).decode()} in {user_file} keeps it"
     return Report(hint, form=TextForm.PLAIN)
-
-
-def _setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
-    """Return where to write down a setting of a terminal; only the user's own file has those."""
-    variable = variable_name(setting)
-    if variable in loaded.origins.get(setting, ()):  # which takes precedence over the file
-        return f"{variable}={value} keeps it"
-    if loaded.user_file is None:
-        return f"{variable}={value} in your environment keeps it"
-    quoted = json.encode(value).decode()
-    return f"{setting} = {quoted} in {terminal_line(str(loaded.user_file))} keeps it"
 
 
 def _session_command(run: Callable[[OpenSession, str], Awaitable[Report]]) -> CommandDefinition:

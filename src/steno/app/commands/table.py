@@ -1,72 +1,16 @@
 """The table of commands that return a report, for the command line and for terminals.
 
-Help and completion read it. Each function here imports one module, so that a command is loaded
-when it is used and import-linter still sees every dependency.
+Help and completion read it. `Command.load` imports one module, so that a command is loaded when
+it is used and import-linter still sees every dependency.
 """
 
 # ruff: noqa: PLC0415 - imports inside of functions are the purpose of these functions
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Final, NamedTuple
 
 from steno.app import commands
-
-
-def _load_audit() -> commands.CommandDefinition:
-    from steno.app.commands.audit import AUDIT
-
-    return AUDIT
-
-
-def _load_diff() -> commands.CommandDefinition:
-    from steno.app.commands.diff import DIFF
-
-    return DIFF
-
-
-def _load_explain() -> commands.CommandDefinition:
-    from steno.app.commands.explain import EXPLAIN
-
-    return EXPLAIN
-
-
-def _load_export() -> commands.CommandDefinition:
-    from steno.app.commands.export import EXPORT
-
-    return EXPORT
-
-
-def _load_mcp() -> commands.CommandDefinition:
-    from steno.app.commands.mcp import MCP
-
-    return MCP
-
-
-def _load_models() -> commands.CommandDefinition:
-    from steno.app.commands.models import MODELS
-
-    return MODELS
-
-
-def _load_permissions() -> commands.CommandDefinition:
-    from steno.app.commands.permissions import PERMISSIONS
-
-    return PERMISSIONS
-
-
-def _load_usage() -> commands.CommandDefinition:
-    from steno.app.commands.usage import USAGE
-
-    return USAGE
-
-
-def _load_session_command(name: str) -> commands.CommandDefinition:
-    from steno.app.commands.session_commands import SESSION_COMMANDS
-
-    return SESSION_COMMANDS[name]
 
 
 class Command(NamedTuple):
@@ -83,51 +27,63 @@ class Command(NamedTuple):
     """Names of the command in other programs. They work, but help does not list them."""
     command_line: str = ""
     """The command of the command line with the same content; empty if there is none."""
-    load: Callable[[], commands.CommandDefinition] | None = None
-    """Loads the command; None if the interface itself does it."""
+    is_interface: bool = False
+    """Whether each interface has it itself, as `/quit`."""
 
+    def load(self) -> commands.CommandDefinition:
+        """Load the module of the command; those that change the session share one."""
+        match self.name:
+            case "audit":
+                from steno.app.commands.audit import COMMAND
+            case "diff":
+                from steno.app.commands.diff import COMMAND
+            case "explain":
+                from steno.app.commands.explain import COMMAND
+            case "export":
+                from steno.app.commands.export import COMMAND
+            case "mcp":
+                from steno.app.commands.mcp import COMMAND
+            case "models":
+                from steno.app.commands.models import COMMAND
+            case "permissions":
+                from steno.app.commands.permissions import COMMAND
+            case "usage":
+                from steno.app.commands.usage import COMMAND
+            case _:
+                from steno.app.commands.session_commands import SESSION_COMMANDS
 
-def _session_command(
-    name: str,
-    description: str,
-    argument: str = "",
-    choices: tuple[str, ...] = (),
-    aliases: tuple[str, ...] = (),
-) -> Command:
-    """Return the row of a command that changes the open session."""
-    load = partial(_load_session_command, name)
-    return Command(name, description, argument, choices, aliases, load=load)
+                return SESSION_COMMANDS[self.name]
+        return COMMAND
 
 
 COMMANDS: Final = (
-    Command("help", "what can be typed, and which keys do what"),
-    _session_command("model", "who answers; with a name, another model from here on", "[NAME]"),
-    _session_command("mode", "plan reads only, act may do all", "[plan|act]", ("plan", "act")),
-    _session_command("new", "begin another session", "[TITLE]", aliases=("clear",)),
-    _session_command("resume", "go on with another session; pick, search, rename, delete", "[ID]"),
-    _session_command("rename", "give this session another title", "TITLE"),
-    _session_command("fork", "go on in a branch of its own", "[NAME]"),
+    Command("help", "what can be typed, and which keys do what", is_interface=True),
+    Command("model", "who answers; with a name, another model from here on", "[NAME]"),
+    Command("mode", "plan reads only, act may do all", "[plan|act]", ("plan", "act")),
+    Command("new", "begin another session", "[TITLE]", aliases=("clear",)),
+    Command("resume", "go on with another session; pick, search, rename, delete", "[ID]"),
+    Command("rename", "give this session another title", "TITLE"),
+    Command("fork", "go on in a branch of its own", "[NAME]"),
     Command(
         "tree",
         "branches and where they part: move, fork, label, compare, edit",
         command_line="sessions tree",
+        is_interface=True,
     ),
-    _session_command("label", "give the last message a name", "NAME"),
-    _session_command("retry", "try again what failed or was cut off, or go on where it stopped"),
-    _session_command("compact", "let a summary take the place of what was said so far"),
+    Command("label", "give the last message a name", "NAME"),
+    Command("retry", "try again what failed or was cut off, or go on where it stopped"),
+    Command("compact", "let a summary take the place of what was said so far"),
     Command(
         "permissions",
         "what is allowed and denied, and by which rule",
         "[allow|revoke RULE]",
         command_line="permissions",
-        load=_load_permissions,
     ),
     Command(
         "audit",
         "who decided what, and whether the record is whole",
         "[OPTIONS]",
         command_line="audit",
-        load=_load_audit,
     ),
     Command(
         "export",
@@ -135,27 +91,24 @@ COMMANDS: Final = (
         "[markdown|json|html] [FILE]",
         ("markdown", "json", "html"),
         command_line="sessions export",
-        load=_load_export,
     ),
     Command(
         "mcp",
         "servers of the Model Context Protocol, and what they offer",
         "[SERVER]",
         command_line="mcp",
-        load=_load_mcp,
     ),
-    Command("diff", "what has changed in the files here", "[PATH]", load=_load_diff),
+    Command("diff", "what has changed in the files here", "[PATH]"),
     Command(
         "usage",
         "tokens and cost, by model",
         "[OPTIONS]",
         command_line="usage",
-        load=_load_usage,
     ),
-    _session_command("theme", "dark, light, or another look", "[NAME]"),
-    Command("quit", "leave; everything is on record", aliases=("exit",)),
-    Command("explain", command_line="explain", load=_load_explain),
-    Command("models", command_line="models", load=_load_models),
+    Command("theme", "dark, light, or another look", "[NAME]"),
+    Command("quit", "leave; everything is on record", aliases=("exit",), is_interface=True),
+    Command("explain", command_line="explain"),
+    Command("models", command_line="models"),
 )
 """All commands, in the order of the help of a terminal."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, final
 
+from steno.app.commands.report import Report, ReportLine
 from steno.app.session_log import SessionLog, missing_parent, summarize_entry
 from steno.records.entry import Control, Entry, Label, Redacted
 from steno.render.describe import entry_type
@@ -124,26 +125,29 @@ class TreeLayout:
         }
 
 
-def fold_tree(
-    layout: TreeLayout, *, shows_all: bool, advice: str = ""
-) -> Iterator[list[StyledText]]:
-    """Yield the lines to print; long runs of ordinary entries are folded into one line each.
-
-    Such a line ends with `advice` on how to see them.
-    """
+def report_tree(log: SessionLog, *, shows_all: bool) -> Report:
+    """Draw the entries of a session; long runs of ordinary entries are folded into one line."""
+    layout = TreeLayout(log)
+    lines = [ReportLine([("session ", "dim"), terminal_line(log.header.id)])]
     folded: list[GraphRow] = []
     for row in layout.rows():
         if row.entry is not None and not shows_all and not layout.is_remarkable(row.entry):
             folded.append(row)
             continue
-        yield from _fold_run(layout, folded, advice)
+        lines += _fold_run(layout, folded)
         folded = []
-        yield layout.row_pieces(row)
-    yield from _fold_run(layout, folded, advice)
+        lines.append(ReportLine(layout.row_pieces(row), is_cut=True))
+    lines += _fold_run(layout, folded)
+    lines += [
+        ReportLine([("(nothing yet)", "dim"), *layout.branch_pieces([name])])
+        for name, head in log.heads.items()
+        if head is None
+    ]
+    return Report(lines=lines, data=map(layout.entry_as_json, log.entries.values()))
 
 
-def _fold_run(layout: TreeLayout, run: list[GraphRow], advice: str) -> Iterator[list[StyledText]]:
+def _fold_run(layout: TreeLayout, run: list[GraphRow]) -> list[ReportLine]:
     if len(run) <= _MAX_UNFOLDED:
-        yield from map(layout.row_pieces, run)
-    else:
-        yield [(f"{run[0].graph_prefix}: … {len(run):,} entries{advice}", "dim")]
+        return [ReportLine(layout.row_pieces(row), is_cut=True) for row in run]
+    text = f"{run[0].graph_prefix}: … {len(run):,} entries (--all shows them)"
+    return [ReportLine([(text, "dim")], is_cut=True)]

@@ -9,10 +9,10 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from steno.app.commands.arguments import parse_time, split_words
+from steno.app.commands.arguments import argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
 from steno.app.session_lookup import (
@@ -52,27 +52,23 @@ _MIN_SHOWN_COST: Final = Decimal("0.0001")
 """Smaller costs are shown as less than this."""
 
 
-def _add_arguments(parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
-    default = "this one" if in_terminal else "all"
-    parser.add_argument(
-        "sessions", nargs="*", metavar="ID", help=f"ids, their beginnings, or last; else {default}"
-    )
-    parser.add_argument("--all", action="store_true", help="all sessions, as without any ID")
-    parser.add_argument(
+_ARGUMENTS: Final = (
+    argument("sessions", nargs="*", metavar="ID", help="ids, their beginnings, or last; else all"),
+    flag("--all", help="all sessions, as without any ID"),
+    argument(
         "--since",
         type=parse_time,
         metavar="T",
         help="only turns not before this time: 2024-05-17, or 12h, 7d (ago)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--by",
         choices=tuple(_GROUP_COLUMNS),
         default="model",
         help="what to add up by (default: model)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print an object for each sum, one a line"
-    )
+    ),
+    flag("--json", help="print an object for each sum, one a line"),
+)
 
 
 def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
@@ -88,10 +84,11 @@ def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
     turns = _turns_since(all_turns, options.since)
     length = shortest_unique_length([header.id for header in headers])
     report = _build_report([("", turns)], options, length)
-    if not turns and unreadable:  # they may have used some
-        report = report._replace(notices=())
-    notices = (*report.notices, *unreadable.lines)
-    return report._replace(notices=notices, is_failed=bool(unreadable))
+    return report._replace(
+        when_empty="" if unreadable else report.when_empty,  # they may have used some
+        notices=(*report.notices, *unreadable.lines),
+        is_failed=bool(unreadable),
+    )
 
 
 def _report_session(context: CommandContext, store: Store, options: argparse.Namespace) -> Report:
@@ -134,7 +131,7 @@ def _build_report(
         sums = _group_usage(all_turns, options.by)
         return Report(data=[_usage_as_json(usage_sum, options.by) for usage_sum in sums])
     if not all_turns:
-        return Report(title=_TITLE, notices=("no model has said how many tokens it used",))
+        return Report(title=_TITLE, when_empty="no model has said how many tokens it used")
     total = _sum_usage("total", all_turns)
     return Report(
         title=_TITLE,
@@ -174,9 +171,9 @@ def _describe_context(limit: int | None, entries: Sequence[Entry]) -> str:
     return f"Context: about {used:,} tokens were taken last; {limit_text}{share}."
 
 
-USAGE: Final = CommandDefinition(
+COMMAND: CommandDefinition = CommandDefinition(
     _run_usage,
-    _add_arguments,
+    _ARGUMENTS,
     split_words,
     help="tell how many tokens were used, and what they cost",
     description="Add up the tokens that models read and wrote, and about what that cost, in "
@@ -254,19 +251,19 @@ def _find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, T
         payload = entry.payload
         if isinstance(payload, AssistantMessage | Compaction) and payload.usage is not None:
             model = node.settings.model or ""
-            price = _price_on_day(model, None if entry.time is None else _noon_of_day(entry.time))
+            # One time for all of a day: prices change daily, and looking them up is slow.
+            noon = None if entry.time is None else _noon(entry.time.astimezone(UTC))
+            price = _find_price(model, noon)
             cost = None if price is None else cost_of(payload.usage, price)
             yield entry.id, TurnUsage(session, entry.time, model, payload.usage, cost)
 
 
+_noon: Final = partial(datetime.replace, hour=12, minute=0, second=0, microsecond=0)
+
+
 @cache
-def _price_on_day(model: str, time: datetime | None) -> Price | None:
+def _find_price(model: str, time: datetime | None) -> Price | None:
     return find_price(model, at=time)
-
-
-def _noon_of_day(time: datetime) -> datetime:
-    """Return one time for all of a day: prices change daily, and looking them up is slow."""
-    return time.astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
 
 
 def _group_usage(turns: list[TurnUsage], group_by: str) -> list[UsageSum]:

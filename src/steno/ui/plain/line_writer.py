@@ -21,7 +21,7 @@ _MIN_WIDTH: Final = 20
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
 _RULE: Final = re.compile(r":?-+:?")
 _CODE: Final = re.compile(r"(`+) ?(.+?) ?\1")
-_ESCAPED: Final = re.compile(r"\\([^\w\s])|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
+_ESCAPED: Final = re.compile(r"\\([^\w\s]|_)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
 """An escaped sign, or code, in which a backslash is a character."""
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _GAP: Final = "  "
