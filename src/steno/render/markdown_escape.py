@@ -1,6 +1,6 @@
-"""Escape untrusted text for Markdown.
+"""Escape untrusted text for Markdown, and remove the escapes again for interfaces without it.
 
-Everything here is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
+Escaped text is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
 `inline_code` for names, paths and rules; `markdown_table` takes either.
 """
 
@@ -18,6 +18,9 @@ _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]<>&|~:@.]")
 _LINE_START: Final = re.compile(r"(?:[0-9]{1,9}(?=\))|(?=[#+=-]))(?=[^\s])")
 """A backslash after this keeps a line from being a heading, a list item or a rule."""
 _BACKTICKS: Final = re.compile(r"`+")
+_ESCAPED: Final = re.compile(r"\\([^\w\s]|_)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
+"""An escaped sign, or code, in which a backslash is a character."""
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 
 
 def escape_markdown(text: str) -> str:
@@ -53,3 +56,17 @@ def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> 
 def _table_row(cells: Sequence[str]) -> str:
     # A bar ends a cell, also inside of code, unless a backslash is before it.
     return "| " + " | ".join([cell.replace("|", "\\|") for cell in cells]) + " |"
+
+
+def unescape_markdown(text: str) -> str:
+    """Return a text without escapes; in code every backslash is a character."""
+    lines: list[str] = []
+    is_code = False
+    for line in text.split("\n"):
+        is_fence = _FENCE.match(line) is not None
+        is_verbatim = is_code or is_fence
+        lines.append(
+            line if is_verbatim else _ESCAPED.sub(lambda match: match[1] or match[0], line)
+        )
+        is_code ^= is_fence
+    return "\n".join(lines)

@@ -13,14 +13,15 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, Table
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
 from steno.render.session_events import BranchTreeRow, SessionSummary
+from steno.render.table_output import Column
 from steno.render.terminal_text import display_width
-from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.plain.line_writer import LineWriter
 from steno.ui.prompt_state import PromptHistory
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
@@ -277,10 +278,12 @@ def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
 
 
 def test_a_table_of_a_reply_is_said_in_columns() -> None:
-    text = (
-        "Who:\n\n| call | tokens |\n| --- | ---: |\n| `a \\| b` | 12 |\n| c\\.py | 1,200 |\n\nEnd"
+    table = Table(
+        (Column("call", "cyan"), Column("tokens", is_number=True)),
+        [("a | b", "12"), ("c.py", "1,200")],
     )
-    assert markdown_to_lines(text).split("\n") == [
+    report = Report("Who\\:", tables=(table,), footer="End")
+    assert report.plain_text.split("\n") == [
         "Who:",
         "",
         "call   tokens",
@@ -299,10 +302,6 @@ def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
     assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in output
     assert "  re\\.match\n" in output
     assert "  - *x\n" in output
-
-
-def test_a_bar_in_a_cell_is_one() -> None:
-    assert markdown_to_lines("| a\\\\|b | `c\\|d` |") == "a|b  c|d"
 
 
 def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:

@@ -6,15 +6,21 @@ its data. Cells, lines and notices are plain text that is printable already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from steno.render.items import TextForm
-from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.markdown_escape import (
+    escape_markdown,
+    inline_code,
+    markdown_table,
+    unescape_markdown,
+)
 from steno.render.quantities import format_count
 from steno.render.table_output import Column, StyledText
+from steno.render.terminal_text import display_width, terminal_line
 
 _NAME_STYLE: Final = "cyan"
 """The style of columns with names, which Markdown shows as code."""
@@ -58,6 +64,9 @@ class ReportLine(NamedTuple):
     """Where it is cut without a terminal; None for nowhere."""
 
 
+_WriteRows: TypeAlias = Callable[[Sequence[Column], Sequence[Sequence[str]]], str]
+
+
 class Report(NamedTuple):
     """The result of a command."""
 
@@ -84,30 +93,53 @@ class Report(NamedTuple):
         """The whole report in its form."""
         if self.form is not TextForm.MARKDOWN:
             return self.text
-        return "\n\n".join(filter(None, [self.text, *self._markdown_parts(), self.footer]))
+        return _join_parts(self.text, *self._parts(escape_markdown, _markdown_rows), self.footer)
 
-    def _markdown_parts(self) -> Iterator[str]:
+    @property
+    def plain_text(self) -> str:
+        """The whole report for an interface without Markdown, with its tables as columns."""
+        if self.form is not TextForm.MARKDOWN:
+            return self.text
+        text, footer = unescape_markdown(self.text), unescape_markdown(self.footer)
+        return _join_parts(text, *self._parts(terminal_line, _aligned_rows), footer)
+
+    def _parts(self, write: Callable[[str], str], write_rows: _WriteRows) -> Iterator[str]:
         for table in self.tables:
-            yield f"**{escape_markdown(table.title)}**" if table.title else ""
-            yield _table_as_markdown(table)
-            yield escape_markdown(table.note)
-        yield "" if self.tables else escape_markdown(self.when_empty)
-        yield from map(escape_markdown, self.notices)
+            yield f"**{write(table.title)}**" if table.title else ""
+            columns, rows = table.complete_rows
+            used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
+            shown = [[row[index] for index in used] for row in rows[-_MAX_MARKDOWN_ROWS:]]
+            omitted = len(rows) - len(shown)
+            yield f"{format_count(omitted, 'row', 'rows')} before these." if omitted else ""
+            yield write_rows([columns[index] for index in used], shown)
+            yield write(table.note)
+        yield "" if self.tables else write(self.when_empty)
+        yield from map(write, self.notices)
 
 
-def _table_as_markdown(table: Table) -> str:
-    columns, rows = table.complete_rows
-    used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
-    cells = [
-        [
-            inline_code(row[index])
-            if columns[index].style == _NAME_STYLE
-            else escape_markdown(row[index])
-            for index in used
-        ]
-        for row in rows[-_MAX_MARKDOWN_ROWS:]
+def _join_parts(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
+
+
+def _markdown_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    writers = [
+        inline_code if column.style == _NAME_STYLE else escape_markdown for column in columns
     ]
-    text = markdown_table([columns[index] for index in used], cells)
-    if omitted := len(rows) - len(cells):
-        return f"{format_count(omitted, 'row', 'rows')} before these.\n\n{text}"
-    return text
+    return markdown_table(
+        columns, [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in rows]
+    )
+
+
+def _aligned_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows below each other, numbers to the right."""
+    lines = [[column.title for column in columns], *[[*map(terminal_line, row)] for row in rows]]
+    widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
+    return "\n".join([_align_cells(columns, widths, line) for line in lines])
+
+
+def _align_cells(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
+    aligned: list[str] = []
+    for column, width, cell in zip(columns, widths, cells, strict=True):
+        blanks = " " * (width - display_width(cell))
+        aligned.append(f"{blanks}{cell}" if column.is_number else f"{cell}{blanks}")
+    return "  ".join(aligned).rstrip()

@@ -1,14 +1,12 @@
-"""Writes lines: headings, quoted text, and Markdown with its tables as columns.
+"""Writes lines: headings, and quoted text.
 
 A line is broken before the terminal does it, so that every part of a quoted line has its bar.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Final, TextIO, final
 
 from steno.render.terminal_text import display_width, is_dumb_terminal, terminal_line, terminal_text
@@ -18,13 +16,6 @@ _BAR: Final = "│ "
 _BOLD: Final = "\x1b[1m"
 _RESET: Final = "\x1b[0m"
 _MIN_WIDTH: Final = 20
-_BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
-_RULE: Final = re.compile(r":?-+:?")
-_CODE: Final = re.compile(r"(`+) ?(.+?) ?\1")
-_ESCAPED: Final = re.compile(r"\\([^\w\s]|_)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
-"""An escaped sign, or code, in which a backslash is a character."""
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
-_GAP: Final = "  "
 
 
 def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
@@ -144,68 +135,3 @@ def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
     half = max_lines // 2
     omitted = len(lines) - 2 * half
     return [*lines[:half], f"… {omitted:,} lines are not shown …", *lines[-half:]]
-
-
-# -- Markdown --------------------------------------------------------------------------------
-
-
-def markdown_to_lines(text: str) -> str:
-    """Return Markdown with its tables as columns, and nothing escaped any more."""
-    lines: list[str] = []
-    for is_table, group in groupby(text.split("\n"), _is_row):
-        block = list(group)
-        lines += (
-            _align_rows([_split_cells(line) for line in block])
-            if is_table
-            else _unescape_lines(block)
-        )
-    return "\n".join(lines)
-
-
-def _unescape_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines without escapes; in fenced code every backslash is a character."""
-    is_code = False
-    for line in lines:
-        is_fence = _FENCE.match(line) is not None
-        yield line if is_code or is_fence else _unescape_text(line)
-        is_code ^= is_fence
-
-
-def _unescape_text(text: str) -> str:
-    """Return the text of a line without Markdown escapes."""
-    return _ESCAPED.sub(lambda match: match[1] or match[0], text)
-
-
-def _is_row(line: str) -> bool:
-    return line.startswith("| ") and line.endswith(" |")
-
-
-def _split_cells(line: str) -> list[str]:
-    return [_cell_text(cell.strip()) for cell in _BETWEEN_CELLS.split(line[1:-1])]
-
-
-def _cell_text(cell: str) -> str:
-    """Return the text of a cell; its bars are escaped once more."""
-    cell = cell.replace("\\|", "|")
-    code = _CODE.fullmatch(cell)
-    return code[2] if code is not None else _unescape_text(cell)
-
-
-def _align_rows(rows: Sequence[list[str]]) -> list[str]:
-    """Return rows below each other, numbers to the right; the rule below the head is no row."""
-    count = max(map(len, rows))
-    rule = next((row for row in rows if all(map(_RULE.fullmatch, row))), [])
-    shown = [row + [""] * (count - len(row)) for row in rows if row is not rule]
-    widths = [
-        max([display_width(row[column]) for row in shown], default=0) for column in range(count)
-    ]
-    are_numbers = [column < len(rule) and rule[column].endswith(":") for column in range(count)]
-    return [_GAP.join(_pad_row(row, widths, are_numbers)).rstrip() for row in shown]
-
-
-def _pad_row(
-    row: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]
-) -> Iterator[str]:
-    for cell, width, is_number in zip(row, widths, are_numbers, strict=True):
-        blanks = " " * (width - display_width(cell))
-        yield f"{blanks}{cell}" if is_number else f"{cell}{blanks}"

@@ -21,7 +21,6 @@ from steno.app.commands.report import Report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
-from steno.render.items import TextForm
 from steno.render.session_events import (
     UNFINISHED_NOTICE,
     BranchChanged,
@@ -41,7 +40,7 @@ from steno.ui.plain.line_input import (
     ReadlineEditor,
     has_readline,
 )
-from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.plain.line_writer import LineWriter
 from steno.ui.plain.list_commands import LIST_COMMAND_HINTS, ListCommands
 from steno.ui.prompt_state import PromptHistory, sanitize_pasted
 
@@ -419,8 +418,5 @@ class _PlainSession:
             self._writer.write("Notice", "say it otherwise, and it goes on here")
 
     def _write_report(self, report: Report) -> None:
-        if report.body.strip():
-            text = (
-                markdown_to_lines(report.body) if report.form is TextForm.MARKDOWN else report.body
-            )
+        if (text := report.plain_text).strip():
             self._writer.write(report.title.capitalize() or "Reply", text)
