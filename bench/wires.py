@@ -17,8 +17,8 @@ from bench.wire_answers import (
 )
 from bench.wire_bare import dropping_unknown
 from bench.wire_floor import Split, split
-from steno import Assembler, AssistantMessage, Event
-from steno.wire import Wire, load_wire
+from steno import Assembler, AssistantMessage
+from steno.wire import Wire, WireEvent, load_wire
 
 FEW, SOME, MANY = 500, 2_000, 16_000
 FLAT = 1.5
@@ -99,9 +99,9 @@ def to_message(wire: Wire, pieces: list[bytes]) -> AssistantMessage:
     return assembler.message()
 
 
-def _to_events(wire: Wire, pieces: list[bytes]) -> list[Event]:
+def _to_events(wire: Wire, pieces: list[bytes]) -> list[WireEvent]:
     decoder = wire.StreamDecoder()
-    events: list[Event] = []
+    events: list[WireEvent] = []
     for piece in pieces:
         events += decoder.feed(piece)
     return [*events, *decoder.close()]

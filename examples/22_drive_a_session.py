@@ -25,7 +25,10 @@ class Interface:
         match event:
             case PendingCallsChanged():
                 for pending in self.session.pending_calls:
-                    self.decide(pending.call.id, pending.call.arguments)
+                    arguments, allowed = pending.call.arguments, "rm" not in pending.call.arguments
+                    print("  approval:", arguments, "allowed" if allowed else "denied")
+                    decision = ApprovalDecision(allowed=allowed, actor=self.session.actor)
+                    self.session.decide(pending.call.id, decision)
             case CallStarted(call) if "sleep" in call.arguments:
                 print("  interrupt:", call.arguments)
                 self.session.interrupt()
@@ -33,12 +36,8 @@ class Interface:
                 print("  result:", call.name, result.outcome)
             case RunEnded(result):
                 print("  end:", result.end_reason)
-
-    def decide(self, call_id: str, arguments: str) -> None:
-        """Answer the question about a call."""
-        allowed = "rm" not in arguments
-        print("  approval:", arguments, "allowed" if allowed else "denied")
-        self.session.decide(call_id, ApprovalDecision(allowed=allowed, actor=self.session.actor))
+            case _:
+                pass
 
 
 async def main(folder: Path) -> None:

@@ -64,7 +64,7 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
 
 
 WireEvent: TypeAlias = Event | ToolCallPart
-"""What a wire emits and the Assembler takes."""
+"""An event as a wire emits it and the Assembler takes it."""
 
 
 # -- drafts ----------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from steno.assemble import WireEvent, events_from_message
 from steno.errors import CutShort, InvalidValue
 from steno.messages.call import ToolCall
 from steno.messages.event import (
-    Event,
     Finished,
 )
 from steno.messages.message import AssistantMessage, ChatMessage
@@ -42,7 +41,7 @@ from steno.providers.stream import SourceStream
 from steno.transport.replay import RecordedResponse, ReplayedResponse
 from steno.wire import EncodedRequest, Wire, load_wire
 
-ScriptedStep: TypeAlias = Event | asyncio.Event | Exception
+ScriptedStep: TypeAlias = WireEvent | asyncio.Event | Exception
 """A step of a turn: an event to stream, an `asyncio.Event` to wait for, an error to raise."""
 ScriptedTurn: TypeAlias = (
     str
@@ -129,7 +128,7 @@ class _ScriptedStream(SourceStream):
 class _ScriptedSource:
     def __init__(self, take: Callable[[], ScriptedTurn]) -> None:
         self._take = take
-        self._steps: Iterable[ScriptedStep | WireEvent] | None = None
+        self._steps: Iterable[ScriptedStep] | None = None
         self._message: AssistantMessage | None = None
         self.final_message: AssistantMessage | None = None
         """The message of the turn, once all of it was streamed."""
@@ -160,7 +159,7 @@ class _ScriptedSource:
         if self._waiting is not None:
             self._waiting.reschedule(0)
 
-    def _begin(self, turn: ScriptedTurn) -> Iterable[ScriptedStep | WireEvent]:
+    def _begin(self, turn: ScriptedTurn) -> Iterable[ScriptedStep]:
         if isinstance(turn, str):
             turn = ChatMessage.assistant(turn)
         if isinstance(turn, AssistantMessage):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final, Protocol, cast
 
+from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import InvalidValue, ProviderError
 from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage
@@ -30,7 +31,9 @@ __all__ = [
     "Encoder",
     "LineSplitter",
     "StreamDecoder",
+    "ToolCallPart",
     "Wire",
+    "WireEvent",
     "assemble_message",
     "build_cut_short",
     "decode_error",
