@@ -14,7 +14,7 @@ from steno import Usage
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
 from steno.render.items import SessionStatus
-from steno.render.session_events import BranchChanged, SessionEvent, SessionListener
+from steno.agent.session_events import BranchChanged, SessionEvent, SessionListener
 from steno.ui.tui.start import create_app
 
 

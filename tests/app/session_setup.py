@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno.agent import PromptInput, RunEnded
+from steno.agent.session_events import SessionEvent
+from steno.app.approval_queue import PendingCall
 from steno.app.input_setup import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
@@ -18,7 +20,7 @@ from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
 from steno.records.entry import Approval, Entry
-from steno.render.session_events import ChangeSummarizer, PendingCall, SessionEvent
+from steno.render.describe_run import ChangeSummarizer
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]

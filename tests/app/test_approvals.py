@@ -8,11 +8,11 @@ import pytest
 
 from steno.agent import EndReason, PromptInput
 from steno.agent.permissions.rules import DENIED_PREFIX
+from steno.agent.session_events import PendingCallsChanged
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.ports import GrantScope
 from steno.records.entry import Approval, ApprovalStatus
-from steno.render.session_events import PendingCallsChanged
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call

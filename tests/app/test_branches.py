@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from steno.agent import PromptInput
+from steno.agent.session_events import BranchChanged
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.content import Image, ImageData, ImageFile, Text
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.records.stored_record import MAIN_BRANCH
-from steno.render.session_events import BranchChanged
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, open_user_session, run

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steno.app.commands.context import CommandContext
-from steno.app.completion import TimedCache, complete_path, find_completions
+from steno.app.completion import Suggestion, TimedCache, complete_path, find_completions
 from steno.inputs.mentions import parse_mentions
 from steno.messages.content import FileReference
-from steno.render.session_events import Suggestion
 from steno.tools import Workspace
 from tests.app.command_setup import state_of, with_context
 from tests.app.project_setup import make_project, write_settings

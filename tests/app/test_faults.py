@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice, PromptInput
+from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput
 from steno.app.session import AgentSession
 from steno.app.shell_command import MAX_SHOWN_CHARACTERS, OutputLimiter
 from steno.errors import Conflict, Missing, StenoError
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
-from steno.render.session_events import ErrorRaised, ShellEnded, ShellOutput
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, open_user_session, run

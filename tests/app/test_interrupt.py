@@ -10,17 +10,12 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason, PromptInput, RunEnded, TurnStarted
+from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.errors import StenoError
 from steno.messages.event import TextDelta
-from steno.render.session_events import (
-    ErrorRaised,
-    InputReturned,
-    SessionEvent,
-    ShellEnded,
-)
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import ScriptedVendor
 from tests.app.session_setup import NO_SERVER, SessionUser, open_user_session, run

@@ -13,18 +13,13 @@ import pytest
 from msgspec.structs import replace
 
 from steno.agent import EndReason, Notice, PromptInput, RunEnded
+from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
 from steno.app.input_setup import McpOptions, ServerSetup
 from steno.app.mcp_startup import McpStartup
 from steno.errors import Unresolved
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.ports import SetupNotice
-from steno.render.session_events import (
-    ErrorRaised,
-    InputReturned,
-    SessionEvent,
-    ShellEnded,
-)
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, offered_mcp_tools, open_user_session, run
 from tests.cli.reference_setup import trust_settings, write_servers

@@ -11,12 +11,12 @@ import pytest
 
 from steno.agent import EndReason, Notice, NoticeKind, PromptInput, RunEnded, TurnStarted
 from steno.agent.results import ResultCode
+from steno.agent.session_events import BranchChanged, ErrorRaised, InputReturned
 from steno.errors import InvalidValue, Missing, StenoError, Unresolved
 from steno.log.queries import result_code
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Compaction, Mode, ModeChange, ModelChange, Rewind
-from steno.render.session_events import BranchChanged, ErrorRaised, InputReturned
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model, write_settings
 from tests.app.scripted_vendor import PATIENCE_S, Call, Fault, Step

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EntryRecorded, Notice
+from steno.agent.session_events import BranchChanged
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.messages.message import SystemMessage, UserMessage
 from steno.records.entry import Mode, ModeChange
 from steno.records.stored_record import MAIN_BRANCH
-from steno.render.session_events import BranchChanged
 from steno.store import open_store
 from tests.app.project_setup import make_project, write_settings
 from tests.app.session_setup import open_user_session, run

@@ -9,9 +9,9 @@ import pytest
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Notice, PromptInput, TurnStarted
+from steno.agent.session_events import ShellEnded, ShellOutput, ShellStarted
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Entry, ShellCommand
-from steno.render.session_events import ShellEnded, ShellOutput, ShellStarted
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call

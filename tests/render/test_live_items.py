@@ -23,6 +23,7 @@ from steno.agent import (
     Runner,
 )
 from steno.agent.events import EndReason, RunResult
+from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.errors import Overloaded
 from steno.messages.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
 from steno.messages.event import TextDelta
@@ -30,12 +31,6 @@ from steno.messages.message import AssistantMessage, ToolResultMessage, UserMess
 from steno.messages.usage import StopReason, Usage
 from steno.records.entry import GrantRevoked, Mode, Repair, Resolution, ResolutionStatus
 from steno.render.items import CallState, ImageLocation, ItemKind, TextForm
-from steno.render.session_events import (
-    ErrorRaised,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace

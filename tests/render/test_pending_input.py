@@ -7,6 +7,7 @@ import pytest
 from steno import ChatMessage, Conversation
 from steno.agent import EntryRecorded, PromptInput, RunEnded
 from steno.agent.events import EndReason, RunResult
+from steno.agent.session_events import InputReturned
 from steno.errors import Unresolved
 from steno.messages.content import FileReference, Image, ImageFile, Text
 from steno.messages.message import UserMessage
@@ -14,7 +15,6 @@ from steno.messages.usage import Usage
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.render.items import CallState, ItemKind
 from steno.render.live_items import LiveItems
-from steno.render.session_events import InputReturned
 from tests.render.item_recorder import ItemRecorder, make_live_items, read_back
 
 pytestmark = pytest.mark.requirement("S4-15")

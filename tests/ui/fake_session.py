@@ -16,10 +16,19 @@ from typing import Any
 
 from steno import Conversation, StenoError
 from steno.agent import PromptInput
-from steno.app.branch_tree import BranchTree
+from steno.agent.session_events import (
+    BranchChanged,
+    PendingCallsChanged,
+    SessionEvent,
+    SessionListener,
+)
+from steno.app.approval_queue import PendingCall
+from steno.app.branch_tree import BranchTree, BranchTreeRow
 from steno.app.commands.report import Report
+from steno.app.completion import Suggestion
 from steno.app.session import AgentSession
-from steno.app.session_list import SessionList
+from steno.app.session_images import ImageReader
+from steno.app.session_list import SessionList, SessionSummary
 from steno.errors import Missing
 from steno.log.queries import check_label_text, searchable_text, total_usage
 from steno.messages.call import ToolCall
@@ -28,17 +37,6 @@ from steno.ports import ApprovalDecision, CallPreview
 from steno.records.entry import Entry, Mode
 from steno.render.describe import entry_type
 from steno.render.items import SessionStatus
-from steno.render.session_events import (
-    BranchChanged,
-    BranchTreeRow,
-    ImageReader,
-    PendingCall,
-    PendingCallsChanged,
-    SessionEvent,
-    SessionListener,
-    SessionSummary,
-    Suggestion,
-)
 
 Asked = tuple[Any, ...]
 

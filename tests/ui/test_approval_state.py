@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from steno.app.approval_queue import PendingCall
 from steno.ports import ApprovalDecision, GrantScope
-from steno.render.session_events import PendingCall
 from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalState,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
+from steno.app.branch_tree import BranchTreeRow
 from steno.records.entry import Entry
-from steno.render.session_events import BranchTreeRow
 from steno.ui.tree_state import TreeLine, TreeState
 
 

@@ -6,16 +6,10 @@ from collections.abc import Callable as _Callable
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
-    from steno.app.session import AgentSession
-    from steno.app.session_lookup import SessionStart
-    from steno.app.settings import Settings
-    from steno.app.settings_loader import LoadedSettings, load_settings
-    from steno.render.items import SessionStatus
-    from steno.render.session_events import (
+    from steno.agent.session_events import (
         BranchChanged,
         ErrorRaised,
         InputReturned,
-        PendingCall,
         PendingCallsChanged,
         RunStarted,
         SessionEvent,
@@ -23,6 +17,12 @@ if _typing.TYPE_CHECKING:
         ShellOutput,
         ShellStarted,
     )
+    from steno.app.approval_queue import PendingCall
+    from steno.app.session import AgentSession
+    from steno.app.session_lookup import SessionStart
+    from steno.app.settings import Settings
+    from steno.app.settings_loader import LoadedSettings, load_settings
+    from steno.render.items import SessionStatus
 
 __all__ = [
     "AgentSession",
@@ -46,13 +46,13 @@ __all__ = [
 __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
+        "steno.app.approval_queue": ("PendingCall",),
         "steno.app.session": ("AgentSession",),
         "steno.render.items": ("SessionStatus",),
-        "steno.render.session_events": (
+        "steno.agent.session_events": (
             "BranchChanged",
             "ErrorRaised",
             "InputReturned",
-            "PendingCall",
             "PendingCallsChanged",
             "RunStarted",
             "SessionEvent",

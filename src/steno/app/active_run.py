@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, final
 
 from steno.agent import CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
 from steno.agent.recorder import rewind_branch
+from steno.agent.session_events import ErrorRaised, InputReturned, RunStarted
 from steno.agent.steering import find_unsent_prompt
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
@@ -27,7 +28,6 @@ from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.ports import SetupNotice
 from steno.records.entry import Entry
-from steno.render.session_events import ErrorRaised, InputReturned, RunStarted
 
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0

@@ -17,7 +17,21 @@ from steno.agent.permissions.grants import find_granted_rule
 from steno.errors import Missing
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
-from steno.render.session_events import PendingCall
+
+
+class PendingCall(NamedTuple):
+    """A call that awaits a decision, or will."""
+
+    call: ToolCall
+    request: ApprovalRequest | None
+    """None: it waits for another call of its turn, and a rule may still decide about it."""
+    decision: ApprovalDecision | None = None
+    """The user's decision before the request."""
+
+    @property
+    def headline(self) -> str | None:
+        """The headline that the tool gives; None before the request."""
+        return None if self.request is None else self.request.headline
 
 
 class _OpenRequest(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from steno.agent import EntryRecorded, PromptInput
 from steno.app.commands.tree import TreeLayout
@@ -18,8 +18,31 @@ from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.records.stored_record import unused_branch_name
 from steno.render.describe import entry_type
-from steno.render.session_events import BranchTreeRow
 from steno.store import Store
+
+
+class BranchTreeRow(NamedTuple):
+    """One row of a drawn tree: an entry and its position.
+
+    The continuation of an entry is below it; other branches come first, one step to the right.
+    """
+
+    graph_prefix: str
+    """The indentation, drawn: `| | `."""
+    entry: Entry
+    number: int
+    """The number of the entry for users: #12."""
+    kind: str
+    """`user`, `assistant`, `mode_change`, ..."""
+    summary: str
+    """Its content on one line, printable."""
+    labels: tuple[str, ...]
+    branches: tuple[str, ...]
+    """The branches that end here."""
+    is_active: bool
+    """Whether the active branch contains it."""
+    is_notable: bool
+    """Whether it is drawn even where other rows are folded."""
 
 
 class BranchTree:

@@ -28,7 +28,6 @@ from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
-from steno.render.session_events import Suggestion
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
 from steno.tools.search import choose_search_engine, read_ignore_file
@@ -54,6 +53,16 @@ _SERVER_WAIT_S: Final = 1.0
 _MAX_DESCRIPTION_WIDTH: Final = 80
 _TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
 """An address that a prompt can name, without punctuation at its end."""
+
+
+class Suggestion(NamedTuple):
+    """A completion of the typed text."""
+
+    text: str
+    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
+    description: str = ""
+    expects_more: bool = False
+    """Whether more follows: a folder, a command with an argument."""
 
 
 class _CachedTask(NamedTuple, Generic[T]):

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from steno.app.completion import Suggestion
 from steno.app.errors import UsageError
 from steno.app.settings import ModelSettings, Settings, variable_name
 from steno.app.settings_loader import LoadedSettings
@@ -32,7 +33,6 @@ from steno.providers.model_discovery import (
 from steno.providers.models import Model
 from steno.providers.prices import find_context_tokens, find_price
 from steno.providers.vendor import UNKNOWN_CAPABILITIES, Capabilities
-from steno.render.session_events import Suggestion
 from steno.render.terminal_text import terminal_line
 
 T = TypeVar("T")

@@ -17,7 +17,9 @@ from functools import partial
 from steno.agent import PromptInput, RunResult
 from steno.agent.permissions.gate import preview_call
 from steno.agent.permissions.grants import last_decision
+from steno.agent.session_events import SessionListener
 from steno.app.active_run import ActiveRun
+from steno.app.approval_queue import PendingCall
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
@@ -28,11 +30,11 @@ from steno.app.commands.session_commands import (
     run_interruptible,
     run_slash_command,
 )
-from steno.app.completion import find_completions
+from steno.app.completion import Suggestion, find_completions
 from steno.app.compose import open_settings_store
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
 from steno.app.models import choose_model, list_models
-from steno.app.session_images import SessionImages
+from steno.app.session_images import ImageReader, SessionImages
 from steno.app.session_list import SessionList
 from steno.app.session_lookup import SessionStart, apply_start, open_session
 from steno.app.session_state import SessionConfig, SessionState
@@ -52,12 +54,6 @@ from steno.ports import (
 )
 from steno.records.entry import ApprovalStatus, Entry, Mode
 from steno.render.items import SessionStatus
-from steno.render.session_events import (
-    ImageReader,
-    PendingCall,
-    SessionListener,
-    Suggestion,
-)
 from steno.store import MemoryStore
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import final
+from typing import TypeAlias, final
 
 from steno.errors import LogError
 from steno.log.conversation import Conversation
 from steno.messages.content import Block, Image, ImageBlob, ImageData
 from steno.records.entry import Entry, Resolution
-from steno.render.session_events import ImageReader
+
+ImageReader: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
 
 
 @final

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from steno.app.session_lookup import (
     UnreadableSessions,
@@ -23,12 +24,26 @@ from steno.app.session_lookup import (
 from steno.app.session_state import ResumableSession, SessionState
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
 from steno.ports import SetupNotice
-from steno.render.session_events import SessionSummary
 from steno.render.terminal_text import terminal_line
 from steno.store import SessionOverview
 
 _MAX_HITS: Final = 200
 """How many entries that contain the searched words are read."""
+
+
+class SessionSummary(NamedTuple):
+    """A session as a list shows it."""
+
+    id: str
+    title: str
+    entries: int
+    branches: int
+    changed_at: datetime | None
+    folder: str | None
+    is_in_this_folder: bool
+    """Whether it was started in this folder."""
+    snippet: str = ""
+    """The text around the first match of a search."""
 
 
 class SessionList:

@@ -16,6 +16,13 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from steno.agent import Agent, EntryRecorded, Notice, NoticeKind, Runner
+from steno.agent.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    PendingCallsChanged,
+    SessionEvent,
+    SessionListener,
+)
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
@@ -40,15 +47,8 @@ from steno.ports import Approver, SetupNotice
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
+from steno.render.describe_run import describe_bug
 from steno.render.items import SessionStatus
-from steno.render.session_events import (
-    BranchChanged,
-    ErrorRaised,
-    PendingCallsChanged,
-    SessionEvent,
-    SessionListener,
-    describe_bug,
-)
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 

@@ -17,13 +17,13 @@ from typing import Final, NamedTuple, final
 
 from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput
 from steno.agent.dispatch import ReportedOutput
+from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.records.entry import ShellCommand
 from steno.render.quantities import format_count
-from steno.render.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.tools.shell.process import (
     CommandExit,
     CommandLimits,

@@ -26,6 +26,17 @@ from steno.agent import (
     RunResult,
     TurnStarted,
 )
+from steno.agent.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    InputReturned,
+    PendingCallsChanged,
+    RunStarted,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.app.errors import UsageError
 from steno.app.input_setup import McpOptions
 from steno.app.session import AgentSession
@@ -42,17 +53,6 @@ from steno.messages.usage import Usage
 from steno.render.items import SessionStatus
 from steno.render.json_output import JsonReporter
 from steno.render.output import OutputError
-from steno.render.session_events import (
-    BranchChanged,
-    ErrorRaised,
-    InputReturned,
-    PendingCallsChanged,
-    RunStarted,
-    SessionEvent,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, RunReporter, TextReporter

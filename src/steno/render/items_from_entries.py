@@ -44,9 +44,9 @@ from steno.render.describe import (
     summarize_call,
     thinking_text,
 )
+from steno.render.describe_run import RETRY_HINT
 from steno.render.items import CallState, ImageLocation, ItemKind, TextForm, TranscriptItem
 from steno.render.quantities import format_count
-from steno.render.session_events import RETRY_HINT
 from steno.render.terminal_text import terminal_line
 from steno.tools.calls import call_content
 

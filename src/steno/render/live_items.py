@@ -24,12 +24,21 @@ from steno.agent.events import (
     RunResult,
     TurnStarted,
 )
+from steno.agent.session_events import (
+    ErrorRaised,
+    InputReturned,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.errors import Unresolved
 from steno.log.queries import shell_command_of
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Approval, Entry, Resolution, Rewind
 from steno.render.describe import summarize_call
+from steno.render.describe_run import describe_run_end
 from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
 from steno.render.items_from_entries import (
     answer_item,
@@ -41,15 +50,6 @@ from steno.render.items_from_entries import (
     items_from_answer,
     marker_from_entry,
     thinking_item,
-)
-from steno.render.session_events import (
-    ErrorRaised,
-    InputReturned,
-    SessionEvent,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-    describe_run_end,
 )
 from steno.render.terminal_text import terminal_line
 

@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Final, NamedTuple, final
 
 from steno.agent.permissions.rules import PermissionRule
+from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability, GrantScope
 from steno.render.describe import summarize_call
-from steno.render.session_events import PendingCall
 from steno.render.terminal_text import terminal_line, terminal_text
 
 _WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"

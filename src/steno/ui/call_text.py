@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from steno.app.approval_queue import PendingCall
 from steno.messages.call import ToolCall
 from steno.ports import CallPreview, PreviewKind, PreviewPart
 from steno.render.describe import call_arguments
-from steno.render.session_events import PendingCall
 from steno.render.terminal_text import terminal_line, terminal_text
 
 

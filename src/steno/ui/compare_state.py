@@ -14,12 +14,12 @@ from difflib import SequenceMatcher
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple, TypeAlias, final
 
+from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
 from steno.errors import Missing
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 from steno.render.quantities import format_count
-from steno.render.session_events import BranchTreeRow
 from steno.ui.tree_state import entry_heading, entry_text, nearest_position
 
 _MAX_PARTS: Final = 250

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
+from steno.app.branch_tree import BranchTreeRow
 from steno.log.queries import entry_decision, searchable_text
 from steno.render.describe import describe_decider
 from steno.render.quantities import format_time
-from steno.render.session_events import BranchTreeRow
 from steno.render.terminal_text import (
     display_width,
     terminal_line,

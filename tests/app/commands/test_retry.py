@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason, PromptInput
+from steno.agent.session_events import InputReturned, ShellEnded
 from steno.app.input_setup import McpOptions
 from steno.errors import Unresolved
 from steno.records.entry import Mode
-from steno.render.session_events import InputReturned, ShellEnded
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, open_user_session, run
 from tests.cli.reference_setup import WITH_VISION, check_last_log, trust_settings, write_servers

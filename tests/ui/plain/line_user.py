@@ -11,10 +11,11 @@ from decimal import Decimal
 from typing import Any
 
 from steno.agent.events import EndReason, RunEnded, RunResult
+from steno.agent.session_events import PendingCallsChanged
+from steno.app.approval_queue import PendingCall
 from steno.errors import StenoError
 from steno.messages.usage import Usage
 from steno.ports import ApprovalDecision
-from steno.render.session_events import PendingCall, PendingCallsChanged
 from steno.ui.plain.session import run_plain
 from tests.ui.fake_session import FakeSession
 

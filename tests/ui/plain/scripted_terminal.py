@@ -14,12 +14,14 @@ from pathlib import Path
 
 from steno.agent import PromptInput
 from steno.agent.events import EndReason, Notice, NoticeKind, RunEnded, RunResult
+from steno.agent.session_events import PendingCallsChanged
+from steno.app.approval_queue import PendingCall
+from steno.app.completion import Suggestion
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.messages.event import TextDelta
 from steno.messages.usage import Usage
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability
-from steno.render.session_events import PendingCall, PendingCallsChanged, Suggestion
 from steno.ui.plain.session import run_plain
 from tests.ui.fake_session import FakeSession
 

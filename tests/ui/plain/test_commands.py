@@ -13,12 +13,13 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
+from steno.app.branch_tree import BranchTreeRow
 from steno.app.commands.report import Report, Table
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
+from steno.app.session_list import SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
-from steno.render.session_events import BranchTreeRow, SessionSummary
 from steno.render.table_output import Column
 from steno.render.terminal_text import display_width
 from steno.ui.plain.line_writer import LineWriter

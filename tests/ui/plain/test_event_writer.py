@@ -22,14 +22,7 @@ from steno.agent.events import (
     RunResult,
     TurnStarted,
 )
-from steno.errors import Overloaded, Unresolved
-from steno.messages.call import ToolCall
-from steno.messages.content import Image, ImageFile, Text
-from steno.messages.event import TextDelta, ThinkingDelta
-from steno.messages.outcome import Outcome
-from steno.records.entry import Entry, Resolution, ResolutionStatus
-from steno.render.session_events import (
-    RETRY_HINT,
+from steno.agent.session_events import (
     ErrorRaised,
     InputReturned,
     SessionEvent,
@@ -37,6 +30,13 @@ from steno.render.session_events import (
     ShellOutput,
     ShellStarted,
 )
+from steno.errors import Overloaded, Unresolved
+from steno.messages.call import ToolCall
+from steno.messages.content import Image, ImageFile, Text
+from steno.messages.event import TextDelta, ThinkingDelta
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Resolution, ResolutionStatus
+from steno.render.describe_run import RETRY_HINT
 from steno.ui.plain.event_writer import EventWriter
 from steno.ui.plain.line_writer import LineWriter
 from tests.ui.plain.line_user import result

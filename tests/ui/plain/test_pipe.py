@@ -11,11 +11,12 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import RunEnded
+from steno.agent.session_events import PendingCallsChanged
+from steno.app.approval_queue import PendingCall
 from steno.app.commands.report import Report
 from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.ports import ApprovalDecision
-from steno.render.session_events import PendingCall, PendingCallsChanged
 from steno.ui.plain.session import run_plain
 from tests.ui.fake_session import FakeSession
 from tests.ui.plain.line_user import result, through_a_pipe

@@ -10,6 +10,8 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from steno.agent.session_events import SessionEvent
+from steno.app.approval_queue import PendingCall
 from steno.messages.call import ToolCall
 from steno.ports import (
     ApprovalDecision,
@@ -19,7 +21,6 @@ from steno.ports import (
     PreviewKind,
     PreviewPart,
 )
-from steno.render.session_events import PendingCall, SessionEvent
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import ManualClock

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from textual.pilot import Pilot
 
+from steno.app.session_list import SessionSummary
 from steno.errors import Missing, StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age
-from steno.render.session_events import SessionSummary
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.widgets import InputScreen
 from tests.ui.fake_session import FakeSession, FakeSessionList

@@ -12,10 +12,10 @@ from textual.screen import Screen
 
 from steno import ChatMessage
 from steno.agent import PromptInput
+from steno.app.branch_tree import BranchTreeRow
 from steno.errors import Conflict
 from steno.messages.call import ToolCall
 from steno.messages.message import Message
-from steno.render.session_events import BranchTreeRow
 from tests.ui.fake_session import FakeBranches, FakeSession
 
 UNSET = object()

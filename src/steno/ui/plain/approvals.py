@@ -21,11 +21,11 @@ from typing import Final, NamedTuple, TextIO, TypeAlias, final
 
 from msgspec.structs import replace
 
+from steno.app.approval_queue import PendingCall
 from steno.app.folders import user_name
 from steno.app.session import AgentSession
 from steno.errors import StenoError
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
-from steno.render.session_events import PendingCall
 from steno.render.table_output import load_rich
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.ui.approval_state import (

@@ -21,6 +21,14 @@ from steno.agent.events import (
     RunResult,
     TurnStarted,
 )
+from steno.agent.session_events import (
+    ErrorRaised,
+    InputReturned,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.errors import Unresolved
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import Text
@@ -29,6 +37,7 @@ from steno.messages.message import AssistantMessage, ToolResultMessage, UserMess
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry
 from steno.render.describe import describe_exit, describe_result, summarize_arguments
+from steno.render.describe_run import RETRY_HINT, describe_run_end, describe_run_usage
 from steno.render.items import ItemKind, TextForm
 from steno.render.items_from_entries import (
     item_from_prompt,
@@ -36,17 +45,6 @@ from steno.render.items_from_entries import (
     marker_from_entry,
 )
 from steno.render.quantities import format_count
-from steno.render.session_events import (
-    RETRY_HINT,
-    ErrorRaised,
-    InputReturned,
-    SessionEvent,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-    describe_run_end,
-    describe_run_usage,
-)
 from steno.render.terminal_text import terminal_line
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
 

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeAlias, final
 
 from steno.agent import PromptInput
+from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
+from steno.app.session_list import SessionSummary
 from steno.errors import InvalidValue, Missing
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.messages.message import UserMessage
 from steno.render.quantities import format_age, format_count
-from steno.render.session_events import BranchTreeRow, SessionSummary
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import CompareState
 from steno.ui.plain.line_writer import LineWriter

@@ -17,18 +17,12 @@ from typing import Final, TextIO, final
 
 from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
+from steno.agent.session_events import BranchChanged, InputReturned, SessionEvent
 from steno.app.commands.report import Report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
-from steno.render.session_events import (
-    UNFINISHED_NOTICE,
-    BranchChanged,
-    ChangeSummarizer,
-    InputReturned,
-    SessionEvent,
-    describe_bug,
-)
+from steno.render.describe_run import UNFINISHED_NOTICE, ChangeSummarizer, describe_bug
 from steno.ui.help_text import build_help
 from steno.ui.plain.approvals import LineApprovals
 from steno.ui.plain.event_writer import EventWriter, write_recap

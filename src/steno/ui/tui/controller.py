@@ -19,6 +19,14 @@ from steno.agent.events import (
     EntryRecorded,
     RunEnded,
 )
+from steno.agent.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    InputReturned,
+    PendingCallsChanged,
+    SessionEvent,
+    ShellEnded,
+)
 from steno.app.commands.report import Report
 from steno.app.commands.table import (
     QUIT_HINT,
@@ -27,24 +35,18 @@ from steno.app.commands.table import (
     TypedCommand,
     parse_slash_command,
 )
+from steno.app.completion import Suggestion
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Mode
-from steno.render.items import ItemKind, TranscriptItem
-from steno.render.live_items import LiveItems
-from steno.render.session_events import (
+from steno.render.describe_run import (
     UNFINISHED_NOTICE,
-    BranchChanged,
     ChangeSummarizer,
-    ErrorRaised,
-    InputReturned,
-    PendingCallsChanged,
-    SessionEvent,
-    ShellEnded,
-    Suggestion,
     describe_activity,
     describe_bug,
 )
+from steno.render.items import ItemKind, TranscriptItem
+from steno.render.live_items import LiveItems
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
 from steno.ui.tui.app import TerminalApp

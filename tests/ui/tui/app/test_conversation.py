@@ -11,19 +11,19 @@ import pytest
 from steno import ChatMessage
 from steno.agent import CallEnded, CallOutput, CallStarted, PromptInput
 from steno.agent.events import EndReason
-from steno.app.session import AgentSession
-from steno.errors import InvalidValue
-from steno.messages.call import ToolCall
-from steno.messages.content import Text, Thinking
-from steno.messages.event import TextDelta, ThinkingDelta
-from steno.messages.message import AssistantMessage, ToolResultMessage
-from steno.render.session_events import (
+from steno.agent.session_events import (
     BranchChanged,
     ErrorRaised,
     ShellEnded,
     ShellOutput,
     ShellStarted,
 )
+from steno.app.session import AgentSession
+from steno.errors import InvalidValue
+from steno.messages.call import ToolCall
+from steno.messages.content import Text, Thinking
+from steno.messages.event import TextDelta, ThinkingDelta
+from steno.messages.message import AssistantMessage, ToolResultMessage
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.agent_actions import begin_run, end_run, record_message
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen

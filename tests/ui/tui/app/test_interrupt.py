@@ -11,13 +11,10 @@ import pytest
 from steno import StenoError
 from steno.agent import PromptInput
 from steno.agent.events import TurnStarted
+from steno.agent.session_events import ErrorRaised, InputReturned
 from steno.app.commands.report import Report
+from steno.app.completion import Suggestion
 from steno.app.session import AgentSession
-from steno.render.session_events import (
-    ErrorRaised,
-    InputReturned,
-    Suggestion,
-)
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 

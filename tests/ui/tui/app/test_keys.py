@@ -13,11 +13,11 @@ from textual.events import Paste
 
 from steno.agent import PromptInput
 from steno.agent.events import EndReason
+from steno.agent.session_events import PendingCallsChanged
 from steno.app.session import AgentSession
 from steno.errors import Missing
 from steno.records.entry import Mode
 from steno.render.items import ItemKind
-from steno.render.session_events import PendingCallsChanged
 from steno.ui.tui.app import TerminalApp
 from steno.ui.tui.start import run_terminal
 from tests.ui.fake_session import FakeSession

@@ -12,17 +12,12 @@ import pytest
 from steno import ChatMessage
 from steno.agent import EntryRecorded, PromptInput
 from steno.agent.events import EndReason
+from steno.agent.session_events import ErrorRaised, InputReturned, ShellEnded, ShellStarted
 from steno.app.commands.report import Report
 from steno.errors import InvalidValue
 from steno.messages.call import ToolCall
 from steno.records.entry import Entry
 from steno.render.items import ItemKind
-from steno.render.session_events import (
-    ErrorRaised,
-    InputReturned,
-    ShellEnded,
-    ShellStarted,
-)
 from steno.store import open_store
 from tests.app.project_setup import scripted_model
 from tests.cli.reference_setup import WITH_VISION

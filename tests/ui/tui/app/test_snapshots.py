@@ -15,18 +15,15 @@ import pytest_textual_snapshot  # type: ignore[import-untyped] # it has no types
 from textual.pilot import Pilot
 
 from steno import ChatMessage, Conversation
+from steno.agent.session_events import BranchChanged, PendingCallsChanged
+from steno.app.approval_queue import PendingCall
+from steno.app.completion import Suggestion
+from steno.app.session_list import SessionSummary
 from steno.messages.call import ToolCall
 from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.ports import ApprovalRequest, CallPreview, Capability, PreviewKind, PreviewPart
-from steno.render.session_events import (
-    BranchChanged,
-    PendingCall,
-    PendingCallsChanged,
-    SessionSummary,
-    Suggestion,
-)
 from steno.ui.tui.start import create_app
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, opens_session

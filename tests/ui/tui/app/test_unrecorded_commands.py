@@ -6,8 +6,8 @@ import pytest
 
 from steno import ChatMessage
 from steno.agent import EntryRecorded
+from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.render.items import CallState, ItemKind
-from steno.render.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 

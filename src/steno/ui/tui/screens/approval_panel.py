@@ -29,9 +29,9 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
+from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.render.quantities import format_count
-from steno.render.session_events import PendingCall
 from steno.render.terminal_text import display_width
 from steno.ui.approval_state import (
     ApprovalChoice,

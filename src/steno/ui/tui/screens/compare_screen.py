@@ -20,9 +20,9 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
 from steno.errors import StenoError
-from steno.render.session_events import BranchTreeRow
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import ComparedEntry, CompareState
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen

@@ -21,10 +21,10 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from steno.app.session import AgentSession
+from steno.app.session_list import SessionSummary
 from steno.errors import StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age, format_count
-from steno.render.session_events import SessionSummary
 from steno.render.terminal_text import display_width, terminal_line
 from steno.ui.tui.screens.widgets import FilteredList, InputScreen, ListRow, TitledScreen, fit_name
 

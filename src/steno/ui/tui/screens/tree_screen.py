@@ -24,12 +24,13 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from steno.agent import PromptInput
+from steno.app.branch_tree import BranchTreeRow
+from steno.app.completion import Suggestion
 from steno.app.session import AgentSession
 from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.messages.message import UserMessage
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count
-from steno.render.session_events import BranchTreeRow, Suggestion
 from steno.render.terminal_text import terminal_line
 from steno.ui.tree_state import (
     LINE_STYLES,

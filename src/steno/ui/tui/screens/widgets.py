@@ -28,8 +28,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from steno.app.completion import Suggestion
 from steno.errors import StenoError
-from steno.render.session_events import Suggestion
 from steno.render.terminal_text import (
     display_width,
     terminal_line,

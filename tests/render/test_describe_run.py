@@ -8,17 +8,11 @@ import pytest
 
 from steno import ToolCall, Usage
 from steno.agent import CallStarted, EndReason, RunResult, TurnStarted
+from steno.agent.session_events import SessionEvent, ShellEnded, ShellStarted
 from steno.errors import ProviderError
 from steno.messages.event import TextDelta
+from steno.render.describe_run import describe_activity, describe_run_end, describe_run_usage
 from steno.render.items import ItemKind
-from steno.render.session_events import (
-    SessionEvent,
-    ShellEnded,
-    ShellStarted,
-    describe_activity,
-    describe_run_end,
-    describe_run_usage,
-)
 
 
 def result(reason: EndReason, text: str = "", error: ProviderError | None = None) -> RunResult:

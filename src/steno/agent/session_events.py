@@ -1,0 +1,83 @@
+"""The events of a session: those of a run, and what happens between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, final
+
+from msgspec import Struct
+
+from steno.agent.events import LoopEvent
+from steno.agent.steering import PromptInput
+
+
+@final
+class BranchChanged(Struct, frozen=True):
+    """Another session, branch or head is active: show everything again."""
+
+
+@final
+class RunStarted(Struct, frozen=True):
+    """The agent begins to work on a prompt; the session is recorded from here on."""
+
+
+@final
+class PendingCallsChanged(Struct, frozen=True):
+    """The pending calls have changed."""
+
+
+@final
+class InputReturned(Struct, frozen=True):
+    """Prompts that were withdrawn before a model read them.
+
+    A prompt with an unresolved reference returns together with those after it, just before the end
+    of its run; a retry sends all of them.
+    """
+
+    prompts: tuple[PromptInput, ...]
+
+
+@final
+class ErrorRaised(Struct, frozen=True):
+    """Something went wrong; `text` is for the user, `code` for programs."""
+
+    text: str
+    code: str = "error"
+
+
+@final
+class ShellStarted(Struct, frozen=True):
+    """A shell command of the user runs."""
+
+    command: str
+
+
+@final
+class ShellOutput(Struct, frozen=True):
+    """It has printed something."""
+
+    text: str
+
+
+@final
+class ShellEnded(Struct, frozen=True):
+    """It has ended, and its output is recorded."""
+
+    status: int | None
+    """None where it was stopped."""
+
+
+SessionEvent: TypeAlias = (
+    LoopEvent
+    | BranchChanged
+    | RunStarted
+    | PendingCallsChanged
+    | InputReturned
+    | ErrorRaised
+    | ShellStarted
+    | ShellOutput
+    | ShellEnded
+)
+
+
+SessionListener: TypeAlias = Callable[[SessionEvent], None]
