@@ -59,6 +59,7 @@ def build_context(
     state = SessionState(
         SessionConfig(loaded, folder, lambda: store, keeps, options, lambda _: None)
     )
+    state.use_store(store)
     state.actor, state.conversation = ACTOR, conversation
     parts = ActiveRun(state), BranchTree(state), SessionList(state)
     return CommandContext(

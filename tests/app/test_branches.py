@@ -13,7 +13,7 @@ from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.content import Image, ImageData, ImageFile, Text
 from steno.messages.message import UserMessage
-from steno.records.entry import Entry
+from steno.records.entry import Entry, ShellCommand
 from steno.records.stored_record import MAIN_BRANCH
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
@@ -172,7 +172,8 @@ def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell("echo hello")
             await user.until(lambda: not user.session.is_running)
-            [entry] = user_entries(user)
+            entry = user.session.entries()[-1]
+            assert isinstance(entry.payload, ShellCommand)
             assert user.session.branches.fork_before(entry.id) == PromptInput("!echo hello")
 
     run(main())

@@ -72,6 +72,7 @@ def test_an_entry_recorded_again_after_a_rewind_counts_once(tmp_path: Path, home
             SessionConfig(loaded, tmp_path, MemoryStore, False, outside, lambda _: None)
         )
         try:
+            await state.open_store()
             await state.use_model(await choose_model(loaded))
             conversation = state.ensure_recorded()
             start = record(state, ChatMessage.user("Well?"))

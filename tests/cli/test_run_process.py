@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +16,21 @@ from threading import Event
 
 import pytest
 
-from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.app.session_lookup import begin_session
+from steno.messages.call import ToolCall
+from steno.messages.message import AssistantMessage, ChatMessage, ToolResultMessage
 from steno.messages.order import check_order
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
+from steno.records.entry import Mode, ShellCommand
+from steno.render import json_output
 from steno.store import open_store
 from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
 from tests.app.scripted_vendor import Call
 from tests.cli.program import COMMAND, ProgramOutput, loaded_by, run_process, run_steno
 from tests.cli.running_program import PATIENCE_S, becomes_true, is_running, start_program
 
+CALL = ToolCall(id="c1", name="read", arguments='{"path": "x"}')
 SIGNALS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -123,6 +130,27 @@ def test_a_signal_before_anything_begins_leaves_nothing(
                 out, err = process.process.communicate(timeout=PATIENCE_S)
             assert (process.process.returncode, out, err) == (status, b"", b"")
     assert not (home / ".local").exists()
+
+
+@pytest.mark.parametrize("output_format", ["text", "json", "stream-json"])
+def test_a_signal_while_a_server_starts_leaves_nothing(
+    home: Path, tmp_path: Path, output_format: str
+) -> None:
+    started = tmp_path / "started"
+    servers, script = tmp_path / "servers.json", f"touch {started}; exec sleep 600"
+    spec = {"command": "sh", "args": ["-c", script]}
+    servers.write_text(json.dumps({"mcpServers": {"slow": spec}}))
+    with subprocess.Popen(
+        [*COMMAND, "-p", "x", *OFFLINE, "--mcp-config", servers, "--output-format", output_format],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert becomes_true(started.exists)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, b"Traceback" in err) == (143, b"", False)
+    assert run_steno("sessions", "list", "--json").out == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -357,3 +385,55 @@ def test_settings_are_loaded_for_a_store_only_where_there_are_any(home: Path) ->
     assert "steno.app.settings" not in loaded_by("sessions", "list")
     write_settings(home, "")
     assert "steno.app.settings" in loaded_by("sessions", "list")
+
+
+def test_a_log_that_cannot_be_written_gives_a_failed_result(project: Path) -> None:
+    store = f"sqlite:{project.parent / 'locked.db'}"
+    assert run_steno("-p", "list files", *OFFLINE, "--store", store).status == 0
+    database = sqlite3.connect(project.parent / "locked.db", isolation_level=None)
+    try:
+        database.execute("BEGIN IMMEDIATE")
+        output = run_steno(
+            *("-c", "-p", "list files", *OFFLINE, "--store", store, "--output-format", "json")
+        )
+    finally:
+        database.close()
+    result = result_of(output)
+    assert (output.status, result["ending"], result["error"]) == (1, "failed", "Unavailable")
+
+
+def test_a_fault_of_the_reporter_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program must not go on with tools if nothing of it can be reported."""
+
+    def fail(event: object) -> None:
+        raise ValueError("no such event")
+
+    monkeypatch.setattr(json_output, "event_as_json", fail)
+    with pytest.raises(ValueError, match="no such event"):
+        run_steno("-p", "run ls", *OFFLINE, "--yes", "--output-format", "stream-json")
+    with open_store() as store:
+        [header] = store.headers()
+        messages = store.open(header.id).messages()
+    assert not any(isinstance(message, ToolResultMessage) for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        ([ChatMessage.assistant(None, [CALL])], 2),
+        ([ChatMessage.assistant(None, [CALL]), ChatMessage.tool_result("c1", "text")], 2),
+        ([ChatMessage.assistant("Yes."), ShellCommand(command="ls", output="x")], 0),
+        ([], 0),
+    ],
+)
+def test_retry_answers_a_prompt_and_runs_no_call(
+    project: Path, last: list[ChatMessage | ShellCommand], status: int
+) -> None:
+    with open_store() as store:
+        conversation = begin_session(store, project, "You help.", Mode.ACT)
+        conversation.append(ChatMessage.user("list files"))
+        for payload in last:
+            conversation.append(payload)
+    output = run_steno("-c", "--retry", *OFFLINE)
+    assert output.status == status
+    assert not status or output.code == "nothing_unsent"

@@ -18,7 +18,7 @@ class BranchChanged(Struct, frozen=True):
 
 @final
 class RunStarted(Struct, frozen=True):
-    """The agent begins to work on a prompt; the session is recorded from here on."""
+    """The agent begins to work; the session is recorded from here on."""
 
 
 @final

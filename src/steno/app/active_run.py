@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, final
+from functools import partial
+from typing import Final, NamedTuple, final
 
 from steno.agent import CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
 from steno.agent.recorder import rewind_branch
-from steno.agent.session_events import ErrorRaised, InputReturned, RunStarted
-from steno.agent.steering import find_unsent_prompt
+from steno.agent.session_events import ErrorRaised, InputReturned
+from steno.agent.steering import find_unsent_prompt, is_unanswered
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
 from steno.app.operation_lock import interrupted_before_start
@@ -49,6 +50,13 @@ def _report_start(started: asyncio.Future[StenoError | None], error: StenoError 
         started.set_result(error)
 
 
+def _report_end(started: asyncio.Future[StenoError | None], run: asyncio.Task[RunResult]) -> None:
+    """Report a run that ended before it started; its error is known to the listener."""
+    _report_start(started, interrupted_before_start())
+    if not run.cancelled():
+        run.exception()
+
+
 @final
 class ActiveRun:
     """Runs the agent, once at a time, and stops it together with the user's shell command."""
@@ -57,17 +65,15 @@ class ActiveRun:
         """Take the shared state; nothing runs yet."""
         self._state = state
         self.shell: Final = ShellCommandRunner(state)
-        self._run: asyncio.Task[Any] | None = None
+        self._run: asyncio.Task[RunResult] | None = None
+        """The last run."""
+        self._compaction: asyncio.Task[Entry | None] | None = None
         self._started: asyncio.Future[StenoError | None] | None = None
         """Of the last run: None once the run has accepted its prompt, else the reason why not."""
         self._is_starting = False
         """Whether the task of the last run is about to begin; an interrupt resets it."""
         self._has_events = False
         """Whether the last run has sent an event."""
-        self._result: RunResult | None = None
-        """The result of the last run."""
-        self._error: Exception | None = None
-        """The error that ended the last run."""
         self._prompt: PromptInput | None = None
         """The prompt of the last run, as typed; None for a continuation."""
         self._returned: _ReturnedPrompt | None = None
@@ -90,6 +96,14 @@ class ActiveRun:
             bool(state.conversation.outstanding)
             or not is_answered
             or self._unsent_prompt is not None
+        )
+
+    @property
+    def has_unanswered_prompt(self) -> bool:
+        """Whether the last prompt could not be sent, or no model has answered it."""
+        state = self._state
+        return state.is_recorded and (
+            self._unsent_prompt is not None or is_unanswered(state.conversation)
         )
 
     # -- the agent ---------------------------------------------------------------------------
@@ -143,7 +157,7 @@ class ActiveRun:
                 prompt = typed._replace(message=message, audit=unsent.audit)
                 await self._start(prompt, self._followers_of(unsent.message))
                 return
-            if not self.is_unfinished:
+            if not self.is_unfinished and not self.has_unanswered_prompt:
                 self._rewind_cut_off_answer()
             await self._start(None)
 
@@ -179,11 +193,10 @@ class ActiveRun:
             if not state.is_recorded:
                 return None
             state.is_agent_running = True
-            compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
-            self._run = compaction
+            self._compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
             try:
                 with explain_conflicts(state):
-                    return await compaction
+                    return await self._compaction
             finally:
                 self._set_idle()
 
@@ -196,21 +209,22 @@ class ActiveRun:
         does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
         event.
         """
-        agent = self._state.agent  # opens the store, which may fail
+        await self._state.open_store()
+        agent = self._state.agent
         self._state.is_agent_running = self._is_starting = True
-        self._has_events, self._result, self._error = False, None, None
+        self._has_events = False
         self._prompt = prompt
         for follower in followers:
             agent.enqueue(follower, self._state.environment.settings.steering)
         self._started = started = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._run_agent(prompt, started))
-        self._run.add_done_callback(lambda _: _report_start(started, interrupted_before_start()))
+        self._run.add_done_callback(partial(_report_end, started))
         if (error := await started) is not None:
             raise error
 
     async def _run_agent(
         self, prompt: PromptInput | None, started: asyncio.Future[StenoError | None]
-    ) -> None:
+    ) -> RunResult:
         error: StenoError | None = None
         try:
             is_interrupted, self._is_starting = not self._is_starting, False
@@ -219,9 +233,10 @@ class ActiveRun:
             if is_interrupted:
                 raise interrupted_before_start()
             with explain_conflicts(self._state):
-                await self._state.agent.run(prompt, on_event=self._on_event)
-        except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
-            self._error, error = exc, as_steno_error(exc)
+                return await self._state.agent.run(prompt, on_event=self._on_event)
+        except Exception as exc:
+            error = as_steno_error(exc)
+            raise
         finally:
             returned: list[PromptInput] = []
             if self._run is asyncio.current_task():  # else the next run has started already
@@ -239,21 +254,18 @@ class ActiveRun:
             self._state.emit(InputReturned(tuple([prompt.typed for prompt in prompts])))
 
     def _on_event(self, event: LoopEvent) -> None:
-        if not self._has_events:
-            self._has_events = True
-            self._state.emit(RunStarted())
+        self._has_events = True
         if self._started is not None:
             _report_start(self._started, None)
         if isinstance(event, RunEnded):
-            self._result = event.result
             self._finish_run()
         elif isinstance(event, CallEnded):
             self._state.approvals.forget(event.call.id)
         self._state.emit(event)
         if isinstance(event, CallEnded):
             environment = self._state.environment
-            tools = {tool.definition.name: tool for tool in environment.tools}
-            if hint := build_rule_hint(event, tools, environment.settings.allow):
+            tool = environment.find_tool(event.call.name)
+            if hint := build_rule_hint(event, tool, environment.settings.allow):
                 self._state.emit(hint)
 
     def _finish_run(self) -> None:
@@ -275,13 +287,13 @@ class ActiveRun:
 
     async def wait(self) -> RunResult:
         """Wait for the end of the last run, and return its result. Raises its error."""
-        if self._run is not None:
-            await asyncio.wait([self._run])
-        if self._error is not None:
-            raise self._error
-        if self._result is None:
+        run = self._run
+        if run is None:
             raise StenoError("there was no run", code="no_run", place="session")
-        return self._result
+        await asyncio.wait([run])
+        if run.cancelled():
+            raise StenoError("it is closed", code="session_closed", place="session")
+        return run.result()
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -306,10 +318,10 @@ class ActiveRun:
 
         Unread prompts are recorded without an answer.
         """
-        tasks = [task for task in (self._run, self.shell.task) if task is not None]
+        tasks = [self._run, self._compaction, self.shell.task]
         for _ in range(_MAX_STOP_ATTEMPTS):
-            tasks = [task for task in tasks if not task.done()]
-            for task in tasks:
+            running = [task for task in tasks if task is not None and not task.done()]
+            for task in running:
                 task.cancel()
-            if tasks:
-                await asyncio.wait(tasks, timeout=_STOP_TIMEOUT_S)
+            if running:
+                await asyncio.wait(running, timeout=_STOP_TIMEOUT_S)

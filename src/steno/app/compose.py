@@ -67,6 +67,10 @@ class AgentEnvironment(NamedTuple):
         """All tools: the built-in ones, and those that servers have listed so far."""
         return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
 
+    def find_tool(self, name: str) -> Tool | None:
+        """Return the tool of a name; None if there is none."""
+        return next((tool for tool in self.tools if tool.definition.name == name), None)
+
     @property
     def notices(self) -> tuple[SetupNotice, ...]:
         """Notices for the user."""

@@ -107,11 +107,12 @@ class McpStartup:
         A cancelled wait cancels nothing else.
         """
         self.start()
-        late = self._unfinished()
-        if late and self._max_wait_s is None:
-            self._on_progress(f"starting {', '.join(late)}")
-            await asyncio.wait(late.values())
-        elif late:
+        if self._max_wait_s is None:
+            while late := self._unfinished():
+                self._on_progress(f"starting {', '.join(late)}")
+                await asyncio.wait(late.values())
+            return
+        if late := self._unfinished():
             await asyncio.wait(late.values(), timeout=self._silent_wait_s)
         if late := self._unfinished(excluding=self._waited_for):
             self._waited_for |= late.keys()

@@ -70,11 +70,10 @@ def check_rule_tool(rule: PermissionRule) -> None:
 
 
 def build_rule_hint(
-    event: CallEnded, tools: Mapping[str, Tool], allow: Sequence[PermissionRule]
+    event: CallEnded, tool: Tool | None, allow: Sequence[PermissionRule]
 ) -> Notice | None:
     """Return a notice on a call that the rules allow in part, and that could not be approved."""
     call, result = event.call, event.result
-    tool = tools.get(call.name)
     is_unasked = result_code(result) == ResultCode.NO_APPROVER
     if tool is None or not isinstance(call, ToolCall) or not is_unasked:
         return None

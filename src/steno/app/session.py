@@ -99,8 +99,8 @@ class AgentSession:
 
         A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
         replaces the recorded mode. `approver` decides in place of the user. Without
-        `is_interactive`, calls that need a decision are denied, and the first prompt waits for all
-        MCP servers. `on_progress` receives what the session waits for, and `on_skipped` notices
+        `is_interactive`, calls that need a decision are denied, and the first prompt opens the
+        store and waits for all MCP servers. `on_progress` receives what the session waits for, and `on_skipped` notices
         about sessions of the folder that cannot be read, which are events otherwise.
         """
         on_progress("looking for a model")
@@ -109,28 +109,29 @@ class AgentSession:
         open_store = partial(open_settings_store, settings, is_new=start.is_new)
         state = SessionState(
             SessionConfig(
-                loaded_settings,
-                start.folder,
-                open_store if is_persistent else MemoryStore,
-                is_persistent,
-                mcp_options,
-                on_progress,
-                approver,
-                is_interactive,
+                loaded_settings=loaded_settings,
+                folder=start.folder,
+                open_store=open_store if is_persistent else MemoryStore,
+                is_persistent=is_persistent,
+                mcp_options=mcp_options,
+                on_progress=on_progress,
+                approver=approver,
+                is_interactive=is_interactive,
             )
         )
         session = cls(state)
         try:
             stored: Conversation | None = None
             if not start.is_new:
+                await state.open_store()
                 stored = await asyncio.to_thread(
                     _open_stored, state, start, on_skipped or skipped.append
                 )
             recorded = "" if stored is None else stored.model or ""
             await state.use_model(await choose_model(loaded_settings, recorded))
             if stored is None:
-                if is_interactive:  # a store that cannot be opened is reported before the prompt
-                    await asyncio.to_thread(lambda: state.store)
+                if is_interactive:  # its error is reported before the first prompt
+                    await state.open_store()
                 state.prepare_new_session("", settings.mode)
             else:
                 apply_start(stored, start, mode)
@@ -143,10 +144,10 @@ class AgentSession:
     async def close(self) -> None:
         """Interrupt whatever runs, and release all resources."""
         self._state.is_closed = True  # from here on nothing starts
-        self._state.subscribe(None)
         try:
             await self._active_run.close()
         finally:  # also if the wait is cancelled
+            self._state.subscribe(None)
             await self._state.close()
 
     # -- status -------------------------------------------------------------------------------
@@ -170,6 +171,11 @@ class AgentSession:
     def is_unfinished(self) -> bool:
         """Whether the log ends inside a turn: a call or a prompt without an answer."""
         return self._active_run.is_unfinished
+
+    @property
+    def has_unanswered_prompt(self) -> bool:
+        """Whether the last prompt could not be sent, or no model has answered it."""
+        return self._active_run.has_unanswered_prompt
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
@@ -228,8 +234,7 @@ class AgentSession:
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
         approvals = self._state.approvals
-        tools = {tool.definition.name: tool for tool in self._state.environment.tools}
-        tool = tools.get(call.name)
+        tool = self._state.environment.find_tool(call.name)
         if tool is None or tool.definition.check(call):
             preview = CallPreview((PreviewPart(PreviewKind.ARGUMENTS, call.arguments),))
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import cache
 from itertools import islice, takewhile
@@ -20,6 +20,7 @@ from steno.agent.session_events import (
     BranchChanged,
     ErrorRaised,
     PendingCallsChanged,
+    RunStarted,
     SessionEvent,
     SessionListener,
 )
@@ -43,7 +44,7 @@ from steno.app.usage_totals import UsageTotals
 from steno.errors import Conflict, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
-from steno.ports import Approver, SetupNotice
+from steno.ports import Approver, SetupNotice, Tool
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
@@ -54,10 +55,9 @@ from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
 _logger: Final = logging.getLogger("steno.app")
 _CHANGED_ELSEWHERE: Final = (
-    "another program has gone on with it meanwhile, and what it said is kept; "
-    "/resume goes on behind it, /fork beside it"
+    "another program has gone on with it meanwhile, and what it said is kept"
 )
-_REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile; /new begins another"
+_REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile"
 
 
 class SessionConfig(NamedTuple):
@@ -119,10 +119,22 @@ class SessionState:
 
     @property
     def store(self) -> Store:
-        """The store, which is opened when it is used first."""
+        """The store. Raises StenoError before it is opened."""
         if self._store is None:
-            self._store = self.config.open_store()
+            raise StenoError("it has no store yet", code="store_not_open", place="session")
         return self._store
+
+    async def open_store(self) -> None:
+        """Open the store, if it is not open yet. Raises Unavailable."""
+        if self._store is None:
+            self.use_store(await asyncio.to_thread(self.config.open_store))
+            if self.is_closed:
+                self.store.close()
+        self.check_open()
+
+    def use_store(self, store: Store) -> None:
+        """Set the open store."""
+        self._store = store
 
     def read_blob(self, digest: str) -> bytes:
         """Return the bytes of a large image. Raises LogError."""
@@ -201,9 +213,15 @@ class SessionState:
                 self.conversation,
                 runner=Runner(self.store),
                 before_run=self._wait_for_mcp,
-                begin_run=lambda: (self.ensure_recorded(), self.environment.tools),
+                begin_run=self._begin_run,
             )
         return self._agent
+
+    def _begin_run(self) -> tuple[Conversation, Sequence[Tool]]:
+        """Record the session, if it is only prepared, and report that a run begins."""
+        conversation = self.ensure_recorded()
+        self.emit(RunStarted())
+        return conversation, self.environment.tools
 
     @property
     def status(self) -> SessionStatus:
@@ -396,14 +414,20 @@ class SessionState:
 @contextmanager
 def explain_conflicts(state: SessionState) -> Generator[None]:
     """Explain a conflict to the user. Raises Conflict or Missing if another program was faster."""
+    is_interactive = state.config.is_interactive
     try:
         yield
     except Conflict as exc:
-        raise Conflict(_CHANGED_ELSEWHERE, code="session_changed", place="session") from exc
+        hint = "go on behind it with -c, or beside it with --fork"
+        if is_interactive:
+            hint = "/resume goes on behind it, /fork beside it"
+        text = f"{_CHANGED_ELSEWHERE}; {hint}"
+        raise Conflict(text, code="session_changed", place="session") from exc
     except Missing as exc:
         if _session_exists(state):
             raise
-        raise Missing(_REMOVED_ELSEWHERE, code="session_removed", place="session") from exc
+        text = _REMOVED_ELSEWHERE + ("; /new begins another" if is_interactive else "")
+        raise Missing(text, code="session_removed", place="session") from exc
 
 
 def _session_exists(state: SessionState) -> bool:

@@ -22,6 +22,7 @@ from steno.agent import (
     EntryRecorded,
     LoopEvent,
     Notice,
+    NoticeKind,
     PromptInput,
     RunResult,
     TurnStarted,
@@ -45,7 +46,7 @@ from steno.app.settings_loader import LoadedSettings, load_settings
 from steno.cli.arguments import exit_status_for, settings_from_options
 from steno.cli.signals import StopSignals
 from steno.cli.store_options import session_start_from_options
-from steno.errors import Conflict, InvalidValue, StenoError, Unresolved
+from steno.errors import InvalidValue, StenoError, Unresolved
 from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
@@ -161,8 +162,8 @@ class HeadlessRun:
         self._has_started = False
         self._notices: list[Notice] = []
         """Notices before the run, which are printed when it starts."""
-        self._output_failure: BaseException | None = None
-        """Why nothing more can be written."""
+        self._failure: Exception | None = None
+        """Why nothing more can be reported, such as a reader that is gone."""
 
     async def run(self, prompt: PromptInput | None) -> int:
         """Run the prompt, or without one the last one again; return the exit status.
@@ -187,20 +188,43 @@ class HeadlessRun:
             on_skipped=lambda notice: print_notice(notice.text),
         ) as session:
             session.subscribe(partial(self._on_event, session))
-            with _name_image_option():
-                await self._send(session, prompt)
             signals.on_first_signal = session.interrupt
-            result = await self._wait(session)
+            try:
+                result = await self._run_prompt(session, prompt)
+            except StenoError as exc:
+                if exc.code == "interrupted" and signals.status is not None:
+                    return signals.status  # it was stopped before it began
+                raise
         if result.error is not None:
             print_notice(terminal_line(f"{result.error}{self._retry_hint(result.error)}"))
         if result.end_reason is EndReason.INTERRUPTED and signals.status is not None:
             return signals.status
         return exit_status_for(result.end_reason)
 
+    async def _run_prompt(self, session: AgentSession, prompt: PromptInput | None) -> RunResult:
+        """Run a prompt, and report its end; once it has started, there is always a result."""
+        try:
+            with _name_image_option():
+                await self._send(session, prompt)
+            result = await session.wait()
+            if self._failure is not None:
+                raise self._failure
+        except asyncio.CancelledError:
+            await session.close()  # what it stops is recorded, and reported
+            self._end(self._totals.result(EndReason.INTERRUPTED))
+            raise
+        except Exception as exc:  # noqa: BLE001 - it is raised again, once it was reported
+            error = self._failure or exc
+            if not isinstance(error, (BrokenPipeError, OutputError)):
+                self._end(self._totals.result(EndReason.FAILED, error))
+            raise error from exc.__cause__
+        self._end(result)
+        return result
+
     async def _send(self, session: AgentSession, prompt: PromptInput | None) -> None:
         if prompt is not None:
             await session.send(prompt)
-        elif session.is_unfinished:
+        elif session.has_unanswered_prompt:
             image_mode = self._options.image_mode
             await session.retry(None if image_mode is None else RecognitionMode(image_mode))
         else:
@@ -210,38 +234,17 @@ class HeadlessRun:
                 place="--retry",
             )
 
-    async def _wait(self, session: AgentSession) -> RunResult:
-        """Wait for the end of the run, and report it, also where it ends with an error."""
-        totals, reporter = self._totals, self._reporter
-        try:
-            result = await session.wait()
-        except asyncio.CancelledError:
-            reporter.end(totals.result(EndReason.INTERRUPTED))
-            raise
-        except Conflict as exc:
-            conflict = Conflict(
-                "another program has gone on with it meanwhile, and what it said is kept; "
-                "go on behind it with -c, or beside it with --fork",
-                code="session_changed",
-                place="session",
-            )
-            reporter.end(totals.result(EndReason.FAILED, conflict))
-            raise conflict from exc
-        except Exception as exc:
-            reporter.end(totals.result(EndReason.FAILED, exc))
-            raise
-        if self._output_failure is not None:
-            raise self._output_failure
-        reporter.end(result)
-        return result
+    def _end(self, result: RunResult) -> None:
+        if self._has_started:
+            self._reporter.end(result)
 
     def _on_event(self, session: AgentSession, event: SessionEvent) -> None:
-        if self._output_failure is not None:
+        if self._failure is not None:
             return
         try:
             self._report(session, event)
-        except (BrokenPipeError, OutputError) as exc:  # the reader of the output is gone
-            self._output_failure = exc
+        except Exception as exc:  # noqa: BLE001 - nothing runs on that nobody sees
+            self._failure = exc
             session.interrupt()
 
     def _report(self, session: AgentSession, event: SessionEvent) -> None:
@@ -272,7 +275,8 @@ class HeadlessRun:
             )
         )
         for notice in self._notices:
-            if notice.code == "model_without_tools":  # a fact about the run, for programs as well
+            is_about_run = notice.code == "model_without_tools"
+            if notice.kind is NoticeKind.INPUT or is_about_run:  # programs read them, too
                 self._reporter.on_event(notice)
             elif not self._options.quiet:
                 print_notice(terminal_line(notice.text))
