@@ -22,7 +22,7 @@ from steno.codec.canonical_json import encode_sorted
 from steno.codec.json_scanner import replace_line_breaks, sort_members
 from steno.errors import InvalidValue
 from steno.json_object import as_json_object
-from steno.records.entry import FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
+from steno.records.entry import BASE_VERSION, FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.values import NOTHING
 
@@ -70,7 +70,7 @@ def redact_entry(entry: Entry) -> Entry:
         audit_sha256=content.audit,
         unknown_sha256=content.unknown,
     )
-    return replace(entry, payload=redacted, audit=None, unknown=NOTHING)
+    return replace(entry, v=BASE_VERSION, payload=redacted, audit=None, unknown=NOTHING)
 
 
 class _ContentDigests(NamedTuple):

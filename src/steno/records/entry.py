@@ -374,8 +374,9 @@ class Entry(Value, frozen=True, kw_only=True):
         check_fields(self)
         if type(self.payload) not in _PAYLOADS_OF_VERSION_2:
             force_setattr(self, "v", FORMAT_VERSION)
-        # A digest does not cover the version, so that no other one may stand there.
-        elif self.v != BASE_VERSION:
+        # A digest does not cover the version, so that no other one may stand there. The version
+        # of a payload that is not known cannot be known, either.
+        elif self.v != BASE_VERSION and type(self.payload) is not Opaque:
             refuse(self, f"v is {BASE_VERSION} for this payload", code="out_of_range", field="v")
 
     def _repr_parts(self) -> Iterator[tuple[str, str]]:
