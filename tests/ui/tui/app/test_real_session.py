@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from steno.messages.message import UserMessage
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
@@ -15,6 +14,7 @@ from steno.records.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
+    ShellCommand,
 )
 from steno.render.items import CallState, ItemKind, TextForm
 from steno.store import open_store
@@ -73,8 +73,9 @@ def test_a_command_of_the_person_is_on_record(project: Path) -> None:
         await user.sees("✓ $ echo one two", "ONE TWO", "idle")
 
     run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
-    [said] = [e.payload for e in record() if isinstance(e.payload, UserMessage)]
-    assert "ONE TWO" in (said.text or "")
+    [shell] = [e.payload for e in record() if isinstance(e.payload, ShellCommand)]
+    assert (shell.command, shell.status) == ("echo one two | tr a-z A-Z", 0)
+    assert "ONE TWO" in shell.output
 
 
 def test_a_command_of_the_person_that_fails_says_so(project: Path) -> None:
