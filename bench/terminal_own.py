@@ -11,10 +11,10 @@ from bench.conversation import Turn
 from bench.terminal_content import entries
 from bench.terminal_stage import Act, painted
 from steno import Usage
+from steno.agent.session_events import BranchChanged, SessionEvent, SessionListener
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
 from steno.render.items import SessionStatus
-from steno.agent.session_events import BranchChanged, SessionEvent, SessionListener
 from steno.ui.tui.start import create_app
 
 

@@ -25,6 +25,8 @@ class Interface:
         match event:
             case PendingCallsChanged():
                 for pending in self.session.pending_calls:
+                    if pending.request is None:  # it waits for its turn
+                        continue
                     arguments, allowed = pending.call.arguments, "rm" not in pending.call.arguments
                     print("  approval:", arguments, "allowed" if allowed else "denied")
                     decision = ApprovalDecision(allowed=allowed, actor=self.session.actor)

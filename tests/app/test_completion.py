@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steno.app.commands.context import CommandContext
-from steno.app.completion import Suggestion, TimedCache, complete_path, find_completions
+from steno.app.completion import TimedCache, complete_path, find_completions
+from steno.app.suggestion import Suggestion
 from steno.inputs.mentions import parse_mentions
 from steno.messages.content import FileReference
 from steno.tools import Workspace

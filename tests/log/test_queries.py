@@ -428,6 +428,9 @@ def test_entries_of_version_2_are_presented_as_the_types_of_version_3() -> None:
         target="e3",
     )
     assert dict(old.audit or {}) == {"actor": "ada", "revoked": "bash(ls)"}
+    reworded = Repair(code="grant_revoked", explanation="The grant has ended.", target="e3")
+    assert revoked_grant_of(Entry(id="e1", payload=reworded, audit=old.audit)) == revoked
+    assert revoked_grant_of(Entry(id="e1", payload=old.payload)) == revoked
     assert revoked_grant_of(entry(Repair(code="mended", explanation="?", target="e3"))) is None
     stopped = as_version_2(entry(ShellCommand(command="sleep 9", output="")))
     assert stopped.payload == ChatMessage.user("$ sleep 9\n")

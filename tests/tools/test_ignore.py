@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from steno.tools.path_patterns import parse_ignore_file
 from steno.tools.workspace import Workspace
-from tests.tools.search_engines import ENGINES, MakeEngine, files_of, write_files
+from tests.tools.search_engines import ENGINES, MakeEngine, files_of, ripgrep, write_files
 
 
 class Case(NamedTuple):
@@ -127,3 +131,52 @@ def test_a_rule_says_whether_it_is_for_folders_and_brings_back() -> None:
     first, second = parse_ignore_file(b"!a/\n# no\nb\n")
     assert (first.is_for_folders, first.is_negated) == (True, True)
     assert (second.is_for_folders, second.is_negated) == (False, False)
+
+
+NAMES = st.sampled_from(
+    ["a", "b", "ab", "a.py", ".h", "x y", "é", "[a]", "#c", "a{b}", "-d", "a\\b"]
+)
+PARTS = r"a b * ? ** / ! \ [ab] [!a] . *.py {a,b} # é **/ /** a.py .h [ [a- { } ]"
+LINES = st.lists(st.sampled_from([*PARTS.split(), " ", "\t", "\\ "]), min_size=1, max_size=4).map(
+    "".join
+)
+RULES = st.lists(LINES, min_size=1, max_size=3).map("\n".join)
+FOLDERS = st.sampled_from(["", "a/", "a/b/", "b/", "é/"])
+MAY_DIFFER = {
+    "a negated class matches a slash in ripgrep": re.compile(r"\[!"),
+    "a question mark matches a byte in ripgrep": re.compile(r"\?.*é", re.DOTALL),
+    "an open bracket after a brace": re.compile(r"\{.*\[(?!ab\])"),
+}
+"""What the engine without ripgrep reads as git does, or hides in doubt, by rules and names."""
+
+
+@given(
+    names=st.lists(st.tuples(FOLDERS, NAMES), min_size=3, max_size=12),
+    rule_files=st.dictionaries(
+        st.tuples(FOLDERS, st.sampled_from([".gitignore", ".ignore"])),
+        RULES,
+        min_size=1,
+        max_size=3,
+    ),
+    repository=FOLDERS,
+    hidden=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_rules_mean_to_us_what_they_mean_to_ripgrep(
+    names: list[tuple[str, str]],
+    rule_files: dict[tuple[str, str], str],
+    repository: str,
+    hidden: bool,
+) -> None:
+    text = "\n".join([*rule_files.values(), *["".join(name) for name in names]])
+    assume(not any(difference.search(text) for difference in MAY_DIFFER.values()))
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        write_files(folder, {"a/b/": "", "b/": "", "é/": "", f"{repository}.git/": ""})
+        write_files(folder, {f"{where}{name}": text for (where, name), text in rule_files.items()})
+        for where, name in names:
+            if not (folder / where / name).exists():
+                (folder / where / name).write_text("x")
+        workspace = Workspace([folder])
+        ours = files_of(workspace, ENGINES["python"], hidden=hidden)
+        assert ours == files_of(workspace, ripgrep, hidden=hidden)

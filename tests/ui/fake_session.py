@@ -23,12 +23,12 @@ from steno.agent.session_events import (
     SessionListener,
 )
 from steno.app.approval_queue import PendingCall
-from steno.app.branch_tree import BranchTree, BranchTreeRow
+from steno.app.branch_tree import BranchTree, BranchTreeRow, editable_message
 from steno.app.commands.report import Report
-from steno.app.completion import Suggestion
 from steno.app.session import AgentSession
 from steno.app.session_images import ImageReader
 from steno.app.session_list import SessionList, SessionSummary
+from steno.app.suggestion import Suggestion
 from steno.errors import Missing
 from steno.log.queries import check_label_text, searchable_text, total_usage
 from steno.messages.call import ToolCall
@@ -95,6 +95,7 @@ class FakeBranches(BranchTree):
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
         self._session.note("fork_before", entry, name)
         found = self._session.conversation.entry(entry)
+        editable_message(found)
         self.fork(name, at=found.parent)
         return PromptInput(searchable_text(found))
 

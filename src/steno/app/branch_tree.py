@@ -78,14 +78,7 @@ class BranchTree:
         name = self._new_branch_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
-        said = found.message
-        if not isinstance(said, UserMessage):
-            raise InvalidValue(
-                "only what you have said can be said otherwise",
-                code="not_user_message",
-                place="fork",
-            )
-        message = _require_images(conversation.restore_blobs(said))
+        message = _require_images(conversation.restore_blobs(editable_message(found)))
         shell = shell_command_of(found)
         prompt = (
             prompt_from_message(message, found.audit or {})
@@ -144,6 +137,16 @@ class BranchTree:
         with explain_conflicts(self._state):
             self._state.conversation.switch(name)
         self._state.emit_branch_changed()
+
+
+def editable_message(entry: Entry) -> UserMessage:
+    """Return the message of the user that an entry records. Raises InvalidValue for any other."""
+    message = entry.message
+    if not isinstance(message, UserMessage):
+        raise InvalidValue(
+            "only what you have said can be said otherwise", code="not_user_message", place="fork"
+        )
+    return message
 
 
 def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:

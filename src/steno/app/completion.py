@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 
 from steno.app.input_setup import InputSetup
 from steno.app.mcp_servers import prompt_arguments
+from steno.app.suggestion import Suggestion
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
@@ -53,16 +54,6 @@ _SERVER_WAIT_S: Final = 1.0
 _MAX_DESCRIPTION_WIDTH: Final = 80
 _TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
 """An address that a prompt can name, without punctuation at its end."""
-
-
-class Suggestion(NamedTuple):
-    """A completion of the typed text."""
-
-    text: str
-    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
-    description: str = ""
-    expects_more: bool = False
-    """Whether more follows: a folder, a command with an argument."""
 
 
 class _CachedTask(NamedTuple, Generic[T]):

@@ -30,7 +30,7 @@ from steno.app.commands.session_commands import (
     run_interruptible,
     run_slash_command,
 )
-from steno.app.completion import Suggestion, find_completions
+from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
 from steno.app.models import choose_model, list_models
@@ -39,6 +39,7 @@ from steno.app.session_list import SessionList
 from steno.app.session_lookup import SessionStart, apply_start, open_session
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings_loader import LoadedSettings
+from steno.app.suggestion import Suggestion
 from steno.errors import ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision

@@ -411,7 +411,9 @@ def revoked_grant_of(entry: Entry) -> GrantRevoked | None:
         return payload
     if not isinstance(payload, Repair) or payload.code != _REVOKED_CODE or not payload.target:
         return None
-    grant = payload.explanation.removesuffix(_REVOKED_SUFFIX) or _REVOKED_CODE
+    grant = (entry.audit or {}).get(_REVOKED_KEY)
+    if not isinstance(grant, str) or not grant:
+        grant = payload.explanation.removesuffix(_REVOKED_SUFFIX) or _REVOKED_CODE
     return GrantRevoked(grant=grant, target=payload.target)
 
 

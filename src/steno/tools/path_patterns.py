@@ -343,5 +343,7 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
         line = f"**/{line}"
     if line.endswith("/**"):
         line += "/*"
+    elif line == "**/":  # nothing but signs: ripgrep lets it match everything
+        line = "**"
     matches = re.compile(glob_to_regex(line, lone_bracket=True), re.DOTALL).fullmatch
     return IgnoreRule(matches, is_for_folders, is_negated)

@@ -24,6 +24,7 @@ from steno.app.commands.table import (
     match_commands,
     parse_slash_command,
 )
+from steno.app.suggestion import Suggestion
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
 
@@ -354,20 +355,6 @@ _MAX_WORD_LENGTH: Final = 500
 _QUOTES: Final = ('"', "'")
 
 
-SuggestionFields: TypeAlias = tuple[str, str, bool]
-"""A `Suggestion` of a session, whose module is imported after the first paint."""
-
-
-class CompletionChoice(NamedTuple):
-    """A suggestion that can be shown and inserted."""
-
-    text: str
-    description: str = ""
-    expects_more: bool = False
-    argument: str = ""
-    """The argument, which is shown and not inserted."""
-
-
 class TypedWord(NamedTuple):
     """The typed word and its position in the line."""
 
@@ -396,7 +383,7 @@ def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
     return TypedWord(before, 0, len(line)) if is_known else None
 
 
-def insertion_text(choice: CompletionChoice) -> str:
+def insertion_text(choice: Suggestion) -> str:
     """Return the text that replaces a word; a complete one is followed by a blank."""
     is_path = choice.expects_more and not choice.text.startswith("/")
     return choice.text if is_path else f"{choice.text} "
@@ -408,12 +395,12 @@ class CompletionState:
 
     def __init__(self) -> None:
         self.word: TypedWord | None = None
-        self._suggestions: list[CompletionChoice] = []
+        self._suggestions: list[Suggestion] = []
         self._dismissed_at: int | None = None
         """The start of the word whose suggestions the user has closed."""
 
     @property
-    def choices(self) -> list[CompletionChoice]:
+    def choices(self) -> list[Suggestion]:
         """The suggestions, commands first; empty if the user has closed them."""
         if self.word is None or self._dismissed_at is not None:
             return []
@@ -438,14 +425,14 @@ class CompletionState:
         self.word = word
         return word is not None and self._dismissed_at is None
 
-    def set_suggestions(self, typed: str, suggestions: Iterable[SuggestionFields]) -> bool:
+    def set_suggestions(self, typed: str, suggestions: Iterable[Suggestion]) -> bool:
         """Set the suggestions of the owner; return whether they match the current word."""
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [
-            CompletionChoice(text, terminal_line(description), expects_more)
-            for suggested, description, expects_more in suggestions
-            if (text := sanitize_pasted(suggested).text) and "\n" not in text
+            suggestion._replace(text=text, description=terminal_line(suggestion.description))
+            for suggestion in suggestions
+            if (text := sanitize_pasted(suggestion.text).text) and "\n" not in text
         ]
         return True
 
@@ -458,11 +445,11 @@ class CompletionState:
         self._dismissed_at = None
 
 
-def _command_choices(typed: str) -> list[CompletionChoice]:
+def _command_choices(typed: str) -> list[Suggestion]:
     name, blank, argument = typed[1:].partition(" ")
     if not blank:
         return [
-            CompletionChoice(
+            Suggestion(
                 f"/{command.name}", command.description, bool(command.argument), command.argument
             )
             for command in match_commands(name)
@@ -470,6 +457,4 @@ def _command_choices(typed: str) -> list[CompletionChoice]:
     command = SLASH_COMMANDS_BY_NAME.get(name)
     choices = () if command is None else command.choices
     beginning = argument.lower()
-    return [
-        CompletionChoice(f"/{name} {choice}") for choice in choices if choice.startswith(beginning)
-    ]
+    return [Suggestion(f"/{name} {choice}") for choice in choices if choice.startswith(beginning)]

@@ -15,7 +15,7 @@ from tests.cli.program import on_terminal
 
 EARLY_APP = {
     *("steno.app.commands.arguments", "steno.app.commands.table"),
-    *("steno.app.errors", "steno.app.folders"),
+    *("steno.app.errors", "steno.app.folders", "steno.app.suggestion"),
 }
 """The light modules of `app` that the command line and the first paint need."""
 

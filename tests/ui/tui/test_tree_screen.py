@@ -400,10 +400,10 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await user.press("f")
         await user.type("other")
         await user.press("enter")
-        assert "branch: there is one of this name" in user.text
+        assert "there is a branch of this name" in user.text
         await user.press(*["backspace"] * 5, "space", "enter")
         assert "branch: it is blank" in user.text
-        assert session.asked == []
+        assert session.branches.names() == ["main", "other"]
         await user.type("mine")
         await user.press("enter")
 
@@ -443,11 +443,11 @@ def test_only_what_the_person_said_can_be_edited() -> None:
 
     async def steps(user: TreeUser) -> None:
         await user.press("e")
-        assert "only what you said" in user.text
+        assert "only what you have said" in user.text
         await user.press("up", "e")
         assert isinstance(user.app.screen, InputScreen)
         await user.press("escape")
-        assert "only what you said" not in user.text
+        assert "only what you have said" not in user.text
 
     assert run_steps(TreeScreen(session), steps) is UNSET
     assert session.asked == []

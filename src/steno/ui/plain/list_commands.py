@@ -12,7 +12,6 @@ from steno.app.session_list import SessionSummary
 from steno.errors import InvalidValue, Missing
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
-from steno.messages.message import UserMessage
 from steno.render.quantities import format_age, format_count
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import CompareState
@@ -127,14 +126,7 @@ class ListCommands:
                 branches.label((await self._find_row(name)).entry.id, text.strip())
                 self._writer.write("Notice", "it has this name now")
             case "edit":
-                row = await self._find_row(name)
-                if not isinstance(row.entry.message, UserMessage):
-                    raise InvalidValue(
-                        "only what you said can be said otherwise",
-                        code="not_user_message",
-                        place="/tree edit",
-                    )
-                return branches.fork_before(row.entry.id, text.strip())
+                return branches.fork_before((await self._find_row(name)).entry.id, text.strip())
             case "compare":
                 await self._compare(name, text.strip())
             case _:

@@ -35,8 +35,8 @@ from steno.app.commands.table import (
     TypedCommand,
     parse_slash_command,
 )
-from steno.app.completion import Suggestion
 from steno.app.session import AgentSession
+from steno.app.suggestion import Suggestion
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Mode
 from steno.render.describe_run import (
@@ -318,8 +318,8 @@ class SessionController:
         prompt = self._live_items.pending_input.take_back(item)
         if prompt is not None:
             self._load_prompt(prompt)
-        elif item.kind is not ItemKind.USER or item.entry is None:
-            self._status_line.show_message("only your own words can be edited")
+        elif item.entry is None:
+            self._status_line.show_message("only what is recorded can be edited")
         else:
             with self._reporting_errors():
                 self._load_prompt(self._session.branches.fork_before(item.entry))

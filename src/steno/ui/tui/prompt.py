@@ -29,6 +29,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Edit, EditResult, Location
 
+from steno.app.suggestion import Suggestion
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
     display_width,
@@ -37,14 +38,12 @@ from steno.render.terminal_text import (
     truncate_to_width,
 )
 from steno.ui.prompt_state import (
-    CompletionChoice,
     CompletionState,
     ExpandedPrompt,
     HistoryCursor,
     PastePlaceholders,
     PromptHistory,
     PromptImage,
-    SuggestionFields,
     TypedWord,
     image_files,
     insertion_text,
@@ -93,18 +92,16 @@ class Popup(Widget, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self._choices: Sequence[CompletionChoice] = ()
+        self._choices: Sequence[Suggestion] = ()
         self._index = 0
         self._first_row = 0
 
     @property
-    def chosen(self) -> CompletionChoice | None:
+    def chosen(self) -> Suggestion | None:
         """The selected suggestion; None if the list is closed."""
         return self._choices[self._index] if self._choices else None
 
-    def show(
-        self, choices: Sequence[CompletionChoice], *, chosen: CompletionChoice | None = None
-    ) -> None:
+    def show(self, choices: Sequence[Suggestion], *, chosen: Suggestion | None = None) -> None:
         """Show suggestions; select `chosen` if it is among them, else the first."""
         if not choices:
             self.hide()
@@ -179,17 +176,17 @@ class Popup(Widget, can_focus=False):
         )
 
 
-def _row_count(choices: Sequence[CompletionChoice]) -> int:
+def _row_count(choices: Sequence[Suggestion]) -> int:
     """Return how many of them are shown."""
     return min(MAX_POPUP_ROWS, len(choices))
 
 
-def _popup_height(choices: Sequence[CompletionChoice]) -> int:
+def _popup_height(choices: Sequence[Suggestion]) -> int:
     """Return the number of rows; the last one shows the keys."""
     return _row_count(choices) + bool(choices)
 
 
-def _choice_text(choice: CompletionChoice) -> str:
+def _choice_text(choice: Suggestion) -> str:
     return terminal_line(f"{choice.text[:_MAX_CHOICE_LENGTH]} {choice.argument}")
 
 
@@ -451,7 +448,7 @@ class Prompt(Widget):
         """Remove the text."""
         self.load("")
 
-    def show_suggestions(self, typed: str, candidates: Sequence[SuggestionFields]) -> None:
+    def show_suggestions(self, typed: str, candidates: Sequence[Suggestion]) -> None:
         """Show suggestions for a typed word; nothing happens if the word has changed."""
         if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
@@ -597,7 +594,7 @@ class Prompt(Widget):
         self._show_mode()
         if self._search_draft is not None:
             entries = self._history.search(self._editor.text)[:_MAX_FOUND]
-            self._popup.show([CompletionChoice(sanitize_pasted(entry).text) for entry in entries])
+            self._popup.show([Suggestion(sanitize_pasted(entry).text) for entry in entries])
             return
         word = self._editor.typed_word()
         if self._completion.set_word(word) and word is not None:
@@ -624,7 +621,7 @@ class Prompt(Widget):
         message.stop()
         self.action_tab()
 
-    def _accept_choice(self, choice: CompletionChoice) -> None:
+    def _accept_choice(self, choice: Suggestion) -> None:
         """Replace the typed word by the suggestion."""
         word = self._completion.word
         if word is None:

@@ -13,7 +13,7 @@ from steno.app.commands.table import (
     match_commands,
     parse_slash_command,
 )
-from steno.app.completion import Suggestion
+from steno.app.suggestion import Suggestion
 from steno.ui.prompt_state import TypedWord, word_at
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 

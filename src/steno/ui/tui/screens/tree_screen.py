@@ -24,11 +24,10 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from steno.agent import PromptInput
-from steno.app.branch_tree import BranchTreeRow
-from steno.app.completion import Suggestion
+from steno.app.branch_tree import BranchTreeRow, editable_message
 from steno.app.session import AgentSession
-from steno.errors import Conflict, InvalidValue, Missing, StenoError
-from steno.messages.message import UserMessage
+from steno.app.suggestion import Suggestion
+from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
@@ -377,29 +376,27 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     def action_fork(self) -> None:
         """Start a branch after the entry under the cursor."""
         if row := self._row_at_cursor():
-            entry_id, names = row.entry.id, self._session.branches.names()
+            entry_id, session = row.entry.id, self._session
             screen = InputScreen(
                 f"A branch from #{row.number} on, called",
-                lambda typed: self._session.branches.fork(
-                    _parse_branch_name(typed, names), at=entry_id
-                ),
-                default=unused_branch_name("fork", names),
+                lambda typed: session.branches.fork(_parse_name(typed, "branch"), at=entry_id),
+                default=unused_branch_name("fork", session.branches.names()),
             )
             self._push(screen, lambda _: self.dismiss(None))
 
     def action_edit(self) -> None:
         """Edit a user message in a new branch before it."""
-        row = self._row_at_cursor()
-        if row is not None and not isinstance(row.entry.message, UserMessage):
-            self.show_message("only what you said can be said otherwise; f forks here")
-        elif row is not None:
-            entry_id, names = row.entry.id, self._session.branches.names()
+        if row := self._row_at_cursor():
+            entry_id, session = row.entry.id, self._session
+            try:
+                editable_message(row.entry)
+            except StenoError as exc:
+                self.show_message(f"{exc}; f forks here")
+                return
             screen = InputScreen(
                 f"Say #{row.number} otherwise, in a branch called",
-                lambda typed: self._session.branches.fork_before(
-                    entry_id, _parse_branch_name(typed, names)
-                ),
-                default=unused_branch_name("edit", names),
+                lambda typed: session.branches.fork_before(entry_id, _parse_name(typed, "branch")),
+                default=unused_branch_name("edit", session.branches.names()),
             )
             self._push(screen, self.dismiss)
 
@@ -508,16 +505,6 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self.action_keys()
         else:
             self.dismiss(None)
-
-
-def _parse_branch_name(typed: str, taken: Sequence[str]) -> str:
-    """Return the name of a new branch. Raises InvalidValue, Conflict."""
-    name = _parse_name(typed, "branch")
-    if name in taken:
-        raise Conflict(
-            "there is one of this name; choose another", code="branch_exists", place="branch"
-        )
-    return name
 
 
 def _parse_name(typed: str, kind: str) -> str:
