@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steno.agent import EndReason, PromptInput, SteeringPolicy
+from steno.agent import EndReason, SteeringPolicy
 from steno.errors import ProviderError, Unresolved
 from steno.messages.message import UserMessage
 from steno.messages.request import Request
@@ -50,9 +50,7 @@ async def steered(
     task = asyncio.ensure_future(harness.run(PROMPT))
     await resolver.begun.wait()
     harness.agent.steer("And be brief.", policy)
-    shell = ShellCommand(command="ls", output="")
-    prompt = PromptInput("", message=shell.message, shell=shell, wants_answer=False)
-    harness.agent.steer(prompt)
+    harness.agent.steer(ShellCommand(command="ls", output=""))
     return task
 
 

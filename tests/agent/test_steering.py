@@ -11,7 +11,7 @@ from steno import ChatMessage, Conversation
 from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate, PromptInput
 from steno.errors import InvalidMessage
 from steno.messages.message import UserMessage
-from steno.records.entry import Approval, ApprovalStatus, Mode
+from steno.records.entry import Approval, ApprovalStatus, Mode, ShellCommand
 from steno.testing import ScriptedProvider
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
 
@@ -26,6 +26,11 @@ def user_texts(conversation: Conversation) -> list[str | None]:
     return [m.text for m in conversation.messages() if isinstance(m, UserMessage)]
 
 
+def shell_commands(conversation: Conversation) -> list[str]:
+    payloads = [entry.payload for entry in conversation.entries()]
+    return [payload.command for payload in payloads if isinstance(payload, ShellCommand)]
+
+
 def asked_once(agent: list[Agent], then: str) -> Gate:
     """Build a gate whose approver acts on the agent while it is asked, and allows the call."""
 
@@ -33,11 +38,11 @@ def asked_once(agent: list[Agent], then: str) -> Gate:
         match then:
             case "withdraw":
                 agent[0].steer("rather not")
-                agent[0].steer(PromptInput("$ ls", audit={"shell": "ls"}, wants_answer=False))
+                agent[0].steer(ShellCommand(command="ls", output=""))
                 (taken,) = agent[0].withdraw()
                 assert taken.text == "rather not"
             case "aside":
-                agent[0].steer(PromptInput("$ ls", audit={"shell": "ls"}, wants_answer=False))
+                agent[0].steer(ShellCommand(command="ls", output=""))
             case _:
                 agent[0].conversation.change_mode(Mode.PLAN)
         return True
@@ -52,7 +57,8 @@ def test_withdrawn_input_is_never_sent_and_input_without_an_answer_stays() -> No
     agents.append(agent)
     result = run(agent.run("Go."))
     assert result.end_reason is EndReason.DONE
-    assert user_texts(conversation) == ["Go.", "$ ls"]
+    assert user_texts(conversation) == ["Go.", "$ ls\n"]
+    assert shell_commands(conversation) == ["ls"]
     assert agent.withdraw() == ()
 
 
@@ -64,15 +70,13 @@ def test_input_that_wants_no_answer_starts_no_turn() -> None:
     async def main() -> EndReason:
         async for event in agent.events("Go."):
             if type(event).__name__ == "TextDelta":
-                agent.steer(PromptInput("$ ls", audit={"shell": "ls"}, wants_answer=False))
+                agent.steer(ShellCommand(command="ls", output=""))
         await asyncio.sleep(0)
         return EndReason.DONE
 
     assert run(main()) is EndReason.DONE
-    assert user_texts(conversation) == ["Go.", "$ ls"]
-    last = conversation.entries()[-1]
-    assert last.audit is not None
-    assert last.audit["shell"] == "ls"
+    assert user_texts(conversation) == ["Go.", "$ ls\n"]
+    assert conversation.entries()[-1].payload == ShellCommand(command="ls", output="")
 
 
 def test_what_was_allowed_is_denied_if_the_mode_has_changed_meanwhile() -> None:

@@ -21,7 +21,13 @@ from steno.agent.permissions.rules import Permissions
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
 from steno.agent.resolve_references import ReferenceResolver
 from steno.agent.run_config import Limits, RunConfig
-from steno.agent.steering import AnyPrompt, PromptInput, SteeringPolicy, SteeringQueue
+from steno.agent.steering import (
+    AnyPrompt,
+    PromptInput,
+    SteeringPolicy,
+    SteeringQueue,
+    interrupted_before_start,
+)
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
 from steno.errors import InvalidMessage, InvalidValue, StenoError
@@ -30,7 +36,7 @@ from steno.log.queries import Price
 from steno.messages.message import ChatMessage, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.ports import Capability, Provider, Resolver, Tool
-from steno.records.entry import Entry
+from steno.records.entry import Entry, ShellCommand
 
 _MISSING_ATTRIBUTE_CODES: Final = {
     "definition": "tool_without_definition",
@@ -42,7 +48,6 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "run": "tool_without_run",
 }
 """The attributes of a tool, and the code of the error if one is missing; codes are stable."""
-INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
 """The message of an operation that was interrupted before anything happened."""
 
 
@@ -198,7 +203,7 @@ class Agent:
             is_interrupted, self._is_wait_interrupted = self._is_wait_interrupted, False
             self._waiting = None
         if is_interrupted:
-            raise StenoError(INTERRUPTED_EARLY, code="interrupted")
+            raise interrupted_before_start()
 
     @contextmanager
     def _open_run(self, on_event: OnEvent) -> Generator[AgentRun]:
@@ -233,8 +238,15 @@ class Agent:
             task.cancel()
             await asyncio.wait([task])
 
-    def steer(self, prompt: AnyPrompt, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS) -> None:
-        """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none."""
+    def steer(
+        self,
+        prompt: AnyPrompt | ShellCommand,
+        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+    ) -> None:
+        """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none.
+
+        A shell command of the user is recorded, too; the run does not continue because of it.
+        """
         if not self.is_running:
             raise StenoError(
                 "nothing is under way that could be steered; run it",
@@ -246,16 +258,19 @@ class Agent:
             self._run.interrupt()
 
     def enqueue(
-        self, prompt: AnyPrompt, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
+        self,
+        prompt: AnyPrompt | ShellCommand,
+        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
     ) -> None:
         """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
             policy = SteeringPolicy.AFTER_CALLS  # there is nothing yet to interrupt
-        self._steering.put(_build_prompt_input(prompt), policy)
+        queued = prompt if isinstance(prompt, ShellCommand) else _build_prompt_input(prompt)
+        self._steering.put(queued, policy)
 
     def withdraw(self) -> tuple[PromptInput, ...]:
         """Take back the prompts that follow the prompt of the run, and are not recorded yet."""
-        return tuple(self._steering.take_where(wants_answer=True))
+        return tuple(self._steering.take(PromptInput))
 
     def interrupt(self) -> None:
         """Stop the response and the tools, which are recorded as far as they came. No-op if idle.

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
 
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import ensure_rewind_target, prompt_has_references
+from steno.errors import StenoError
 from steno.log.conversation import Conversation
 from steno.log.queries import last_message, shell_command_of
 from steno.messages.message import AssistantMessage, UserMessage
@@ -38,6 +39,14 @@ _DUE_POLICIES: Final = (
 """The order in which prompts become due; the last only at the end of a run."""
 
 
+INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
+
+
+def interrupted_before_start(text: str = INTERRUPTED_EARLY) -> StenoError:
+    """Return the error for input that was interrupted before anything happened."""
+    return StenoError(text, code="interrupted")
+
+
 class PromptInput(NamedTuple):
     """A prompt of the user: as typed, and as it is recorded once it is prepared."""
 
@@ -48,12 +57,8 @@ class PromptInput(NamedTuple):
     """Input of a pipe: references in it are not resolved."""
     message: UserMessage | None = None
     """The message for the model; None for the text alone, until it is prepared."""
-    shell: ShellCommand | None = None
-    """The shell command of the user that the message is about."""
     audit: Mapping[str, Any] = MappingProxyType({})
     """Recorded with the message, such as the `origin` of its text."""
-    wants_answer: bool = True
-    """Whether the model has to respond; else the message is recorded, and no turn follows."""
 
     @property
     def message_text(self) -> str:
@@ -67,43 +72,46 @@ class PromptInput(NamedTuple):
 
 
 AnyPrompt: TypeAlias = str | UserMessage | PromptInput
+QueuedInput: TypeAlias = PromptInput | ShellCommand
+"""A prompt that waits for an answer, or a shell command, which waits for none."""
+
+
+QueuedInputT = TypeVar("QueuedInputT", PromptInput, ShellCommand)
 
 
 @final
 class SteeringQueue:
-    """The prompts of one agent that are not recorded yet, in the order they were sent.
+    """The input of one agent that is not recorded yet, in the order it was sent.
 
     It outlives a run.
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[SteeringPolicy, PromptInput]] = []
+        self._waiting: list[tuple[SteeringPolicy, QueuedInput]] = []
 
-    def put(self, prompt: PromptInput, policy: SteeringPolicy) -> None:
-        """Add a prompt."""
-        self._waiting.append((policy, prompt))
+    def put(self, queued: QueuedInput, policy: SteeringPolicy) -> None:
+        """Add a prompt or a shell command."""
+        self._waiting.append((policy, queued))
 
     @property
-    def wants_answer(self) -> bool:
-        """Whether any prompt wants an answer."""
-        return any(prompt.wants_answer for _, prompt in self._waiting)
+    def has_prompts(self) -> bool:
+        """Whether any prompt waits."""
+        return any(isinstance(queued, PromptInput) for _, queued in self._waiting)
 
-    def take_due(self, *, is_over: bool) -> list[PromptInput]:
-        """Take the prompts that are due before the next request; all of them at the end."""
+    def take_due(self, *, is_over: bool) -> list[QueuedInput]:
+        """Take the input that is due before the next request; all of it at the end."""
         policies = _DUE_POLICIES if is_over else _DUE_POLICIES[:-1]
         due = sorted(
             [waiting for waiting in self._waiting if waiting[0] in policies],
             key=lambda waiting: policies.index(waiting[0]),
         )
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in policies]
-        return [prompt for _, prompt in due]
+        return [queued for _, queued in due]
 
-    def take_where(self, *, wants_answer: bool) -> list[PromptInput]:
-        """Take the prompts that want an answer, or those that want none; the others stay."""
-        taken = [prompt for _, prompt in self._waiting if prompt.wants_answer is wants_answer]
-        self._waiting = [
-            waiting for waiting in self._waiting if waiting[1].wants_answer is not wants_answer
-        ]
+    def take(self, kind: type[QueuedInputT]) -> list[QueuedInputT]:
+        """Take the prompts, or the shell commands; the others stay."""
+        taken = [queued for _, queued in self._waiting if isinstance(queued, kind)]
+        self._waiting = [waiting for waiting in self._waiting if not isinstance(waiting[1], kind)]
         return taken
 
 
@@ -145,7 +153,7 @@ class InputRecorder:
     def record_due(self, *, is_over: bool) -> bool:
         """Record the messages that are due, unless held; return whether one wants an answer."""
         if self.is_held:
-            return self._queue.wants_answer
+            return self._queue.has_prompts
         return self._record_all(self._queue.take_due(is_over=is_over))
 
     def release(self) -> None:
@@ -155,25 +163,29 @@ class InputRecorder:
     def record_remaining(self) -> None:
         """Record the messages that are left at the end of the run.
 
-        If the prompt was taken back, those that want an answer stay in the queue: they are
-        withdrawn, or recorded in the next run.
+        If the prompt was taken back, other prompts stay in the queue: they are withdrawn, or
+        recorded in the next run.
         """
         is_prompt_on_branch = self.prompt is None or self._recorder.is_on_branch(self.prompt)
         self._record_all(
             self._queue.take_due(is_over=True)
             if is_prompt_on_branch
-            else self._queue.take_where(wants_answer=False)
+            else self._queue.take(ShellCommand)
         )
 
-    def _record_all(self, prompts: Sequence[PromptInput]) -> bool:
-        for prompt in prompts:
-            self._record(prompt)
-        return any(prompt.wants_answer for prompt in prompts)
+    def _record_all(self, due: Sequence[QueuedInput]) -> bool:
+        for queued in due:
+            self._record(queued)
+        return any(isinstance(queued, PromptInput) for queued in due)
 
-    def _record(self, prompt: PromptInput) -> Entry:
-        members = {"actor": self._actor, **prompt.audit}
+    def _record(self, queued: QueuedInput) -> Entry:
+        payload: UserMessage | ShellCommand | None
+        if isinstance(queued, PromptInput):
+            payload, audit = queued.message, queued.audit
+        else:
+            payload, audit = queued, {}
+        members = {"actor": self._actor, **audit}
         known = {name: value for name, value in members.items() if value is not None}
-        payload = prompt.shell or prompt.message
         assert payload is not None
         return self._recorder.record(payload, audit=known or None)
 

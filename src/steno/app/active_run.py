@@ -13,10 +13,9 @@ from typing import Final, NamedTuple, final
 from steno.agent import CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
 from steno.agent.recorder import rewind_branch
 from steno.agent.session_events import ErrorRaised, InputReturned
-from steno.agent.steering import find_unsent_prompt, is_unanswered
+from steno.agent.steering import find_unsent_prompt, interrupted_before_start, is_unanswered
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
-from steno.app.operation_lock import interrupted_before_start
 from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import prepare_prompt, with_image_mode
 from steno.app.session_state import SessionState, explain_conflicts

@@ -20,7 +20,6 @@ from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.input_setup import (
     DEFAULT_MCP_OPTIONS,
     InputSetup,
-    McpOptions,
     ServerSetup,
     build_input_setup,
     set_up_servers,
@@ -126,17 +125,9 @@ async def open_environment(
     model: ModelSelection,
     folder: Path,
     approver: Approver | None,
-    mcp_options: McpOptions = DEFAULT_MCP_OPTIONS,
-    *,
-    on_progress: Callable[[str], object] = lambda _: None,
-    notify: Callable[[SetupNotice], object] = lambda _: None,
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Open provider, tools and gate for work in a folder; everything is closed at the end.
-
-    The servers are started, which `on_progress` reports, and their tools listed; `notify` receives
-    a notice on each later event of a server.
-    """
-    server_setup = set_up_servers(loaded, folder, mcp_options, notify=notify)
+    """Open provider, tools and gate without a session, with the tools of all servers."""
+    server_setup = set_up_servers(loaded, folder, DEFAULT_MCP_OPTIONS, notify=lambda _: None)
     servers = server_setup.servers
     async with (
         servers,
@@ -145,7 +136,6 @@ async def open_environment(
         if not servers.names or not environment.supports_tools:
             yield environment
             return
-        on_progress(f"starting {', '.join(servers.names)}")
         yield environment.with_mcp_tools(
             await list_mcp_tools(
                 servers, prepare_image=environment.input_setup.resolver.prepare_image

@@ -7,15 +7,9 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, TypeVar, final
 
-from steno.agent.agent import INTERRUPTED_EARLY
-from steno.errors import StenoError
+from steno.agent.steering import INTERRUPTED_EARLY, interrupted_before_start
 
 T = TypeVar("T")
-
-
-def interrupted_before_start(text: str = INTERRUPTED_EARLY) -> StenoError:
-    """Return the error for an operation that was interrupted before anything happened."""
-    return StenoError(text, code="interrupted")
 
 
 @final

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import EntryRecorded, Notice, NoticeKind, PromptInput
+from steno.agent import EntryRecorded, Notice, NoticeKind
 from steno.agent.dispatch import ReportedOutput
 from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.app.errors import as_steno_error
@@ -154,8 +154,7 @@ class ShellCommandRunner:
             command=command, output=replace_lone_surrogates(result.output), status=result.status
         )
         if state.is_agent_running and state.agent.is_running and not state.agent.is_waiting:
-            message = recorded.message
-            state.agent.steer(PromptInput("", message=message, shell=recorded, wants_answer=False))
+            state.agent.steer(recorded)
             return
         state.ensure_recorded()
         audit = {"actor": state.actor}
