@@ -24,18 +24,18 @@ def result(reason: EndReason, text: str = "", error: ProviderError | None = None
     [
         (EndReason.FAILED, ItemKind.ERROR),
         (EndReason.INTERRUPTED, ItemKind.NOTICE),
-        (EndReason.LIMIT, ItemKind.NOTICE),
         (EndReason.DONE, ItemKind.NOTICE),
     ],
 )
 def test_every_end_with_a_reason_is_described(reason: EndReason, kind: ItemKind) -> None:
     ending = describe_run_end(result(reason, "it was cut"))
     assert ending is not None
-    assert ending[0] is kind
+    assert ending.kind is kind
 
 
-def test_a_run_that_is_simply_done_needs_no_sentence() -> None:
+def test_a_run_that_is_simply_done_or_has_reported_its_limit_needs_no_sentence() -> None:
     assert describe_run_end(result(EndReason.DONE)) is None
+    assert describe_run_end(result(EndReason.LIMIT, "50 turns")) is None
 
 
 def test_the_usage_of_a_run_has_its_price_if_that_is_known() -> None:
