@@ -7,12 +7,28 @@ from decimal import Decimal
 import pytest
 
 from steno import ToolCall, Usage
-from steno.agent import CallStarted, EndReason, RunResult, TurnStarted
+from steno.agent import (
+    CallStarted,
+    ContextChanged,
+    EndReason,
+    EntryRecorded,
+    Notice,
+    RunResult,
+    TurnStarted,
+)
 from steno.agent.session_events import SessionEvent, ShellEnded, ShellStarted
 from steno.errors import ProviderError
+from steno.messages.change import Change, ChangeCode
 from steno.messages.event import TextDelta
-from steno.render.describe_run import describe_activity, describe_run_end, describe_run_usage
+from steno.records.entry import Entry, ModelChange
+from steno.render.describe_run import (
+    ChangeSummarizer,
+    describe_activity,
+    describe_run_end,
+    describe_run_usage,
+)
 from steno.render.items import ItemKind
+from steno.render.text_output import RunReporter
 
 
 def result(reason: EndReason, text: str = "", error: ProviderError | None = None) -> RunResult:
@@ -24,18 +40,18 @@ def result(reason: EndReason, text: str = "", error: ProviderError | None = None
     [
         (EndReason.FAILED, ItemKind.ERROR),
         (EndReason.INTERRUPTED, ItemKind.NOTICE),
-        (EndReason.LIMIT, ItemKind.NOTICE),
         (EndReason.DONE, ItemKind.NOTICE),
     ],
 )
 def test_every_end_with_a_reason_is_described(reason: EndReason, kind: ItemKind) -> None:
     ending = describe_run_end(result(reason, "it was cut"))
     assert ending is not None
-    assert ending[0] is kind
+    assert ending.kind is kind
 
 
-def test_a_run_that_is_simply_done_needs_no_sentence() -> None:
+def test_a_run_that_is_simply_done_or_has_reported_its_limit_needs_no_sentence() -> None:
     assert describe_run_end(result(EndReason.DONE)) is None
+    assert describe_run_end(result(EndReason.LIMIT, "50 turns")) is None
 
 
 def test_the_usage_of_a_run_has_its_price_if_that_is_known() -> None:
@@ -56,3 +72,37 @@ def test_the_usage_of_a_run_has_its_price_if_that_is_known() -> None:
 )
 def test_an_activity_is_one_printable_line(event: SessionEvent, activity: str) -> None:
     assert describe_activity(event, lambda: "a/model") == activity
+
+
+# -- changes ----------------------------------------------------------------------------------
+
+
+def notices(*events: SessionEvent, is_verbose: bool = False) -> list[str]:
+    shown: list[SessionEvent] = []
+    summarizer = ChangeSummarizer(shown.append, is_verbose=is_verbose)
+    for event in events:
+        summarizer(event)
+    return [event.code for event in shown if isinstance(event, Notice)]
+
+
+def test_ignored_fields_are_summarized_once_for_each_model() -> None:
+    ignored = ContextChanged(Change(ChangeCode.TOOL, "keywords_ignored", place="request.tools[0]"))
+    change = EntryRecorded(Entry(id="1", payload=ModelChange(old="a/b", new="c/d")))
+    run = (ignored, ignored, TurnStarted(1), ignored, TurnStarted(2))
+    assert notices(*run) == ["fields_ignored"]
+    assert notices(*run, change, *run) == ["fields_ignored", "fields_ignored"]
+    assert notices(*run, is_verbose=True) == [ChangeCode.TOOL] * 3
+
+
+def test_a_run_without_a_user_prints_the_same_notices(capsys: pytest.CaptureFixture[str]) -> None:
+    shortened = ContextChanged(Change(ChangeCode.SHORTENED, "old_result", place="#3"))
+    mode = ContextChanged(Change(ChangeCode.MODE, "in_system_message", value="plan"))
+    printed: list[str] = []
+    for is_verbose in (False, True):
+        reporter = RunReporter(verbose=is_verbose)
+        for event in (shortened, mode, TurnStarted(1)):
+            reporter.on_event(event)
+        printed.append(capsys.readouterr().err)
+    text = "an old tool result: the middle of it is left out to save room"
+    assert printed[0] == f"! {text}\n"
+    assert printed[1].startswith(f"! #3: {text} (shortened)\n! ")

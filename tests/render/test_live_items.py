@@ -30,7 +30,7 @@ from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.usage import StopReason, Usage
 from steno.records.entry import GrantRevoked, Mode, Repair, Resolution, ResolutionStatus
-from steno.render.items import CallState, ImageLocation, ItemKind, TextForm
+from steno.render.items import CallState, ImageLocation, ItemHint, ItemKind, TextForm
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace
@@ -153,7 +153,7 @@ def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
     cut_off = ChatMessage.assistant("Wel", stop_reason=StopReason.LENGTH)
     state.apply(RunEnded(RunResult(EndReason.DONE, cut_off, 1, Usage(), reason="it was cut off")))
     (notice,) = recorder.of(ItemKind.NOTICE)
-    assert notice.body == "it was cut off (max_tokens); say: go on. --max-tokens allows more"
+    assert (notice.body, notice.hint) == ("it was cut off", ItemHint.RAISE_LIMIT)
 
 
 def test_words_are_there_as_they_come() -> None:
@@ -230,7 +230,7 @@ def test_a_failure_is_told_with_the_way_out() -> None:
     state.apply(ended(EndReason.FAILED, Overloaded("busy")))
     (item,) = recorder.of(ItemKind.ERROR)
     assert "busy" in item.body
-    assert "/retry" in item.body
+    assert item.hint is ItemHint.RETRY
 
 
 def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
@@ -317,7 +317,7 @@ def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> N
     (item,) = read_back(conversation).of(ItemKind.ERROR)
     assert "image shot.png" in item.body
     assert "is no image" in item.body
-    assert "/retry" in item.body
+    assert item.hint is ItemHint.RETRY
 
 
 @pytest.mark.requirement("S2-27")

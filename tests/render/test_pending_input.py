@@ -13,7 +13,7 @@ from steno.messages.content import FileReference, Image, ImageFile, Text
 from steno.messages.message import UserMessage
 from steno.messages.usage import Usage
 from steno.records.entry import Resolution, ResolutionStatus
-from steno.render.items import CallState, ItemKind
+from steno.render.items import CallState, ItemHint, ItemKind
 from steno.render.live_items import LiveItems
 from tests.render.item_recorder import ItemRecorder, make_live_items, read_back
 
@@ -82,11 +82,11 @@ def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() 
     state.apply(InputReturned((prompt,)))
     assert [one.body for one in recorder.of(ItemKind.USER)] == ["Go."]
     assert [one.body for one in recorder.of(ItemKind.ERROR)] == [
-        "nothing was sent: file nosuch.txt: failed: not there; /retry tries again"
+        "nothing was sent: file nosuch.txt: failed: not there"
     ]
     assert not recorder.of(ItemKind.MARKER)
     state.pending_input.show_returned(prompt)  # somebody types something else there
-    assert "/retry" in recorder.blocks[-1].head
+    assert recorder.blocks[-1].hint is ItemHint.RETRY_OR_EDIT
 
 
 def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
@@ -116,7 +116,7 @@ def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record()
     state.apply(EntryRecorded(conversation.rewind(entry.parent)))
     assert recorder.seen() == read_back(conversation).seen()
     (unsent,) = [one for one in recorder.of(ItemKind.USER) if one.state is CallState.STOPPED]
-    assert (unsent.body, "/retry" in unsent.head) == ("What is @shot.png?", True)
+    assert (unsent.body, unsent.hint) == ("What is @shot.png?", ItemHint.RETRY_OR_EDIT)
     assert "no image" in recorder.of(ItemKind.ERROR)[0].body
     state.apply(EntryRecorded(conversation.append(message)))
     assert unsent not in recorder.blocks
@@ -136,10 +136,10 @@ def unsent(prompt: PromptInput, state: LiveItems, conversation: Conversation) ->
     return message
 
 
-def heads(recorder: ItemRecorder) -> dict[str, str]:
-    """Return what is said of each thing that was not said."""
+def hints(recorder: ItemRecorder) -> dict[str, ItemHint | None]:
+    """Return the hints of prompts that were not sent, by text."""
     return {
-        one.body: one.head for one in recorder.of(ItemKind.USER) if one.state is CallState.STOPPED
+        one.body: one.hint for one in recorder.of(ItemKind.USER) if one.state is CallState.STOPPED
     }
 
 
@@ -150,7 +150,7 @@ def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_th
     message = unsent(PromptInput("@nosuch.txt what"), state, conversation)
     state.pending_input.add(PromptInput("and be brief"), is_steering=True)
     state.apply(EntryRecorded(conversation.append(message)))
-    assert heads(recorder) == {}
+    assert hints(recorder) == {}
     assert [one.body for one in recorder.of(ItemKind.USER) if one.state is CallState.WAITING] == [
         "and be brief"
     ]
@@ -187,18 +187,12 @@ def test_only_what_would_be_tried_again_says_so() -> None:
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
     unsent(PromptInput("first"), state, conversation)
-    assert "/retry" in heads(recorder)["first"]
+    assert hints(recorder) == {"first": ItemHint.RETRY_OR_EDIT}
     unsent(PromptInput("second"), state, conversation)
-    assert {body: "/retry" in head for body, head in heads(recorder).items()} == {
-        "first": False,
-        "second": True,
-    }
+    assert hints(recorder) == {"first": ItemHint.EDIT, "second": ItemHint.RETRY_OR_EDIT}
     state.pending_input.add(PromptInput("third"), is_steering=False)
     state.apply(EntryRecorded(conversation.append(ChatMessage.user("third"))))
-    assert [head.partition(" ·")[0] for head in heads(recorder).values()] == [
-        "not said",
-        "not said",
-    ]
+    assert set(hints(recorder).values()) == {ItemHint.EDIT}
 
 
 def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -> None:
@@ -207,4 +201,4 @@ def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -
     state.load(conversation.entries())
     unsent(PromptInput("first"), state, conversation)
     state.load(())
-    assert heads(recorder)["first"].startswith("not said")
+    assert hints(recorder) == {"first": ItemHint.EDIT}

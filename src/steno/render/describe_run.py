@@ -1,4 +1,7 @@
-"""Sentences about runs and sessions, and a listener that turns changes into notices."""
+"""The events of a session as items and sentences, the same for every interface.
+
+No item names a key or a command: it has a hint, for which each interface has its own text.
+"""
 
 from __future__ import annotations
 
@@ -17,32 +20,117 @@ from steno.agent import (
     RunResult,
     TurnStarted,
 )
-from steno.agent.session_events import SessionEvent, SessionListener, ShellEnded, ShellStarted
+from steno.agent.session_events import (
+    ErrorRaised,
+    InputReturned,
+    SessionEvent,
+    SessionListener,
+    ShellEnded,
+    ShellStarted,
+)
+from steno.errors import Unresolved
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
+from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.usage import StopReason
-from steno.records.entry import ModelChange
+from steno.records.entry import Entry, ModelChange, Rewind
 from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
-from steno.render.items import ItemKind
+from steno.render.items import CallState, ItemHint, ItemKind, TranscriptItem
+from steno.render.items_from_entries import (
+    item_from_prompt,
+    item_from_shell_command,
+    items_from_answer,
+    marker_from_entry,
+)
 from steno.render.quantities import format_count, format_dollars
 from steno.render.terminal_text import terminal_line
 
-RETRY_HINT: Final = "/retry tries again"
-UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
+NOTHING_SENT: Final = "nothing was sent"
 
 
-def describe_run_end(result: RunResult) -> tuple[ItemKind, str] | None:
-    """Return why a run ended early or its answer is incomplete, with a hint; else None."""
-    if result.end_reason is EndReason.FAILED:
-        return ItemKind.ERROR, f"{result.error or result.reason}; {RETRY_HINT}"
-    if result.end_reason is EndReason.INTERRUPTED:
-        kept = "interrupted; what was said and done is kept"
-        return ItemKind.NOTICE, f"{kept}, and {RETRY_HINT} or goes on"
-    if not result.reason:
-        return None
-    message = result.message
-    is_cut = message is not None and message.stop_reason is StopReason.LENGTH
-    hint = " (max_tokens); say: go on. --max-tokens allows more" if is_cut else ""
-    return ItemKind.NOTICE, f"{result.reason}{hint}"
+# -- items -----------------------------------------------------------------------------------
+
+
+@final
+class EventDescriber:
+    """Returns the items of entries and events. Later events may change the items of calls."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[str, UserMessage] = {}
+        """Recorded messages of the user, by entry."""
+        self._has_reported_failure = False
+        """Whether this run has reported an unresolved reference already."""
+
+    def describe_event(self, event: SessionEvent) -> list[TranscriptItem]:
+        """Return the new items of an event."""
+        item: TranscriptItem | None = None
+        match event:
+            case EntryRecorded(entry):
+                items = self.describe_entry(entry)
+                self._has_reported_failure |= any(item.kind is ItemKind.ERROR for item in items)
+                return items
+            case Notice(_, text):
+                item = TranscriptItem(ItemKind.NOTICE, body=text)
+            case ErrorRaised(text):
+                item = TranscriptItem(ItemKind.ERROR, body=text)
+            case ShellStarted(command):
+                item = item_from_shell_command(command)
+            case InputReturned(prompts):
+                return [returned_prompt_item(prompt.text) for prompt in prompts]
+            case RunEnded(result):
+                if not (self._has_reported_failure and isinstance(result.error, Unresolved)):
+                    item = describe_run_end(result)
+                self._has_reported_failure = False
+            case _:
+                pass
+        return [] if item is None else [item]
+
+    def describe_entry(self, entry: Entry) -> list[TranscriptItem]:
+        """Return the items of an entry; results and decisions about calls have none."""
+        payload = entry.message or entry.payload
+        match payload:
+            case AssistantMessage():
+                return items_from_answer(entry, payload)
+            case UserMessage():
+                self._prompts[entry.id] = payload
+                return [item_from_prompt(entry, payload)]
+            case Rewind() if self._has_reported_failure:
+                return [TranscriptItem(ItemKind.ERROR, body=NOTHING_SENT)]
+            case _:
+                marker = marker_from_entry(entry, self._prompts)
+                return [] if marker is None else [marker]
+
+
+def describe_run_end(result: RunResult) -> TranscriptItem | None:
+    """Return why a run ended early or its answer is incomplete; else None."""
+    match result.end_reason:
+        case EndReason.FAILED:
+            text = str(result.error or result.reason)
+            return TranscriptItem(ItemKind.ERROR, body=text, hint=ItemHint.RETRY)
+        case EndReason.INTERRUPTED:
+            return TranscriptItem(ItemKind.NOTICE, body="interrupted", hint=ItemHint.CONTINUE)
+        case EndReason.DONE if result.reason:
+            is_cut = result.message and result.message.stop_reason is StopReason.LENGTH
+            hint = ItemHint.RAISE_LIMIT if is_cut else None
+            return TranscriptItem(ItemKind.NOTICE, body=result.reason, hint=hint)
+        case EndReason.DONE | EndReason.LIMIT:  # a notice has reported the limit
+            return None
+
+
+def queued_prompt_item(text: str, *, is_steering: bool) -> TranscriptItem:
+    """Return the item of a prompt that is not recorded yet."""
+    head = "will be heard at the next step" if is_steering else ""
+    return TranscriptItem(ItemKind.USER, head, text, state=CallState.WAITING, is_folded=True)
+
+
+def returned_prompt_item(text: str, *, can_retry: bool = False) -> TranscriptItem:
+    """Return the item of a prompt that was not sent."""
+    head, hint = ("not sent", ItemHint.RETRY_OR_EDIT) if can_retry else ("not said", ItemHint.EDIT)
+    return TranscriptItem(
+        ItemKind.USER, head, text, state=CallState.STOPPED, is_folded=True, hint=hint
+    )
+
+
+# -- sentences -------------------------------------------------------------------------------
 
 
 def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | None:
@@ -75,6 +163,9 @@ def describe_run_usage(result: RunResult) -> str:
 def describe_bug(error: Exception) -> str:
     """Describe an exception that steno did not raise on purpose."""
     return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
+
+
+# -- changes ---------------------------------------------------------------------------------
 
 
 @final

@@ -1,4 +1,4 @@
-"""What a screen draws: the items of a transcript, one below the other, and a status line.
+"""The items of a transcript, one below the other, and the values of a status line.
 
 An item is a text, a call with its result, or a notice. Its text is unchanged from a model, a tool
 or a user; the code that draws it makes it printable.
@@ -67,6 +67,20 @@ class CallState(StrEnum):
     STOPPED = "stopped"
 
 
+class ItemHint(StrEnum):
+    """The next step that an item suggests; each interface names its own keys and commands."""
+
+    RETRY = "retry"
+    """The request can be repeated."""
+    CONTINUE = "continue"
+    """The interrupted run can be continued."""
+    RAISE_LIMIT = "raise_limit"
+    """The answer can be continued, or repeated with a higher limit."""
+    EDIT = "edit"
+    """The prompt was not sent, and can be edited."""
+    RETRY_OR_EDIT = "retry_or_edit"
+
+
 _STREAMED_KINDS: Final = frozenset({ItemKind.CALL, ItemKind.SHELL})
 _USER_KINDS: Final = frozenset({ItemKind.USER, ItemKind.SHELL})
 
@@ -101,6 +115,7 @@ class TranscriptItem:
     """To be drawn below the text, where the terminal can."""
     note: str = ""
     """A short result after the head: `+1 -1`, `exit 1`."""
+    hint: ItemHint | None = None
     chunks: list[str] = field(default_factory=list[str])
     """The text since `body` was last joined."""
     unjoined_characters: int = 0

@@ -44,8 +44,14 @@ from steno.render.describe import (
     summarize_call,
     thinking_text,
 )
-from steno.render.describe_run import RETRY_HINT
-from steno.render.items import CallState, ImageLocation, ItemKind, TextForm, TranscriptItem
+from steno.render.items import (
+    CallState,
+    ImageLocation,
+    ItemHint,
+    ItemKind,
+    TextForm,
+    TranscriptItem,
+)
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.tools.calls import call_content
@@ -290,8 +296,8 @@ def _resolution_item(
     blocks = () if prompt is None else prompt.content[resolution.block :]
     reference = _reference_text(blocks[0]) if blocks else "something"
     if resolution.status is ResolutionStatus.FAILED:
-        text = f"{reference}: failed: {resolution.error}; {RETRY_HINT}"
-        return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id)
+        text = f"{reference}: failed: {resolution.error}"
+        return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id, hint=ItemHint.RETRY)
     details = resolution.details or {}
     if resolution.status is ResolutionStatus.RESOLVED and details.get("used") == "ocr":
         return TranscriptItem(

@@ -7,21 +7,19 @@ not recorded have items of their own: queued, returned to the user, or recorded 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
 from steno.agent import PromptInput
 from steno.agent.events import (
     ApprovalRequested,
     CallOutput,
     CallStarted,
-    EndReason,
     EntryRecorded,
     Notice,
     NoticeKind,
     RunEnded,
-    RunResult,
     TurnStarted,
 )
 from steno.agent.session_events import (
@@ -32,30 +30,26 @@ from steno.agent.session_events import (
     ShellOutput,
     ShellStarted,
 )
-from steno.errors import Unresolved
 from steno.log.queries import shell_command_of
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Approval, Entry, Resolution, Rewind
 from steno.render.describe import summarize_call
-from steno.render.describe_run import describe_run_end
+from steno.render.describe_run import (
+    NOTHING_SENT,
+    EventDescriber,
+    queued_prompt_item,
+    returned_prompt_item,
+)
 from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
 from steno.render.items_from_entries import (
     answer_item,
     apply_decision,
     apply_exit_status,
     apply_result,
-    item_from_prompt,
-    item_from_shell_command,
-    items_from_answer,
-    marker_from_entry,
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
-
-STEERING_HEAD: Final = "will be heard at the next step"
-_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
-_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
 
 
 @final
@@ -66,8 +60,7 @@ class LiveItems:
         self._sink = sink
         self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
-        self._prompts: dict[str, UserMessage] = {}
-        """Recorded messages of the user, by entry."""
+        self._describer = EventDescriber()
         self._prompt_items: dict[str, TranscriptItem] = {}
         self._calls: dict[str, TranscriptItem] = {}
         """The item of a call, by its id; a later call may reuse the id of an earlier one."""
@@ -77,8 +70,6 @@ class LiveItems:
         """The last recorded prompt, as typed and as recorded."""
         self._items_since_prompt: list[TranscriptItem] = []
         """The items since that prompt, and its own."""
-        self._has_reported_failure = False
-        """Whether this run has reported an unresolved reference already."""
         self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
         """Shell commands that are not recorded yet, with their items; at most the last one runs."""
         self._running_command: TranscriptItem | None = None
@@ -89,7 +80,6 @@ class LiveItems:
     def load(self, entries: Iterable[Entry]) -> None:
         """Show the recorded entries, and the prompts that are not recorded; nothing else."""
         for collection in (
-            self._prompts,
             self._prompt_items,
             self._calls,
             self._drafts,
@@ -98,28 +88,32 @@ class LiveItems:
         ):
             collection.clear()
         self._last_prompt = self._running_command = None
+        self._describer = EventDescriber()
         self.pending_input.clear_unsent()
-        items = [item for entry in entries for item in self._items_from_entry(entry)]
+        items: list[TranscriptItem] = []
+        for entry in entries:
+            described = self._describer.describe_entry(entry)
+            self._register(entry, described)
+            items.extend(described)
         self._sink.show_items([*items, *self.pending_input.items])
 
-    def _on_recorded(self, entry: Entry) -> None:
+    def _on_recorded(self, event: EntryRecorded) -> None:
+        entry = event.entry
         payload = entry.message or entry.payload
+        items = self._describer.describe_event(event)
         match payload:
             case AssistantMessage():
-                self._replace_drafts(entry, payload)
+                self._register(entry, self._replace_drafts(items))
                 self._last_prompt = None  # it was sent, and has its answer
                 self._items_since_prompt.clear()
-                return
-            case UserMessage():
-                self._match_recorded_input(entry, payload)
             case Rewind():
                 self._on_rewind()
             case _:
-                pass
-        for item in self._items_from_entry(entry):
-            self._items_since_prompt.append(item)
-            self._sink.add_item(item)
-            self._has_reported_failure |= item.kind is ItemKind.ERROR
+                if isinstance(payload, UserMessage):
+                    self._match_recorded_input(entry, payload)
+                self._register(entry, items)
+                self._items_since_prompt.extend(items)
+                self._add(items)
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
         """Remove the items that stood for a message until it was recorded."""
@@ -147,25 +141,23 @@ class LiveItems:
             else:
                 self._sink.remove_item(item)
         for item in reasons[:1]:
-            item.body = f"nothing was sent: {item.body}"
+            item.body = f"{NOTHING_SENT}: {item.body}"
             self._sink.update_item(item)
         self._items_since_prompt.clear()
         if self._last_prompt is not None:
             self.pending_input.show_unsent(*self._last_prompt)
             self._last_prompt = None
 
-    def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
-        """Return the new items of an entry; results and decisions update the item of their call."""
+    def _register(self, entry: Entry, items: list[TranscriptItem]) -> None:
+        """Register the items of calls and prompts, and update those that an entry is about."""
         payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
-                items = items_from_answer(entry, payload)
-                self._register_calls(payload, items)
-                yield from items
+                calls = [item for item in items if item.kind is ItemKind.CALL]
+                for call, item in zip(payload.tool_calls, calls, strict=True):
+                    self._calls[call.id] = item
             case UserMessage():
-                self._prompts[entry.id] = payload
-                self._prompt_items[entry.id] = prompt_item = item_from_prompt(entry, payload)
-                yield prompt_item
+                (self._prompt_items[entry.id],) = items
             case ToolResultMessage():
                 if (call_item := self._calls.get(payload.tool_call_id)) is not None:
                     apply_result(call_item, payload, entry.id)
@@ -174,25 +166,19 @@ class LiveItems:
                 if (call_item := self._calls.get(payload.call_id)) is not None:
                     apply_decision(call_item, payload)
                     self._sink.update_item(call_item)
+            case Resolution():
+                if (prompt_item := self._prompt_items.get(payload.target)) is not None:
+                    self._sink.update_item(prompt_item)  # it may have an image to draw now
             case _:
-                if isinstance(payload, Resolution) and payload.target in self._prompt_items:
-                    # It may have an image to draw now.
-                    self._sink.update_item(self._prompt_items[payload.target])
-                if (marker := marker_from_entry(entry, self._prompts)) is not None:
-                    yield marker
-
-    def _register_calls(self, message: AssistantMessage, items: Iterable[TranscriptItem]) -> None:
-        calls = [item for item in items if item.kind is ItemKind.CALL]
-        for call, item in zip(message.tool_calls, calls, strict=True):
-            self._calls[call.id] = item
+                pass
 
     # -- events ---------------------------------------------------------------------------
 
     def apply(self, event: SessionEvent) -> None:
         """Apply an event; the cost does not depend on the number of items."""
         match event:
-            case EntryRecorded(entry):
-                self._on_recorded(entry)
+            case EntryRecorded():
+                self._on_recorded(event)
             case TextDelta(index, text):
                 self._append(self._draft(ItemKind.ANSWER, index), text)
             case ThinkingDelta(index, text):
@@ -212,21 +198,26 @@ class LiveItems:
                 self._set_state(self._calls.get(call.id), CallState.RUNNING, is_open=True)
             case CallOutput(call_id, text):
                 self._append(self._calls.get(call_id), text)
-            case Notice(kind, text):
+            case Notice(kind):
                 if kind is NoticeKind.RETRY:
                     self._drop_drafts()
-                self.add_text(ItemKind.NOTICE, text)
-            case RunEnded(result):
-                self._on_run_ended(result)
-            case ErrorRaised(text):
-                self.add_text(ItemKind.ERROR, text)
+                self._add(self._describer.describe_event(event))
+            case ErrorRaised():
+                self._add(self._describer.describe_event(event))
+            case RunEnded():
+                self._drop_drafts()
+                for item in self._calls.values():
+                    if item.is_open:
+                        self._set_state(item, CallState.STOPPED, is_open=False)
+                self._add(self._describer.describe_event(event))
             case InputReturned(prompts):
                 self.pending_input.return_prompts(prompts)
             case ShellStarted(command):
-                self._running_command = item = item_from_shell_command(command)
+                (item,) = self._describer.describe_event(event)
                 item.state, item.is_open = CallState.RUNNING, True
+                self._running_command = item
                 self._unrecorded_commands.append((command, item))
-                self._sink.add_item(item)
+                self._add([item])
             case ShellOutput(text):
                 self._append(self._running_command, text)
             case ShellEnded(status):
@@ -258,17 +249,9 @@ class LiveItems:
         """Append a text that is not recorded: a notice, an error, the reply of a command."""
         self._sink.add_item(TranscriptItem(kind, head, text, form))
 
-    def _on_run_ended(self, result: RunResult) -> None:
-        self._drop_drafts()
-        for item in self._calls.values():
-            if item.is_open:
-                self._set_state(item, CallState.STOPPED, is_open=False)
-        is_reported = result.end_reason is EndReason.LIMIT or (  # by a notice, or by its entry
-            isinstance(result.error, Unresolved) and self._has_reported_failure
-        )
-        if not is_reported and (ending := describe_run_end(result)) is not None:
-            self.add_text(*ending)
-        self._has_reported_failure = False
+    def _add(self, items: Iterable[TranscriptItem]) -> None:
+        for item in items:
+            self._sink.add_item(item)
 
     # -- streamed text --------------------------------------------------------------------
 
@@ -301,12 +284,13 @@ class LiveItems:
             item.is_open = item.is_open if is_open is None else is_open
             self._sink.update_item(item)
 
-    def _replace_drafts(self, entry: Entry, message: AssistantMessage) -> None:
-        """Replace streamed items by the recorded ones, each in its place."""
-        items = items_from_answer(entry, message)
+    def _replace_drafts(self, items: list[TranscriptItem]) -> list[TranscriptItem]:
+        """Show recorded items, in place of streamed ones if possible; return the visible ones."""
+        shown: list[TranscriptItem] = []
         drafts = list(self._drafts.values())
-        for number, item in enumerate(items):
+        for item in items:
             draft = next((draft for draft in drafts if draft.kind is item.kind), None)
+            shown.append(draft or item)
             if draft is None:
                 self._sink.add_item(item)
                 continue
@@ -315,12 +299,11 @@ class LiveItems:
             draft.replace_body(item.body, item.form)
             draft.head, draft.language, draft.state = item.head, item.language, item.state
             draft.images, draft.entry, draft.is_open = item.images, item.entry, False
-            items[number] = draft
             self._sink.update_item(draft)
-        self._register_calls(message, items)
         self._drafts.clear()
         for draft in drafts:
             self._sink.remove_item(draft)
+        return shown
 
     def _drop_drafts(self) -> None:
         """Remove streamed items that were never recorded."""
@@ -365,10 +348,7 @@ class PendingInput:
 
     def add(self, prompt: PromptInput, *, is_steering: bool) -> TranscriptItem:
         """Show a prompt until it is recorded."""
-        head = STEERING_HEAD if is_steering else ""
-        item = TranscriptItem(
-            ItemKind.USER, head, prompt.text, state=CallState.WAITING, is_folded=True
-        )
+        item = queued_prompt_item(prompt.text, is_steering=is_steering)
         self._queued.append(_QueuedPrompt(prompt, item))
         self._sink.add_item(item)
         return item
@@ -402,7 +382,8 @@ class PendingInput:
     def clear_unsent(self) -> None:
         """Record that a retry no longer sends the unsent prompt: it stays unsent."""
         for item in self._unsent_items:
-            item.head = _NOT_SENT_HEAD
+            returned = returned_prompt_item(item.body)
+            item.head, item.hint = returned.head, returned.hint
             self._sink.update_item(item)
         self._unsent_items.clear()
         self._unsent = None
@@ -442,10 +423,7 @@ class PendingInput:
         An unsent prompt that has just returned can also be retried.
         """
         is_unsent = self._unsent is not None and prompt in self._just_returned
-        head = _RETRY_HEAD if is_unsent else _NOT_SENT_HEAD
-        item = TranscriptItem(
-            ItemKind.USER, head, prompt.text, state=CallState.STOPPED, is_folded=True
-        )
+        item = returned_prompt_item(prompt.text, can_retry=is_unsent)
         self._returned[item] = prompt
         if is_unsent:
             self._just_returned.remove(prompt)

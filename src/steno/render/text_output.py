@@ -15,7 +15,6 @@ from steno.agent import (
     CallOutput,
     CallStarted,
     ContextChanged,
-    EndReason,
     EntryRecorded,
     LoopEvent,
     Notice,
@@ -23,9 +22,12 @@ from steno.agent import (
     RunResult,
     TurnStarted,
 )
+from steno.agent.session_events import SessionEvent
 from steno.messages.event import TextDelta
 from steno.messages.outcome import Outcome
-from steno.render.changes import IgnoredFieldCounter, format_change
+from steno.render.describe import describe_result
+from steno.render.describe_run import ChangeSummarizer, describe_run_end
+from steno.render.items import ItemHint, ItemKind
 from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
 from steno.render.terminal_text import TerminalTextStream, terminal_line, truncate_to_width
 from steno.render.wait_indicator import WaitIndicator
@@ -54,7 +56,7 @@ class RunReporter:
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
         """Take whether nothing is printed on stderr, or everything."""
         self._is_quiet = quiet
-        self._ignored_fields = None if verbose else IgnoredFieldCounter()
+        self._summarizer = ChangeSummarizer(self._print_event, is_verbose=verbose)
         self._wait_indicator = WaitIndicator(is_shown=not quiet)
         self._run: RunDescription | None = None
 
@@ -71,11 +73,9 @@ class RunReporter:
 
     def on_event(self, event: LoopEvent) -> None:
         """Print calls and notices, and show what the run waits for."""
-        if self._ignored_fields is not None:
-            if isinstance(event, ContextChanged) and self._ignored_fields.count(event.change):
-                return
-            if summary := self._ignored_fields.summary():
-                self._print_line(f"! {summary}")
+        self._summarizer(event)
+
+    def _print_event(self, event: SessionEvent) -> None:
         match event:
             case TurnStarted():
                 model = "the model" if self._run is None else self._run.model
@@ -86,11 +86,10 @@ class RunReporter:
             case CallEnded(call, result):
                 self._wait_indicator.stop()
                 if result.outcome is not Outcome.OK:
-                    self._print_line(f"✗ {call.name}: {result.outcome}: {result.text}")
-            case Notice():
-                self._print_line(f"! {event.text}", max_length=_MAX_NOTICE_LENGTH)
-            case ContextChanged(change):
-                self._print_line(f"! {format_change(change)}", max_length=_MAX_NOTICE_LENGTH)
+                    summary, lines = describe_result(result)
+                    self._print_line("\n".join([f"✗ {call.name}: {summary}", *lines]))
+            case Notice(_, text):
+                self._print_line(f"! {text}", max_length=_MAX_NOTICE_LENGTH)
             case ApprovalRequested() | RunEnded():
                 self._wait_indicator.stop()
             case _:
@@ -99,11 +98,14 @@ class RunReporter:
     def end(self, result: RunResult) -> None:
         """Print a line if the run was interrupted, or ended with a reason."""
         self.close()
+        item = describe_run_end(result)
+        if item is None or item.kind is ItemKind.ERROR:  # the exit status and stderr report it
+            return
         is_stored = self._run is not None and self._run.session is not None
-        if result.end_reason is EndReason.INTERRUPTED and is_stored:
-            self._print_line("! interrupted; -c goes on")
-        elif result.end_reason is EndReason.DONE and result.reason:
-            self._print_line(f"! {result.reason}")
+        if item.hint is not ItemHint.CONTINUE:
+            self._print_line(f"! {item.body}")
+        elif is_stored:
+            self._print_line(f"! {item.body}; -c goes on")
 
     def close(self) -> None:
         """Clear unfinished lines on the terminal."""

@@ -1,11 +1,12 @@
-"""The help text: commands, signs and keys."""
+"""The help text: commands, signs and keys; and the hints of items."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from steno.app.commands.table import SLASH_COMMANDS
+from steno.render.items import ItemHint
 
 TERMINAL_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -30,6 +31,17 @@ PROMPT_SIGNS: Final = (
     ("!", "a command for the shell; what it prints goes on record"),
 )
 """The first characters of the prompt, or of a word, that have a meaning."""
+
+HINT_TEXTS: Final[Mapping[ItemHint | None, str]] = {
+    None: "",
+    ItemHint.RETRY: "; /retry tries again",
+    ItemHint.CONTINUE: "; what was said and done is kept, and /retry tries again or goes on",
+    ItemHint.RAISE_LIMIT: " (max_tokens); say: go on. --max-tokens allows more",
+    ItemHint.EDIT: " · Alt+Up and e take it to the prompt",
+    ItemHint.RETRY_OR_EDIT: " · /retry tries again, Alt+Up and e take it to the prompt",
+}
+"""The texts after the head of a prompt, or after a notice or an error."""
+UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 
 
 def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:

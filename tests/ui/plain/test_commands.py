@@ -186,7 +186,7 @@ def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
     async def act(user: LineUser) -> None:
         user.session.is_running = True
         user.type("go left\n")
-        await user.see("Notice: this is heard at the next step\n")
+        await user.see("Notice: will be heard at the next step\n")
 
     session = at_terminal(act).session
     assert session.asked == [("send", PromptInput("go left"))]

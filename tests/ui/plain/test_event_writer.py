@@ -36,7 +36,8 @@ from steno.messages.content import Image, ImageFile, Text
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Resolution, ResolutionStatus
-from steno.render.describe_run import RETRY_HINT
+from steno.render.items import ItemHint
+from steno.ui.help_text import HINT_TEXTS
 from steno.ui.plain.event_writer import EventWriter
 from steno.ui.plain.line_writer import LineWriter
 from tests.ui.plain.line_user import result
@@ -154,7 +155,7 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
         (result(cost=Decimal("0.001")), ["Done: 1,234 tokens, $0.0010"]),
         (
             result(EndReason.LIMIT, "50 turns", cost=None),
-            ["Notice: 50 turns", "Done: 1,234 tokens"],
+            ["Done: 1,234 tokens"],  # a notice has reported the limit
         ),
         (
             result(EndReason.FAILED, "x", Overloaded("p: busy"), None),
@@ -163,7 +164,7 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
         (
             result(EndReason.INTERRUPTED, cost=None),
             [
-                f"Notice: interrupted; what was said and done is kept, and {RETRY_HINT} or goes on",
+                f"Notice: interrupted{HINT_TEXTS[ItemHint.CONTINUE]}",
                 "Done: 1,234 tokens",
             ],
         ),
@@ -198,10 +199,18 @@ def test_what_became_of_an_image_is_said() -> None:
 
 @pytest.mark.requirement("S2-28")
 def test_what_could_not_be_sent_can_be_tried_again() -> None:
-    ended = result(EndReason.FAILED, "x", Unresolved("image"), None)
-    assert told(RunEnded(ended))[0] == (
-        "Trouble: nothing was sent; /retry tries again, or say something else"
-    )
+    ended = result(EndReason.FAILED, "x", Unresolved("nothing was sent: too large"), None)
+    assert told(RunEnded(ended))[0] == ("Trouble: nothing was sent: too large; /retry tries again")
+    conversation = Conversation([ChatMessage.user("Go.")])
+    prompt = conversation.append(ChatMessage.user([Image(source=ImageFile("shot.png"))]))
+    assert prompt.parent is not None
+    failed = Resolution(target=prompt.id, block=0, status=ResolutionStatus.FAILED, error="bad")
+    entries = [prompt, conversation.append(failed), conversation.rewind(prompt.parent)]
+    assert told(*map(EntryRecorded, entries), RunEnded(ended)) == [
+        "Trouble: image shot.png: failed: bad; /retry tries again",
+        "Trouble: nothing was sent",
+        "Done: 1,234 tokens",
+    ]
 
 
 def test_a_command_of_the_person_says_what_it_prints() -> None:
@@ -244,3 +253,12 @@ def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
     assert lines[2] == "Not said:"
     assert "\x1b" not in out.getvalue()
     assert "Heard" not in out.getvalue()
+
+
+def test_a_queued_prompt_with_a_reference_is_reported_when_it_is_recorded() -> None:
+    out = io.StringIO()
+    writer = EventWriter(LineWriter(out, {}))
+    writer.note_queued("look at @shot.png")
+    image = Image(source=ImageFile("shot.png"))
+    writer.write_event(*recorded(ChatMessage.user([Text("look at @shot.png"), image])))
+    assert out.getvalue().split("\n")[1:] == ["Heard: look at @shot.png", ""]

@@ -204,7 +204,7 @@ def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: 
         user.type("work\n")
         user.see("Answer: working\n")
         user.type("faster\n")
-        user.see("Notice: this is heard at the next step\n")
+        user.see("Notice: will be heard at the next step\n")
         user.type("\x03")
         user.see("act> ")
         user.type("\x04")

@@ -16,20 +16,16 @@ from steno.agent.events import (
     CallOutput,
     CallStarted,
     EntryRecorded,
-    Notice,
     RunEnded,
-    RunResult,
     TurnStarted,
 )
 from steno.agent.session_events import (
-    ErrorRaised,
     InputReturned,
     SessionEvent,
     ShellEnded,
     ShellOutput,
     ShellStarted,
 )
-from steno.errors import Unresolved
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import Text
 from steno.messages.event import TextDelta, ThinkingDelta
@@ -37,15 +33,12 @@ from steno.messages.message import AssistantMessage, ToolResultMessage, UserMess
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry
 from steno.render.describe import describe_exit, describe_result, summarize_arguments
-from steno.render.describe_run import RETRY_HINT, describe_run_end, describe_run_usage
-from steno.render.items import ItemKind, TextForm
-from steno.render.items_from_entries import (
-    item_from_prompt,
-    items_from_answer,
-    marker_from_entry,
-)
+from steno.render.describe_run import EventDescriber, describe_run_usage, queued_prompt_item
+from steno.render.items import ItemKind, TextForm, TranscriptItem
+from steno.render.items_from_entries import item_from_prompt
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
+from steno.ui.help_text import HINT_TEXTS
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
 _FIRST_LINES: Final = 10
@@ -54,7 +47,14 @@ _MAX_DIFF_LINES: Final = 60
 _MAX_FAILURE_LINES: Final = 10
 _RECAP_EXCHANGES: Final = 3
 _MAX_RECAP_LINES: Final = 20
-_HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARKER: "Notice"}
+_HEADINGS: Final = {
+    ItemKind.USER: "You",
+    ItemKind.ANSWER: "Answer",
+    ItemKind.SHELL: "Shell",
+    ItemKind.NOTICE: "Notice",
+    ItemKind.ERROR: "Trouble",
+    ItemKind.MARKER: "Notice",
+}
 
 
 class _StreamedLines:
@@ -161,8 +161,8 @@ def _write_entry(writer: LineWriter, entry: Entry) -> None:
     match payload:
         case UserMessage():
             item = item_from_prompt(entry, payload)
-            heading = "Shell" if item.kind is ItemKind.SHELL else "You"
-            _write_shortened(writer, heading, "\n".join(filter(None, [item.head, item.body])))
+            text = "\n".join(filter(None, [item.head, item.body]))
+            _write_shortened(writer, _HEADINGS[item.kind], text)
         case AssistantMessage():
             for block in payload.content:
                 if isinstance(block, Text) and block.text.strip():
@@ -196,10 +196,7 @@ class EventWriter:
         """The call whose output was written last."""
         self._shell: StreamedText | None = None
         self._queued: list[str] = []
-        self._has_reported_failure = False
-        """Whether this run has reported an unresolved reference already."""
-        self._prompts: dict[str, UserMessage] = {}
-        """Messages of the user, by entry."""
+        self._describer = EventDescriber()
 
     def write_event(self, event: SessionEvent) -> None:
         """Write an event."""
@@ -210,8 +207,8 @@ class EventWriter:
                 self._write_delta(ItemKind.THINKING, index, text)
             case ThinkingDelta(_, text):
                 self._thinking.append(text)
-            case EntryRecorded(entry):
-                self._on_recorded(entry)
+            case EntryRecorded():
+                self._on_recorded(event)
             case TurnStarted():
                 self._end_text()
                 self._has_streamed_answer = False
@@ -228,20 +225,14 @@ class EventWriter:
                 output.feed(text)
             case CallEnded(call, result):
                 self._on_call_ended(call, result)
-            case Notice(_, text):
+            case RunEnded():
+                self._on_run_ended(event)
+            case InputReturned():
                 self._end_text()
-                self._writer.write("Notice", text)
-            case RunEnded(result):
-                self._on_run_ended(result)
-            case InputReturned(prompts):
-                self._end_text()
-                for prompt in prompts:
-                    if prompt.text in self._queued:
-                        self._queued.remove(prompt.text)
-                    self._writer.write("Not said", prompt.text)
-            case ErrorRaised(text):
-                self._end_text()
-                self._writer.write("Trouble", text)
+                for item in self._describer.describe_event(event):
+                    if item.body in self._queued:
+                        self._queued.remove(item.body)
+                    self._writer.write(item.head.capitalize(), item.body)
             case ShellStarted(command):
                 self._end_text()
                 self._writer.write("Shell", terminal_line(command))
@@ -253,12 +244,13 @@ class EventWriter:
                 self._shell = None
                 self._writer.write("Shell", describe_exit(status))
             case _:
-                pass
+                for item in self._describer.describe_event(event):
+                    self._write_item(item)
 
     def note_queued(self, text: str) -> None:
         """Record that a prompt is queued, and write that."""
         self._queued.append(text)
-        self._writer.write("Notice", "this is heard at the next step")
+        self._writer.write("Notice", queued_prompt_item(text, is_steering=True).head)
 
     # -- text -----------------------------------------------------------------------------
 
@@ -283,31 +275,32 @@ class EventWriter:
             self._thinking.clear()
             self._writer.write("Thinking", format_count(word_count, "word", "words"))
 
-    def _on_recorded(self, entry: Entry) -> None:
-        payload = entry.message or entry.payload
-        match payload:
-            case AssistantMessage():
-                self._end_text()
-                for item in items_from_answer(entry, payload):
-                    was_streamed = self._has_streamed_answer and item.form is TextForm.MARKDOWN
-                    if item.kind is ItemKind.ANSWER and not was_streamed:
-                        self._writer.write("Answer", item.body)
-                self._has_streamed_answer = False
-            case UserMessage():
-                self._prompts[entry.id] = payload
-                if payload.text in self._queued:
-                    self._queued.remove(payload.text)
-                    self._end_text()
-                    self._writer.write("Heard", terminal_line(payload.text))
-            case _:
-                marker = marker_from_entry(entry, self._prompts)
-                # Other rewinds were requested, and are reported by their command.
-                if marker is not None and (
-                    marker.kind is not ItemKind.MARKER or isinstance(payload, Compaction)
+    def _on_recorded(self, event: EntryRecorded) -> None:
+        """Write the items of an entry; requested changes are reported by their command."""
+        payload = event.entry.message or event.entry.payload
+        if isinstance(payload, UserMessage) and payload.text in self._queued:
+            self._queued.remove(payload.text)
+            self._end_text()
+            self._writer.write("Heard", terminal_line(payload.text))
+        for item in self._describer.describe_event(event):
+            match item.kind:
+                case ItemKind.ANSWER if not (
+                    self._has_streamed_answer and item.form is TextForm.MARKDOWN
                 ):
-                    self._end_text()
-                    self._writer.write(_HEADINGS[marker.kind], marker.head or marker.body)
-                    self._has_reported_failure |= marker.kind is ItemKind.ERROR
+                    self._write_item(item)
+                case ItemKind.NOTICE | ItemKind.ERROR:
+                    self._write_item(item)
+                case ItemKind.MARKER if isinstance(payload, Compaction):
+                    self._write_item(item)
+                case _:
+                    pass
+        if isinstance(payload, AssistantMessage):
+            self._end_text()
+            self._has_streamed_answer = False
+
+    def _write_item(self, item: TranscriptItem) -> None:
+        self._end_text()
+        self._writer.write(_HEADINGS[item.kind], f"{item.head or item.body}{HINT_TEXTS[item.hint]}")
 
     # -- calls ----------------------------------------------------------------------------
 
@@ -321,17 +314,13 @@ class EventWriter:
         write_result(self._writer, result)
         self._last_output_call = None
 
-    def _on_run_ended(self, result: RunResult) -> None:
+    def _on_run_ended(self, event: RunEnded) -> None:
         self._end_text()
         for _, output in self._running.values():
             output.end()
         self._running.clear()
         self._queued.clear()
         self._has_streamed_answer = False
-        if isinstance(result.error, Unresolved):
-            hint = "" if self._has_reported_failure else f"; {RETRY_HINT}, or say something else"
-            self._writer.write("Trouble", f"nothing was sent{hint}")
-        elif (ending := describe_run_end(result)) is not None:
-            self._writer.write(_HEADINGS[ending[0]], ending[1])
-        self._has_reported_failure = False
-        self._writer.write("Done", describe_run_usage(result))
+        for item in self._describer.describe_event(event):
+            self._write_item(item)
+        self._writer.write("Done", describe_run_usage(event.result))

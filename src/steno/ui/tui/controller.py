@@ -40,7 +40,6 @@ from steno.app.suggestion import Suggestion
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Mode
 from steno.render.describe_run import (
-    UNFINISHED_NOTICE,
     ChangeSummarizer,
     describe_activity,
     describe_bug,
@@ -48,7 +47,7 @@ from steno.render.describe_run import (
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.live_items import LiveItems
 from steno.render.terminal_text import terminal_line
-from steno.ui.help_text import TERMINAL_KEYS, build_help
+from steno.ui.help_text import TERMINAL_KEYS, UNFINISHED_NOTICE, build_help
 from steno.ui.tui.app import TerminalApp
 from steno.ui.tui.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel

@@ -7,7 +7,8 @@ from rich.cells import cell_len
 from rich.color import Color
 from rich.style import Style
 
-from steno.render.items import CallState, ItemKind, TextForm, TranscriptItem
+from steno.render.items import CallState, ItemHint, ItemKind, TextForm, TranscriptItem
+from steno.ui.tui.transcript.item_drawing import copied_text
 from tests.ui.tui.transcript.drawn_items import PLAIN_STYLES, drawing_of, lines_of, text_of
 
 OUTPUT = "\n".join(f"line {number}" for number in range(40))
@@ -31,6 +32,15 @@ def test_words_of_the_person_have_a_bar_beside_every_line() -> None:
         "▎ there",
         "",
     ]
+
+
+def test_a_hint_names_the_keys_and_commands_of_this_interface() -> None:
+    unsent = TranscriptItem(ItemKind.USER, "not said", "Hello", hint=ItemHint.EDIT)
+    assert lines_of(unsent)[1] == "▎ • not said · Alt+Up and e take it to the prompt"
+    assert copied_text(unsent) == "Hello"
+    failed = TranscriptItem(ItemKind.ERROR, body="busy", hint=ItemHint.RETRY)
+    assert lines_of(failed)[0] == "✗ busy; /retry tries again"
+    assert copied_text(failed) == "busy; /retry tries again"
 
 
 def test_long_words_of_the_person_are_broken_between_words() -> None:

@@ -25,6 +25,7 @@ from steno.render.items import (
     TranscriptItem,
 )
 from steno.render.quantities import format_count
+from steno.ui.help_text import HINT_TEXTS
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
@@ -86,6 +87,12 @@ def is_folded(item: TranscriptItem) -> bool:
     return item.is_folded and item.can_fold
 
 
+def copied_text(item: TranscriptItem) -> str:
+    """Return the text of an item with its hint; of a prompt, the text as it was typed."""
+    text = item.join_chunks() or item.head
+    return text if item.kind is ItemKind.USER else f"{text}{HINT_TEXTS[item.hint]}"
+
+
 @final
 class ItemDrawing:
     """The lines of one item, of one width. `draw` updates them."""
@@ -144,7 +151,8 @@ class ItemDrawing:
         else:
             lines += [*self._images(inner), *self._omission_line(shown.omission)]
         if self._item.head:
-            head = f"{_STATE_MARKS[self._item.state][0]} {self._item.head}"
+            mark = _STATE_MARKS[self._item.state][0]
+            head = f"{mark} {self._item.head}{HINT_TEXTS[self._item.hint]}"
             style = styles.user_text + Style(color=styles.dim.color)
             lines.append(
                 styled_strip((fit_head(head, inner), style)).extend_cell_length(inner, style)
@@ -210,7 +218,8 @@ class ItemDrawing:
 
     def _message_lines(self, mark: str, style: Style) -> list[Strip]:
         item = self._item
-        lines = [part for part in (item.head, item.body.strip("\n")) if part]
+        body = item.body.strip("\n") + HINT_TEXTS[item.hint]
+        lines = [part for part in (item.head, body) if part]
         shown = take_excerpt("\n".join(lines))
         rows = wrap_lines(shown.text, self._width - 2)
         marks = [mark, *" " * (len(rows) - 1)]

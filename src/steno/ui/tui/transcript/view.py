@@ -27,7 +27,7 @@ from textual.strip import Strip
 
 from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.item_drawing import DrawImage
+from steno.ui.tui.transcript.item_drawing import DrawImage, copied_text
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
@@ -425,8 +425,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def action_copy(self) -> None:
         """Copy the text of the selected item."""
-        item = self._selected_item()
-        self.app.copy_to_clipboard(terminal_text(item.join_chunks() or item.head))
+        self.app.copy_to_clipboard(terminal_text(copied_text(self._selected_item())))
         self.notify("Copied.", timeout=2)
 
     def action_edit(self) -> None:
@@ -448,7 +447,7 @@ class Transcript(ScrollView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the text selected with the mouse, unwrapped."""
         if selection.start is None and selection.end is None:
-            texts = [terminal_text(item.join_chunks() or item.head) for item in self.items]
+            texts = [terminal_text(copied_text(item)) for item in self.items]
             return "\n\n".join(texts), "\n"
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else self._item_layout.height - 1
