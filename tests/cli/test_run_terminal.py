@@ -141,7 +141,7 @@ def test_a_person_is_asked_where_that_is_wanted(
     home: Path, project: Path, keys: str, is_made: bool
 ) -> None:
     with scripted_model(home, [write()], "Done."), start_on_terminal("-p", "x", "--ask") as person:
-        person.see("write asks for permission to write:")
+        person.see("write asks for permission to write\n")
         person.see(ASKED)
         person.type(keys)
         assert person.end() == 0

@@ -43,12 +43,12 @@ def test_without_a_rule_only_this_call_can_be_allowed(pending: PendingCall) -> N
         ApprovalChoice.DENY,
         ApprovalChoice.REASON,
     ]
-    assert find_offer(typed_offers(pending), "e") is None
+    assert find_offer(typed_offers(pending, 1), "e") is None
 
 
 @pytest.mark.parametrize("typed", ["s", " SESSION ", "for session"])
 def test_a_key_a_word_and_a_label_name_a_choice(typed: str) -> None:
-    offer = find_offer(typed_offers(pending_call()), typed)
+    offer = find_offer(typed_offers(pending_call(), 1), typed)
     assert offer is not None
     assert offer.choice is ApprovalChoice.SESSION
 

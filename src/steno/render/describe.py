@@ -26,7 +26,7 @@ from steno.messages.content import (
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
-from steno.ports import strip_url_secrets, strip_url_user
+from steno.ports import ApprovalRequest, Capability, strip_url_secrets, strip_url_user
 from steno.records.entry import (
     Approval,
     BranchSwitch,
@@ -159,6 +159,11 @@ def summarize_arguments(call: AnyToolCall) -> str:
     return truncate_to_width(
         terminal_line(call_headline(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
     )
+
+
+def unstated_capability(request: ApprovalRequest) -> Capability | None:
+    """Return the capability that a request is for; None if its tool is named after it."""
+    return None if request.call.name == request.capability else request.capability
 
 
 def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:

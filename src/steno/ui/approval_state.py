@@ -16,7 +16,7 @@ from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability, GrantScope
-from steno.render.describe import summarize_call
+from steno.render.describe import summarize_call, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
 
 _WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
@@ -124,14 +124,11 @@ def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
     )
 
 
-def typed_offers(
-    pending: PendingCall, undecided: int = 1, *, can_view: bool = True
-) -> list[ApprovalOffer]:
+def typed_offers(pending: PendingCall, undecided: int) -> list[ApprovalOffer]:
     """Return the choices for one call that can be typed on a line."""
     offers = [offer for offer in offers_for_call(pending, undecided) if not offer.obstacle]
-    view = [_VIEW] if can_view else []
     edit = [] if rule_obstacle(pending.request) else [_EDIT]
-    return [*offers, *view, *edit, _HELP]
+    return [*offers, _VIEW, *edit, _HELP]
 
 
 def find_offer(offers: Iterable[ApprovalOffer], typed: str) -> ApprovalOffer | None:
@@ -172,7 +169,7 @@ class RulePreview(NamedTuple):
 def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
     """Return the calls that a rule would cover, or the reason why the text is not a rule."""
     if not text.strip():
-        return RulePreview(None, "rule: write which calls to allow, as in bash(git log *)")
+        return RulePreview(None, f"rule: write which calls to allow, as in {request.rule}")
     try:
         rule = PermissionRule.parse(text)
     except InvalidValue as exc:
@@ -222,14 +219,16 @@ def stored_rule_notice(decision: ApprovalDecision) -> str:
 
 
 def decide_calls(
-    session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
+    decide: Callable[[str, ApprovalDecision], None],
+    calls: Sequence[PendingCall],
+    decision: ApprovalDecision,
 ) -> list[str]:
     """Apply one decision to several calls; return the errors as text."""
     errors: list[str] = []
     # Waiting calls first: the run continues with the last answered request.
     for pending in sorted(calls, key=lambda pending: pending.request is not None):
         try:
-            session.decide(pending.call.id, decision)
+            decide(pending.call.id, decision)
         except StenoError as exc:
             errors.append(terminal_line(str(exc)))
     return errors
@@ -239,10 +238,11 @@ def decide_calls(
 
 _MAX_LISTED_CALLS: Final = 3
 _PURPOSE_BY_CAPABILITY: Final = {
-    Capability.READ: "wants to read",
-    Capability.WRITE: "wants to write",
-    Capability.EXECUTE: "wants to execute",
-    Capability.NETWORK: "wants to use the network",
+    None: "",
+    Capability.READ: " wants to read",
+    Capability.WRITE: " wants to write",
+    Capability.EXECUTE: " wants to execute",
+    Capability.NETWORK: " wants to use the network",
 }
 _ANSWER_NOTES: Final = {
     ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
@@ -468,7 +468,7 @@ class ApprovalState:
         if decision is None:
             return False
         self.reset()
-        errors = decide_calls(self._session, calls, decision)
+        errors = decide_calls(self._session.decide, calls, decision)
         if not errors and (notice := stored_rule_notice(decision)):
             self._add_notice(notice)
         self.update_pending(self._session.pending_calls)
@@ -515,8 +515,7 @@ class ApprovalState:
         if shown.request is None:
             purpose = " · not asked yet"
         else:
-            capability = shown.request.capability
-            purpose = "" if name == capability else f" {_PURPOSE_BY_CAPABILITY[capability]}"
+            purpose = _PURPOSE_BY_CAPABILITY[unstated_capability(shown.request)]
         number, count = self.pending.index(shown) + 1, len(self.pending)
         position = f"· {number} of {count} " if count > 1 else ""
         next_hint = "· Ctrl+N next " if len(self.undecided) > 1 else ""

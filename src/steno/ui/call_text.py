@@ -19,7 +19,7 @@ import msgspec
 from steno.app.approval_queue import PendingCall
 from steno.messages.call import ToolCall
 from steno.ports import CallPreview, PreviewKind, PreviewPart
-from steno.render.describe import call_arguments
+from steno.render.describe import call_arguments, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
 
 
@@ -83,10 +83,9 @@ def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
     lines: list[CallLine] = []
     for number, pending in enumerate(listed, 1):
         request = pending.request
-        name = pending.call.name
-        is_shown = request is None or request.capability == name
-        capability = "" if request is None or is_shown else f" · {request.capability}"
-        heading = f"{number} of {len(listed)}: {name}{capability}"
+        capability = None if request is None else unstated_capability(request)
+        purpose = "" if capability is None else f" · {capability}"
+        heading = f"{number} of {len(listed)}: {pending.call.name}{purpose}"
         lines.append(CallLine(heading, LineTone.HEADING))
         lines += describe_call(pending, CallPreview() if request is None else request.preview)
     return lines

@@ -10,9 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability, GrantScope
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    Capability,
+    GrantScope,
+    PreviewKind,
+    PreviewPart,
+)
 from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover
 
 CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
@@ -21,8 +30,16 @@ PATIENCE_S = 60
 
 def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> ApprovalRequest:
     return ApprovalRequest(
-        call=CALL, capability=Capability.EXECUTE, preview=CallPreview.of(preview), rule=rule
+        call=CALL,
+        capability=Capability.EXECUTE,
+        preview=CallPreview.of(preview, shown_arguments=("command",)),
+        rule=rule,
     )
+
+
+@pytest.fixture(autouse=True)
+def no_styles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
 
 
 class Person:
@@ -127,13 +144,22 @@ def test_what_is_no_answer_is_asked_again(keys: str) -> None:
     assert answered(question(), keys, "o\n").allowed
 
 
+def test_the_reason_is_given_why_an_answer_is_asked_for_again() -> None:
+    async def act(person: Person) -> None:
+        await person.answer("y\n")
+        await person.see("Notice: nothing was decided; say one of: o once, ")
+        await person.answer("d\n")
+
+    assert not decision_after(question(), act).allowed
+
+
 def test_the_rule_can_be_edited() -> None:
     verdict = answered(question(), "e\n", "bash(git *)\n", "s\n")
     assert (verdict.scope, verdict.rule) == (GrantScope.SESSION, "bash(git *)")
     assert answered(question(), "e\n", "bash(\n", "s\n").rule == "bash(git log *)"
 
 
-@pytest.mark.parametrize(("rule", "letters"), [("bash(git log *)", "ospudreh"), ("", "odrh")])
+@pytest.mark.parametrize(("rule", "letters"), [("bash(git log *)", "ospudrveh"), ("", "odrvh")])
 def test_a_question_mark_is_answered_with_what_the_offered_letters_mean(
     rule: str, letters: str
 ) -> None:
@@ -152,7 +178,7 @@ def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
     async def act(person: Person) -> None:
         await person.see("? ")
         assert "session" not in person.before
-        assert "rule" not in person.before
+        assert "edit rule" not in person.before
         person.type(keys)
         await person.answer("o\n")
 
@@ -190,16 +216,17 @@ def shown(asked: ApprovalRequest) -> str:
 
 def test_the_call_the_rule_and_the_choice_are_shown() -> None:
     assert shown(question()) == (
-        "bash asks for permission to execute:\n"
+        "Question 1 of 1: bash asks for permission to execute\n"
         "│ git log -1\n"
-        "rule for more than once: bash(git log *)\n"
-        "o once, s for session, p for project, u for user, d deny, r deny with reason, "
-        "e edit rule, h help"
+        "Rule for session, project and user: bash(git log *)\n"
+        "bash: o once, s for session, p for project, u for user, d deny, r deny with reason, "
+        "v view all, e edit rule, h help"
     )
 
 
-def test_without_a_preview_the_arguments_are_shown() -> None:
-    assert '│ {"command":"git log -1"}\n' in shown(question(preview=""))
+def test_what_the_preview_does_not_show_is_shown_below_it() -> None:
+    asked = replace(question(), subjects=("git log -1",), preview=CallPreview())
+    assert '\nAbout:\n│ git log -1\nArguments:\n│ command: "git log -1"\n' in shown(asked)
 
 
 def test_what_a_model_wrote_cannot_act_on_the_terminal_or_pass_for_a_question() -> None:
@@ -223,14 +250,14 @@ def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
     decision_after(question(preview="\n".join(lines)), act)
     cut, whole = seen
     assert "│ line 29\n│ … 41 lines are not shown …\n│ line 71\n" in cut
-    assert "xx … and 1,000 more characters\n" in cut
     assert "".join([f"│ {line}\n" for line in lines]) in whole
 
 
 def test_a_diff_has_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    screen = shown(question(preview="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same"))
+    diff = PreviewPart(PreviewKind.DIFF, "--- a\n+++ b\n@@ -1,2 +1,2 @@\n-old\n+new\n same")
+    screen = shown(replace(question(), preview=CallPreview((diff,))))
     assert "\x1b[31m│ -old\x1b[0m\n" in screen
     assert "\x1b[32m│ +new\x1b[0m\n" in screen
     assert "\n│  same\n" in screen

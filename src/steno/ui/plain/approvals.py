@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final, NamedTuple, TextIO, TypeAlias, final
 
 from msgspec.structs import replace
@@ -25,9 +26,9 @@ from steno.app.approval_queue import PendingCall
 from steno.app.folders import user_name
 from steno.app.session import AgentSession
 from steno.errors import StenoError
+from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
-from steno.render.table_output import load_rich
-from steno.render.terminal_text import terminal_line, terminal_text
+from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalOffer,
@@ -40,18 +41,20 @@ from steno.ui.approval_state import (
     rule_obstacle,
     typed_offers,
 )
-from steno.ui.call_text import LineTone, describe_call
+from steno.ui.call_text import CallLine, LineTone, describe_call
 from steno.ui.plain.line_input import InputNoLongerNeeded, LineReader
 from steno.ui.plain.line_writer import LineWriter, shorten_lines
 
 _MAX_PREVIEW_LINES: Final = 60
-_MAX_LINE_LENGTH: Final = 2_000
-_DIFF_STYLES: Final = {"@@": "cyan", "+": "green", "-": "red"}
+_DIFF_STYLES: Final = {
+    LineTone.HUNK: "\x1b[36m",
+    LineTone.ADDED: "\x1b[32m",
+    LineTone.REMOVED: "\x1b[31m",
+}
 NO_TERMINAL: Final = "there is no terminal at which somebody could be asked"
 _SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all deny"
 _INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
 _REASON_QUESTION: Final = "what should the model know? "
-_ASK_RULE_HEAD: Final = "rule for more than once"
 _RULE_QUESTION: Final = "which rule instead? "
 _WITH_TEXT: Final = (ApprovalChoice.REASON, ApprovalChoice.EDIT)
 """The choices that a text may follow."""
@@ -76,8 +79,17 @@ class _TypedAnswer(NamedTuple):
 class LineApprovals:
     """Asks about the pending calls until every one has a decision."""
 
-    def __init__(self, session: AgentSession, writer: LineWriter, read_answer: ReadAnswer) -> None:
+    def __init__(
+        self,
+        session: AgentSession | _SingleRequest,
+        writer: LineWriter,
+        read_answer: ReadAnswer,
+        *,
+        styles: Mapping[LineTone, str] = MappingProxyType({}),
+    ) -> None:
+        """Take the styles of quoted lines, if they have any."""
         self._session = session
+        self._styles = styles
         self._writer = writer
         self._read_answer = read_answer
         self._questions: dict[int, PendingCall] = {}
@@ -173,11 +185,15 @@ class LineApprovals:
         for is_heading, group in groupby(
             describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING
         ):
-            lines = ["".join([part.text for part in (line, *line.counts)]) for line in group]
+            lines = list(group)
             if is_heading:
-                self._writer.write(lines[-1].capitalize())
-            else:
-                self._writer.quote(lines if max_lines is None else shorten_lines(lines, max_lines))
+                self._writer.write(lines[-1].text.capitalize())
+                continue
+            if max_lines is not None:
+                lines = shorten_lines(lines, max_lines, CallLine)
+            for tone, same in groupby(lines, lambda line: line.tone):
+                texts = ["".join([part.text for part in (line, *line.counts)]) for line in same]
+                self._writer.quote(texts, self._styles.get(tone, ""))
 
     def _offers(self, pending: PendingCall) -> list[ApprovalOffer]:
         return typed_offers(self._with_rule(pending), len(self._questions))
@@ -293,7 +309,7 @@ class LineApprovals:
             for number, question in list(self._questions.items()):
                 if question.call == pending.call:  # so that it is not reported as no longer open
                     del self._questions[number]
-        for error in decide_calls(self._session, listed, decision):
+        for error in decide_calls(self._session.decide, listed, decision):
             self._writer.write("Trouble", error)
 
 
@@ -311,6 +327,23 @@ def _parse_answer(typed: str) -> _TypedAnswer:
 
 
 @final
+class _SingleRequest:
+    """A request outside of a session, as its only pending call."""
+
+    def __init__(self, request: ApprovalRequest, actor: str) -> None:
+        self.actor = actor
+        self.pending_calls: Sequence[PendingCall] = [PendingCall(request.call, request)]
+        self.decision: ApprovalDecision = ApprovalDecision(allowed=False, actor=actor)
+        """The end of the input is a denial."""
+
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
+        self.decision, self.pending_calls = decision, ()
+
+    async def preview(self, call: ToolCall) -> CallPreview:
+        raise AssertionError("the request has a preview")
+
+
+@final
 class ConsoleApprover:
     """Asks one question after the other; the end of the input is a denial."""
 
@@ -321,49 +354,40 @@ class ConsoleApprover:
         self._lock = asyncio.Lock()
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Show a preview of the call, and return the decision of the user."""
+        """Show the call, and return the decision of the user."""
         async with self._lock:
             try:
-                with _open_terminal(self._terminal or _terminal_path()) as terminal:
-                    return await self._read_decision(request, terminal)
+                with _open_terminal(self._terminal or _terminal_path()) as (reader, output):
+                    writer = LineWriter(output, os.environ)
+                    single = _SingleRequest(request, self._actor)
+                    await LineApprovals(
+                        single,
+                        writer,
+                        lambda prompt, _: _read_line(reader, writer, prompt),
+                        styles=_DIFF_STYLES,
+                    ).ask()
+                    return single.decision
             except OSError:
                 return ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
 
-    async def _read_decision(
-        self, request: ApprovalRequest, terminal: _Terminal
-    ) -> ApprovalDecision:
-        lines = terminal_text(request.preview.text or request.call.arguments).split("\n")
-        preview = shorten_lines([_shorten_line(line) for line in lines], _MAX_PREVIEW_LINES)
-        terminal.show(f"{request.call.name} asks for permission to {request.capability}:")
-        terminal.quote(preview)
-        if not rule_obstacle(request):
-            terminal.show(f"{_ASK_RULE_HEAD}: {request.rule}")
-        while True:
-            offers = typed_offers(PendingCall(request.call, request), can_view=preview != lines)
-            line = await terminal.read_line(f"{list_offers(offers)}? ")
-            if line is None:
-                return ApprovalDecision(allowed=False, actor=self._actor)
-            offer = find_offer(offers, line)
-            if offer is None:
-                continue
-            reason: str | None = None
-            if offer.choice is ApprovalChoice.VIEW:
-                terminal.quote(lines)
-            elif offer.choice is ApprovalChoice.HELP:
-                for explained in offers:
-                    terminal.show(f"  {explained.key}  {explained.meaning}")
-            elif offer.choice is ApprovalChoice.EDIT:
-                typed = preview_rule(await terminal.read_line(_RULE_QUESTION) or "", request)
-                if typed.rule is None:
-                    terminal.show(f"the rule is as it was; {typed.description}")
-                else:
-                    request = replace(request, rule=typed.rule)
-                    shown = terminal_text(typed.rule)
-                    terminal.show(f"{_ASK_RULE_HEAD}: {shown}; it {typed.description}")
-            elif offer.choice is ApprovalChoice.REASON:
-                reason = await terminal.read_line(_REASON_QUESTION)
-            if decision := decision_for(offer.choice, request, actor=self._actor, text=reason):
-                return decision
+
+async def _read_line(reader: LineReader, writer: LineWriter, prompt: str) -> str | None:
+    """Return the next line that is typed from now on; None at the end of the input."""
+    reader.discard()  # keys that were typed before the question are no answer to it
+    writer.write_prompt(prompt)
+    ready = asyncio.Event()
+    line: str | None = None
+    try:
+        with reader.reading(ready.set):
+            while not (reader.has_line or reader.has_ended):
+                ready.clear()
+                await ready.wait()
+        if reader.has_line:
+            line = reader.next_line()
+    finally:
+        if line is None:  # the line of the question has no end yet
+            writer.end_line()
+    return line
 
 
 def has_terminal() -> bool:
@@ -375,14 +399,6 @@ def has_terminal() -> bool:
         return False
 
 
-def _shorten_line(line: str) -> str:
-    omitted = len(line) - _MAX_LINE_LENGTH
-    return line if omitted <= 0 else f"{line[:_MAX_LINE_LENGTH]} … and {omitted:,} more characters"
-
-
-# -- the terminal ----------------------------------------------------------------------------------
-
-
 def _terminal_path() -> str:
     # By its own name if possible: not every system can wait for /dev/tty.
     for descriptor in (2, 1, 0):
@@ -392,7 +408,7 @@ def _terminal_path() -> str:
 
 
 @contextmanager
-def _open_terminal(name: str) -> Generator[_Terminal]:
+def _open_terminal(name: str) -> Generator[tuple[LineReader, TextIO]]:
     """Open a terminal twice: reads must not block, and writes must not be cut off."""
     input_fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
@@ -400,49 +416,6 @@ def _open_terminal(name: str) -> Generator[_Terminal]:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
         output_fd = os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(output_fd, "w", errors="backslashreplace") as stream:
-            yield _Terminal(LineReader(input_fd), stream)
+            yield LineReader(input_fd), stream
     finally:
         os.close(input_fd)
-
-
-@final
-class _Terminal:
-    """Shows lines and reads lines."""
-
-    def __init__(self, reader: LineReader, output: TextIO) -> None:
-        self._reader = reader
-        self._output = output
-        self._rich = load_rich(output)
-
-    def show(self, text: str, style: str = "") -> None:
-        """Print a line, which has to be printable."""
-        if self._rich is not None and style:
-            self._rich.print([(text, style)])
-        else:
-            print(text, file=self._output, flush=True)
-
-    def quote(self, lines: Sequence[str]) -> None:
-        """Print untrusted text after a bar, so that it cannot pass for a question of steno."""
-        is_diff = any(line.startswith("@@ ") for line in lines)
-        for line in lines:
-            styles = [style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)]
-            self.show(f"│ {line}", styles[0] if is_diff and styles else "")
-
-    async def read_line(self, prompt: str) -> str | None:
-        """Return the next line that is typed from now on; None at the end of the input."""
-        self._reader.discard()  # keys that were typed before the question are no answer to it
-        print(prompt, end="", file=self._output, flush=True)
-        ready = asyncio.Event()
-        line: str | None = None
-        try:
-            with self._reader.reading(ready.set):
-                while not (self._reader.has_line or self._reader.has_ended):
-                    ready.clear()
-                    await ready.wait()
-            if self._reader.has_line:
-                line = self._reader.next_line()
-        finally:
-            if line is None:  # the line of the question has no end yet
-                with suppress(OSError):
-                    print(file=self._output, flush=True)
-        return line

@@ -137,9 +137,9 @@ def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
     summary, lines = describe_result(result)
     writer.write("Result", summary)
     if result.outcome is Outcome.OK:
-        writer.quote(shorten_lines(lines, _MAX_DIFF_LINES))
+        writer.quote(shorten_lines(lines, _MAX_DIFF_LINES, str))
     else:
-        writer.write_lines(shorten_lines(lines, _MAX_FAILURE_LINES))
+        writer.write_lines(shorten_lines(lines, _MAX_FAILURE_LINES, str))
 
 
 def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
@@ -176,7 +176,9 @@ def _write_entry(writer: LineWriter, entry: Entry) -> None:
 
 
 def _write_shortened(writer: LineWriter, heading: str, text: str) -> None:
-    writer.write(heading, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
+    writer.write(
+        heading, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES, str))
+    )
 
 
 @final

@@ -5,12 +5,15 @@ A line is broken before the terminal does it, so that every part of a quoted lin
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TextIO, final
+from contextlib import suppress
+from typing import Final, TextIO, TypeVar, final
 
 from steno.render.terminal_text import display_width, is_dumb_terminal, terminal_line, terminal_text
 
+T = TypeVar("T")
 _INDENT: Final = "  "
 _BAR: Final = "│ "
 _BOLD: Final = "\x1b[1m"
@@ -51,11 +54,19 @@ class LineWriter:
         """Write further lines of a text."""
         self._print(self._indented([terminal_text(line) for line in lines]))
 
-    def quote(self, lines: Iterable[str]) -> None:
-        """Write untrusted text with a bar before each line, however long a line is."""
+    def quote(self, lines: Iterable[str], style: str = "") -> None:
+        """Write untrusted text with a bar before each line, however long a line is.
+
+        `style` is the escape sequence of a color, for terminals that show one.
+        """
         width = self._width(len(_BAR))
+        start, end = (style, _RESET) if style and self._is_styled else ("", "")
         self._print(
-            [_BAR + part for line in lines for part in _break_line(terminal_text(line), width)]
+            [
+                f"{start}{_BAR}{part}{end}"
+                for line in lines
+                for part in _break_line(terminal_text(line), width)
+            ]
         )
 
     def write_prompt(self, prompt: str) -> None:
@@ -86,7 +97,12 @@ class LineWriter:
 
     def _width(self, used: int) -> int | None:
         """Return the columns beside the `used` ones; None if the width is unknown."""
-        columns = shutil.get_terminal_size().columns if self._has_width else 0
+        columns = 0
+        if self._has_width:
+            fallback = os.terminal_size((80, 24))
+            with suppress(OSError, ValueError):  # closed meanwhile, or no real terminal
+                fallback = os.get_terminal_size(self._out.fileno())
+            columns = shutil.get_terminal_size(fallback).columns
         return columns - used if columns >= _MIN_WIDTH else None
 
     def _print(self, lines: Sequence[str]) -> None:
@@ -128,10 +144,10 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
     yield line[start:]
 
 
-def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
+def shorten_lines(lines: Sequence[T], max_lines: int, line_of: Callable[[str], T]) -> list[T]:
     """Return the first and the last lines, with a line about the number between."""
     if len(lines) <= max_lines:
         return list(lines)
     half = max_lines // 2
     omitted = len(lines) - 2 * half
-    return [*lines[:half], f"… {omitted:,} lines are not shown …", *lines[-half:]]
+    return [*lines[:half], line_of(f"… {omitted:,} lines are not shown …"), *lines[-half:]]
