@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.session_images import SessionImages
+from steno.app.session import SessionImages
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.log.conversation import Conversation
 from steno.messages.content import Image, ImageData, ImageFile, Text

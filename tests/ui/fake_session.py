@@ -25,8 +25,7 @@ from steno.agent.session_events import (
 from steno.app.approval_queue import PendingCall
 from steno.app.branch_tree import BranchTree, BranchTreeRow, editable_message
 from steno.app.commands.report import Report
-from steno.app.session import AgentSession
-from steno.app.session_images import ImageReader
+from steno.app.session import AgentSession, ImageReader
 from steno.app.session_list import SessionList, SessionSummary
 from steno.app.suggestion import Suggestion
 from steno.errors import Missing
