@@ -258,9 +258,9 @@ class ActiveRun:
             self._state.emit(InputReturned(tuple([prompt.typed for prompt in prompts])))
 
     def _on_event(self, event: LoopEvent) -> None:
-        self._has_events = True
-        if self._started is not None:
+        if not self._has_events and self._started is not None:
             _report_start(self._started, None)
+        self._has_events = True
         if isinstance(event, RunEnded):
             self._finish_run()
         elif isinstance(event, CallEnded):
