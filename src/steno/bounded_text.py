@@ -1,10 +1,13 @@
-"""The beginning and the end of a long text, with a note in place of its middle."""
+"""The beginning and the end of a long text or of many lines, with a note in place of the middle."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import AnyStr, Generic, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar, final
+
+_Line = TypeVar("_Line")
+_Text = TypeVar("_Text", str, bytes, list[str])
 
 
 def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> str:
@@ -20,15 +23,28 @@ def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> st
     )
 
 
+def truncate_lines(
+    lines: Sequence[_Line], *, max_lines: int, note: Callable[[int], _Line]
+) -> list[_Line]:
+    """Return lines without their middle if they are too many.
+
+    `note` returns the line in its place from the number of lines that are left out.
+    """
+    if len(lines) <= max_lines:
+        return list(lines)
+    half = max_lines // 2
+    return [*lines[:half], note(len(lines) - 2 * half), *lines[-half:]]
+
+
 @final
-class BoundedText(Generic[AnyStr]):
-    """A text or bytes that arrive in pieces, kept in bounded memory as by `truncate_middle`."""
+class BoundedText(Generic[_Text]):
+    """A text, bytes or lines that arrive in pieces, in bounded memory as by `truncate_middle`."""
 
     def __init__(
-        self, join: Callable[[Iterable[AnyStr]], AnyStr], *, max_head: int, max_tail: int
+        self, join: Callable[[Iterable[_Text]], _Text], *, max_head: int, max_tail: int
     ) -> None:
-        """Take `"".join` for a text, `b"".join` for bytes."""
-        self._join: Callable[[Iterable[AnyStr]], AnyStr] = join
+        """Take a function that puts pieces together: `"".join` for a text, `b"".join` for bytes."""
+        self._join: Callable[[Iterable[_Text]], _Text] = join
         self._max_head = max_head
         self._max_tail = max_tail
         self.clear()
@@ -37,11 +53,11 @@ class BoundedText(Generic[AnyStr]):
         """Drop everything."""
         self.total = 0
         """The length of everything that was added."""
-        self._head: list[AnyStr] = []
-        self._tail: deque[AnyStr] = deque()
+        self._head: list[_Text] = []
+        self._tail: deque[_Text] = deque()
         self._tail_length = 0
 
-    def add(self, piece: AnyStr) -> None:
+    def add(self, piece: _Text) -> None:
         """Add a piece; the cost does not depend on the length of the text."""
         remaining = max(0, self._max_head - self.total)
         self.total += len(piece)
@@ -53,9 +69,13 @@ class BoundedText(Generic[AnyStr]):
             while self._tail and self._tail_length - len(self._tail[0]) >= self._max_tail:
                 self._tail_length -= len(self._tail.popleft())
 
-    def ends(self) -> tuple[AnyStr, int, AnyStr]:
+    @property
+    def missing(self) -> int:
+        """How much of the middle is not kept."""
+        return max(0, self.total - self._max_head - self._max_tail)
+
+    def ends(self) -> tuple[_Text, int, _Text]:
         """Return the beginning, how much is missing after it, and the end."""
         tail = self._join(self._tail)
         tail = tail[max(0, len(tail) - self._max_tail) :]
-        missing = max(0, self.total - self._max_head) - len(tail)
-        return self._join(self._head), missing, tail
+        return self._join(self._head), self.missing, tail

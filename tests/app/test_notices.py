@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Notice, NoticeKind, RunEnded
+from steno.agent import ContextChanged, Notice, NoticeKind, RunEnded, TurnStarted
+from steno.agent.session_events import SessionEvent
 from steno.messages.change import Change, ChangeCode
-from steno.render.changes import IgnoredFieldCounter, describe_change, format_change, notice_text
+from steno.render.changes import (
+    describe_change,
+    format_change,
+    is_ignored_by_server,
+    notice_text,
+)
+from steno.render.describe_run import ChangeSummarizer
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import open_user_session, run
@@ -73,20 +80,17 @@ def test_people_are_shown_the_sentence_without_place_and_code() -> None:
     ],
 )
 def test_what_a_person_should_know_is_not_counted_away(code: ChangeCode) -> None:
-    counter = IgnoredFieldCounter()
-    assert not counter.count(Change(code, "any", "messages[1]"))
-    assert counter.summary() == ""
+    assert not is_ignored_by_server(Change(code, "any", "messages[1]"))
 
 
 def test_the_summary_names_the_members_of_the_request() -> None:
-    counter = IgnoredFieldCounter()
-    for place in (
-        "messages[3].content[1]",
-        "request.tools[0]",
-        "request.max_tokens",
-        "messages[4]",
-    ):
-        assert counter.count(Change(ChangeCode.SETTING, "any", place))
-    summary = counter.summary()
-    assert "(messages, tools, max_tokens)" in summary
-    assert counter.summary() == ""
+    shown: list[SessionEvent] = []
+    summarize = ChangeSummarizer(shown.append, is_verbose=False)
+    places = ("messages[3].content[1]", "request.tools[0]", "request.max_tokens", "messages[4]")
+    for place in places:
+        summarize(ContextChanged(Change(ChangeCode.SETTING, "any", place)))
+    summarize(TurnStarted(1))
+    notice, _ = shown
+    assert isinstance(notice, Notice)
+    assert notice.text.startswith("4 ")
+    assert "(messages, tools, max_tokens)" in notice.text

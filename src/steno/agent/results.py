@@ -12,6 +12,7 @@ import traceback
 from enum import StrEnum
 from typing import Any, Final
 
+from steno.bounded_text import truncate_middle
 from steno.errors import ToolFailed
 from steno.log.queries import RESULT_CODE_KEY
 from steno.messages.call import ToolCall
@@ -135,10 +136,10 @@ def _first_line(output: ToolOutput) -> str:
 
 def _truncate_text(text: str) -> str:
     """Return a text that may stand in a message: legal, and not too long."""
-    if len(text) > _MAX_ERROR_LENGTH:
-        half = _MAX_ERROR_LENGTH // 2
-        text = f"{text[:half]}\n[…]\n{text[-half:]}"
-    return replace_lone_surrogates(text)
+    half = _MAX_ERROR_LENGTH // 2
+    return replace_lone_surrogates(
+        truncate_middle(text, max_head=half, max_tail=half, note="\n[…]\n")
+    )
 
 
 def _build_error_result(call: ToolCall, failure: Failure) -> ToolResultMessage:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 from steno.formats.format import OUTCOME_FIELD
 from steno.messages.change import Change, ChangeCode, explain_repair
@@ -254,36 +254,17 @@ _REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode
 
 
 def notice_text(change: Change) -> str | None:
-    """Return the sentence of a change for a person at a terminal; None for requested changes."""
-    return None if change.code in _REQUESTED else describe_change(change)
+    """Return the sentence of a change for a person; None if it was requested, or is ignored."""
+    is_shown = change.code not in _REQUESTED and not is_ignored_by_server(change)
+    return describe_change(change) if is_shown else None
 
 
-@final
-class IgnoredFieldCounter:
-    """Counts the fields that the server ignores, for one line per run.
+def is_ignored_by_server(change: Change) -> bool:
+    """Return whether a change is about a field that the server ignores."""
+    return change.code in _IGNORED_BY_SERVER
 
-    The first request contains all of them.
-    """
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._members: dict[str, None] = {}
-        self._is_reported = False
-
-    def count(self, change: Change) -> bool:
-        """Count a change; return whether it needs no line of its own."""
-        if change.code is ChangeCode.TOOLS_LEFT_OUT:
-            return True  # shown when the run began
-        if change.code not in _IGNORED_BY_SERVER:
-            return False
-        self._count += 1
-        self._members[change.place_parts.member] = None
-        return True
-
-    def summary(self) -> str:
-        """Return the line about what was counted; empty if there is none, or it was returned."""
-        if not self._count or self._is_reported:
-            return ""
-        self._is_reported = True
-        count = format_count(self._count, "thing", "things")
-        return f"{count} the server does not look at ({', '.join(self._members)}); --verbose shows them"
+def summarize_ignored(counts: Mapping[str, int]) -> str:
+    """Return the line about ignored fields, from their number in each member of a request."""
+    count = format_count(sum(counts.values()), "thing", "things")
+    return f"{count} the server does not look at ({', '.join(counts)}); --verbose shows them"

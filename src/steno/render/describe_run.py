@@ -5,6 +5,7 @@ No item names a key or a command: it has a hint, for which each interface has it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, final
 
@@ -33,7 +34,12 @@ from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.records.entry import Entry, ModelChange, Rewind
-from steno.render.changes import IgnoredFieldCounter, format_change, notice_text
+from steno.render.changes import (
+    format_change,
+    is_ignored_by_server,
+    notice_text,
+    summarize_ignored,
+)
 from steno.render.items import CallState, ItemHint, ItemKind, TranscriptItem
 from steno.render.items_from_entries import (
     item_from_prompt,
@@ -62,27 +68,26 @@ class EventDescriber:
 
     def describe_event(self, event: SessionEvent) -> list[TranscriptItem]:
         """Return the new items of an event."""
-        item: TranscriptItem | None = None
         match event:
             case EntryRecorded(entry):
                 items = self.describe_entry(entry)
                 self._has_reported_failure |= any(item.kind is ItemKind.ERROR for item in items)
                 return items
             case Notice(_, text):
-                item = TranscriptItem(ItemKind.NOTICE, body=text)
+                return [TranscriptItem(ItemKind.NOTICE, body=text)]
             case ErrorRaised(text):
-                item = TranscriptItem(ItemKind.ERROR, body=text)
+                return [TranscriptItem(ItemKind.ERROR, body=text)]
             case ShellStarted(command):
-                item = item_from_shell_command(command)
+                return [item_from_shell_command(command)]
             case InputReturned(prompts):
                 return [returned_prompt_item(prompt.text) for prompt in prompts]
             case RunEnded(result):
-                if not (self._has_reported_failure and isinstance(result.error, Unresolved)):
-                    item = describe_run_end(result)
+                is_reported = self._has_reported_failure and isinstance(result.error, Unresolved)
                 self._has_reported_failure = False
+                ending = None if is_reported else describe_run_end(result)
+                return [] if ending is None else [ending]
             case _:
-                pass
-        return [] if item is None else [item]
+                return []
 
     def describe_entry(self, entry: Entry) -> list[TranscriptItem]:
         """Return the items of an entry; results and decisions about calls have none."""
@@ -176,19 +181,22 @@ class ChangeSummarizer:
         """Take the listener; with `is_verbose` it gets a notice on each change."""
         self._listener = listener
         self._is_verbose = is_verbose
-        self._ignored_fields = IgnoredFieldCounter()
+        self._ignored: Counter[str] | None = Counter()
+        """The number of ignored fields by member of the request; None once it is reported."""
 
     def __call__(self, event: SessionEvent) -> None:
         """Pass on an event, or a notice in its place."""
-        change = event.change if isinstance(event, ContextChanged) else None
         if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, ModelChange):
-            self._ignored_fields = IgnoredFieldCounter()  # another server ignores other fields
-        if not self._is_verbose:
-            if change is not None and self._ignored_fields.count(change):
+            self._ignored = Counter()  # another server ignores other fields
+        if isinstance(event, ContextChanged):
+            change = event.change
+            text = format_change(change) if self._is_verbose else notice_text(change)
+            if text is None:
+                if is_ignored_by_server(change) and self._ignored is not None:
+                    self._ignored[change.place_parts.member] += 1
                 return
-            if summary := self._ignored_fields.summary():
-                self._listener(Notice(NoticeKind.CONTEXT, summary, "fields_ignored"))
-        if change is None:
-            self._listener(event)
-        elif text := format_change(change) if self._is_verbose else notice_text(change):
-            self._listener(Notice(NoticeKind.CONTEXT, text, change.code))
+            event = Notice(NoticeKind.CONTEXT, text, change.code)
+        if self._ignored:  # the first request contains all of them
+            text, self._ignored = summarize_ignored(self._ignored), None
+            self._listener(Notice(NoticeKind.CONTEXT, text, "fields_ignored"))
+        self._listener(event)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, final
 
+from steno.bounded_text import BoundedText
 from steno.messages.usage import Usage
 from steno.records.entry import Mode
 
@@ -118,10 +119,10 @@ class TranscriptItem:
     hint: ItemHint | None = None
     chunks: list[str] = field(default_factory=list[str])
     """The text since `body` was last joined."""
-    unjoined_characters: int = 0
-    """The number of characters of these."""
-    omitted_characters: int = 0
-    """The number of characters omitted in the middle of the body."""
+    output: BoundedText[str] | None = None
+    """The text of a running command so far; None before it has any."""
+    is_joined: bool = True
+    """Whether `body` is complete, except for the middle of a long output."""
 
     @property
     def can_fold(self) -> bool:
@@ -129,7 +130,7 @@ class TranscriptItem:
         if self.kind in _USER_KINDS:
             return not self.is_short
         has_head = bool(self.head) or self.kind is ItemKind.THINKING
-        return has_head and bool(self.body or self.chunks or self.images)
+        return has_head and bool(self.body or not self.is_joined or self.images)
 
     @property
     def is_short(self) -> bool:
@@ -139,39 +140,34 @@ class TranscriptItem:
 
     def append(self, text: str) -> None:
         """Add to the body; it costs the same however long that is."""
-        self.chunks.append(text)
-        self.unjoined_characters += len(text)
-        if self.unjoined_characters > _TAIL_CHARACTERS and self.kind in _STREAMED_KINDS:
-            self.join_chunks()
+        self.is_joined = False
+        if self.kind not in _STREAMED_KINDS:
+            self.chunks.append(text)
+            return
+        if self.output is None:
+            self.output = BoundedText("".join, max_head=_HEAD_CHARACTERS, max_tail=_TAIL_CHARACTERS)
+            self.output.add(self.body)
+        self.output.add(text)
 
     def join_chunks(self) -> str:
         """Put the body together, and return it."""
-        if self.chunks:
+        if self.is_joined:
+            return self.body
+        self.is_joined = True
+        if self.output is None:
             self.body += "".join(self.chunks)
             self.chunks.clear()
-            self.unjoined_characters = 0
-            if self.kind in _STREAMED_KINDS:
-                self._truncate()
+        else:
+            head, omitted, tail = self.output.ends()
+            note = f"\n[... {omitted:,} characters are not shown while it runs ...]\n"
+            self.body = f"{head}{note if omitted else ''}{tail}"
         return self.body
 
     def replace_body(self, body: str, form: TextForm) -> None:
         """Replace the whole text."""
         self.chunks.clear()
-        self.unjoined_characters = self.omitted_characters = 0
+        self.output, self.is_joined = None, True
         self.body, self.form = body, form
-
-    def _truncate(self) -> None:
-        """Omit the middle of a long body, and write that there."""
-        start = _HEAD_CHARACTERS + len(_omission_text(self.omitted_characters))
-        too_many = len(self.body) - start - _TAIL_CHARACTERS
-        if too_many > 0:
-            self.omitted_characters += too_many
-            head, tail = self.body[:_HEAD_CHARACTERS], self.body[start + too_many :]
-            self.body = f"{head}{_omission_text(self.omitted_characters)}{tail}"
-
-
-def _omission_text(omitted: int) -> str:
-    return f"\n[... {omitted:,} characters are not shown while it runs ...]\n" if omitted else ""
 
 
 class ItemSink(Protocol):

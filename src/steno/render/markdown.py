@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import Final, assert_never
 
 from steno.formats.format import ExportedFile
@@ -48,9 +49,11 @@ def _paragraphs(document: TranscriptDocument) -> Iterator[str]:
         yield from _entry_paragraphs(entry)
     if document.usage_by_model:
         yield "## Usage"
-        yield "\n".join(
-            [f"- {_model_name(name)}: {usage}" for name, usage in document.usage_by_model]
-        )
+        for_models = [
+            f"- {_code_span(name) if name else 'unknown model'}: {usage}"
+            for name, usage in document.usage_by_model
+        ]
+        yield "\n".join(for_models)
 
 
 def _entry_paragraphs(entry: TranscriptEntry) -> Iterator[str]:
@@ -92,7 +95,7 @@ def _section_paragraphs(section: TranscriptSection) -> Iterator[str]:
 
 def _details(title: str, content: str) -> Iterator[str]:
     # Markdown applies again after an empty line; a summary is HTML until then.
-    yield f"<details>\n<summary>{_escape_html(title)}</summary>"
+    yield f"<details>\n<summary>{escape(title, quote=False)}</summary>"
     yield content
     yield "</details>"
 
@@ -109,14 +112,6 @@ def _code_span(text: str) -> str:
     return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
 
 
-def _model_name(name: str) -> str:
-    return _code_span(name) if name else "unknown model"
-
-
 def _escape_signs(text: str) -> str:
     """Return a line with all Markdown signs escaped."""
     return _MARKDOWN_SIGNS.sub(r"\\\g<0>", text)
-
-
-def _escape_html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

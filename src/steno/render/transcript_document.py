@@ -262,7 +262,12 @@ class _DocumentBuilder:
         message = entry.message
         kind = payload_type(entry.payload)
         if message is None:
-            description = self._describe(entry)
+            description = describe_entry(
+                entry,
+                entry_label=self._entry_label,
+                call_label=self._call_label,
+                describe_resolution=self._describe_resolution,
+            )
             title = f"{kind.replace('_', ' ')}: {description.summary}"
             sections = self._other_sections(entry.payload, description.text)
         else:
@@ -376,14 +381,6 @@ class _DocumentBuilder:
         )
 
     # -- other entries -----------------------------------------------------------------------
-
-    def _describe(self, entry: Entry) -> EntryDescription:
-        return describe_entry(
-            entry,
-            entry_label=self._entry_label,
-            call_label=self._call_label,
-            describe_resolution=self._describe_resolution,
-        )
 
     def _entry_label(self, entry_id: str) -> str:
         return f"#{self._numbers.get(entry_id, '?')}"

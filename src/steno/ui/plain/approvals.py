@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from steno.app.approval_queue import PendingCall
 from steno.app.folders import user_name
 from steno.app.session import AgentSession
+from steno.bounded_text import truncate_lines
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
@@ -43,7 +44,7 @@ from steno.ui.approval_state import (
 )
 from steno.ui.call_text import CallLine, LineTone, describe_call
 from steno.ui.plain.line_input import InputNoLongerNeeded, LineReader
-from steno.ui.plain.line_writer import LineWriter, shorten_lines
+from steno.ui.plain.line_writer import LineWriter, omission_line
 
 _MAX_PREVIEW_LINES: Final = 60
 _DIFF_STYLES: Final = {
@@ -190,7 +191,9 @@ class LineApprovals:
                 self._writer.write(lines[-1].text.capitalize())
                 continue
             if max_lines is not None:
-                lines = shorten_lines(lines, max_lines, CallLine)
+                lines = truncate_lines(
+                    lines, max_lines=max_lines, note=lambda count: CallLine(omission_line(count))
+                )
             for tone, same in groupby(lines, lambda line: line.tone):
                 texts = ["".join([part.text for part in (line, *line.counts)]) for line in same]
                 self._writer.quote(texts, self._styles.get(tone, ""))

@@ -6,9 +6,8 @@ its heading.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from typing import Final, final
 
 from steno.agent.events import (
@@ -26,6 +25,7 @@ from steno.agent.session_events import (
     ShellOutput,
     ShellStarted,
 )
+from steno.bounded_text import BoundedText, truncate_lines
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import Text
 from steno.messages.event import TextDelta, ThinkingDelta
@@ -39,7 +39,7 @@ from steno.render.items_from_entries import item_from_prompt
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import HINT_TEXTS
-from steno.ui.plain.line_writer import LineWriter, shorten_lines
+from steno.ui.plain.line_writer import LineWriter, omission_line
 
 _FIRST_LINES: Final = 10
 _LAST_LINES: Final = 10
@@ -108,22 +108,21 @@ class StreamedOutput(_StreamedLines):
 
     def __init__(self, writer: LineWriter) -> None:
         super().__init__(writer)
-        self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._count = 0
+        self._lines = BoundedText[list[str]](
+            lambda pieces: [*chain.from_iterable(pieces)],
+            max_head=_FIRST_LINES,
+            max_tail=_LAST_LINES,
+        )
 
     def end(self) -> None:
         """Write the number of omitted lines, and the last lines."""
         super().end()
-        omitted = self._count - _FIRST_LINES - len(self._last)
-        if omitted > 0:
-            self._writer.write_lines([f"… {omitted:,} lines are not shown …"])
-        self._writer.write_lines(self._last)
+        _, omitted, last = self._lines.ends()
+        self._writer.write_lines([omission_line(omitted), *last] if omitted else last)
 
     def _add(self, lines: list[str]) -> None:
-        immediate = lines[: max(0, _FIRST_LINES - self._count)]
-        self._writer.write_lines(immediate)
-        self._last.extend(lines[len(immediate) :])
-        self._count += len(lines)
+        self._writer.write_lines(lines[: max(0, _FIRST_LINES - self._lines.total)])
+        self._lines.add(lines)
 
 
 def write_call(writer: LineWriter, call: AnyToolCall) -> None:
@@ -137,9 +136,9 @@ def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
     summary, lines = describe_result(result)
     writer.write("Result", summary)
     if result.outcome is Outcome.OK:
-        writer.quote(shorten_lines(lines, _MAX_DIFF_LINES, str))
+        writer.quote(_shorten(lines, _MAX_DIFF_LINES))
     else:
-        writer.write_lines(shorten_lines(lines, _MAX_FAILURE_LINES, str))
+        writer.write_lines(_shorten(lines, _MAX_FAILURE_LINES))
 
 
 def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
@@ -176,9 +175,12 @@ def _write_entry(writer: LineWriter, entry: Entry) -> None:
 
 
 def _write_shortened(writer: LineWriter, heading: str, text: str) -> None:
-    writer.write(
-        heading, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES, str))
-    )
+    lines = text.strip("\n").split("\n")
+    writer.write(heading, "\n".join(_shorten(lines, _MAX_RECAP_LINES)))
+
+
+def _shorten(lines: Sequence[str], max_lines: int) -> list[str]:
+    return truncate_lines(lines, max_lines=max_lines, note=omission_line)
 
 
 @final

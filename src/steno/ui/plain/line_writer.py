@@ -9,11 +9,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TextIO, TypeVar, final
+from typing import Final, TextIO, final
 
 from steno.render.terminal_text import display_width, is_dumb_terminal, terminal_line, terminal_text
 
-T = TypeVar("T")
 _INDENT: Final = "  "
 _BAR: Final = "│ "
 _BOLD: Final = "\x1b[1m"
@@ -144,10 +143,6 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
     yield line[start:]
 
 
-def shorten_lines(lines: Sequence[T], max_lines: int, line_of: Callable[[str], T]) -> list[T]:
-    """Return the first and the last lines, with a line about the number between."""
-    if len(lines) <= max_lines:
-        return list(lines)
-    half = max_lines // 2
-    omitted = len(lines) - 2 * half
-    return [*lines[:half], line_of(f"… {omitted:,} lines are not shown …"), *lines[-half:]]
+def omission_line(count: int) -> str:
+    """Return the line in place of those that are not shown."""
+    return f"… {count:,} lines are not shown …"

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
+from steno.bounded_text import truncate_lines
 from steno.render.items import (
     FOLDED_LINES,
     CallState,
@@ -188,9 +189,8 @@ class ItemDrawing:
             return lines + self._live_output(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
         if not is_head_alone:
             inner = self._body(body, self._width - 2)
-            if folded and len(inner) > FOLDED_LINES:
-                half = FOLDED_LINES // 2
-                inner = [*inner[:half], self._folded_line(len(inner) - 2 * half), *inner[-half:]]
+            if folded:
+                inner = truncate_lines(inner, max_lines=FOLDED_LINES, note=self._folded_line)
             inner += self._images(self._width - 2)
             lines += indent_strips(inner, "  ", styles.output)
         return lines
@@ -209,7 +209,8 @@ class ItemDrawing:
         rows = break_lines(text, self._width - 2)
         lines = styled_strips([f"  {row}" for row in rows], styles.output)
         if before or len(lines) > count:
-            is_counted = before and not self._item.omitted_characters
+            output = self._item.output
+            is_counted = before and not (output is not None and output.missing)
             omitted = (
                 format_count(before, "earlier line", "earlier lines") if is_counted else "earlier"
             )
