@@ -77,6 +77,7 @@ class AgentSession:
         self._command_context = CommandContext(
             folder=config.folder,
             open_store=lambda: nullcontext(state.store),
+            headline=self.headline,
             is_persistent=config.is_persistent,
             session=OpenSession(state, self._active_run, self.branches, self.session_list),
         )

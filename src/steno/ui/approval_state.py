@@ -541,7 +541,7 @@ class ApprovalState:
         headline = None if request is None else request.headline
         if headline is None:
             headline = self._session.headline(pending.call)
-        return f"{status:7}  {summarize_call(pending.call, headline)}"
+        return f"{status:7}  {summarize_call(pending.call, lambda _: headline)}"
 
     @property
     def note(self) -> str:
