@@ -366,7 +366,7 @@ class Tool(Protocol):
     def headline(self, call: AnyToolCall, /) -> str:
         """Return the main part of the call for a list: a command, a path; without the tool's name.
 
-        Accepts any arguments and never raises; `default_headline` serves most tools.
+        Accepts any arguments and never raises. A tool without it has `default_headline`.
         """
         ...
 

@@ -49,14 +49,14 @@ class Undefined:
     definition = "undefined"
     capability = Capability.READ
     rule_aliases = ()
-    subjects = headline = preview = run = bare
+    subjects = preview = run = bare
 
 
 class WithoutRuleAliases(Half):
     """Has every member of a tool but one."""
 
     capability = Capability.READ
-    subjects = headline = preview = run = bare
+    subjects = preview = run = bare
 
 
 class OneRuleAlias(WithoutRuleAliases):

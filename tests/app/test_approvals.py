@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,16 @@ from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.ports import GrantScope
 from steno.records.entry import Approval, ApprovalStatus
+from steno.render.items import ItemKind
+from steno.render.live_items import LiveItems
 from steno.store import open_store
+from steno.tools.write import WriteTool
+from steno.ui.plain.event_writer import write_recap
+from steno.ui.plain.line_writer import LineWriter
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import decisions, kill_while_it_asks, open_user_session, run
+from tests.render.item_recorder import ItemRecorder
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
 TWO = [
@@ -30,6 +37,55 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = make_project(tmp_path, monkeypatch)
     (folder / "out").mkdir()
     return folder
+
+
+def test_a_tool_gives_the_headline_of_its_calls(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the transcript, in lines, in an approval and in the audit."""
+    monkeypatch.setattr(WriteTool, "headline", lambda _, call: f"file of {call.id}")
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            session, items = user.session, ItemRecorder()
+            await session.send(PromptInput("Write two files."))
+            first, second = await user.asked("c1", "c2")
+            assert first.request is not None
+            assert first.request.headline == "file of c1"
+            assert session.headline(second.call) == "file of c2"
+            user.deny("c1")
+            user.deny("c2")
+            await user.end()
+            LiveItems(items, session.headline).load(session.entries())
+            heads = [item.head for item in items.of(ItemKind.CALL)]
+            assert heads == ["write file of c1", "write file of c2"]
+            lines = StringIO()
+            write_recap(LineWriter(lines, {}), session.entries(), session.headline)
+            assert "Tool write: file of c1\n" in lines.getvalue()
+            assert "file of c2" in (await session.run_command("audit")).body
+
+    with scripted_model(home, TWO, "Done."):
+        run(main())
+
+
+def test_a_tool_without_a_headline_has_the_default_one(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(WriteTool, "headline")
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Write two files."))
+            first, second = await user.asked("c1", "c2")
+            assert first.request is not None
+            assert first.request.headline == "out/a.txt"
+            assert user.session.headline(second.call) == "out/b.txt"
+            user.deny("c1")
+            user.deny("c2")
+            await user.end()
+
+    with scripted_model(home, TWO, "Done."):
+        run(main())
 
 
 def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:

@@ -30,12 +30,13 @@ from steno.app.session_list import SessionList, SessionSummary
 from steno.app.suggestion import Suggestion
 from steno.errors import Missing
 from steno.log.queries import check_label_text, searchable_text, total_usage
-from steno.messages.call import ToolCall
+from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import ChatMessage, UserMessage
 from steno.ports import ApprovalDecision, CallPreview
 from steno.records.entry import Entry, Mode
 from steno.render.describe import entry_type
 from steno.render.items import SessionStatus
+from steno.tools.calls import call_headline
 
 Asked = tuple[Any, ...]
 
@@ -155,6 +156,8 @@ class FakeSession(AgentSession):
         self.session_list = FakeSessionList(self)
         self.replies: dict[str, Report | StenoError] = {}
         self.candidates: list[Suggestion] = []
+        self.headlines: dict[str, str] = {}
+        """The headlines that tools give, by call."""
         self.refusal: StenoError | None = None
         """What `say` raises next."""
         self.images: dict[tuple[str, int], bytes] = {}
@@ -211,6 +214,9 @@ class FakeSession(AgentSession):
         self.note("decide", call_id, decision)
         self.pending_calls = [one for one in self.pending_calls if one.call.id != call_id]
         self.happen(PendingCallsChanged())
+
+    def headline(self, call: AnyToolCall) -> str:
+        return self.headlines.get(call.id) or call_headline(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         self.note("preview", call.id)

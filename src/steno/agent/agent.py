@@ -43,7 +43,6 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "capability": "tool_without_capability",
     "rule_aliases": "tool_without_rule_aliases",
     "subjects": "tool_without_subjects",
-    "headline": "tool_without_headline",
     "preview": "tool_without_preview",
     "run": "tool_without_run",
 }

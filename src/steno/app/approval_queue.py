@@ -28,11 +28,6 @@ class PendingCall(NamedTuple):
     decision: ApprovalDecision | None = None
     """The user's decision before the request."""
 
-    @property
-    def headline(self) -> str | None:
-        """The headline that the tool gives; None before the request."""
-        return None if self.request is None else self.request.headline
-
 
 class _OpenRequest(NamedTuple):
     """A request that the gate waits for."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.dispatch import ToolRunner
-from steno.agent.permissions.gate import PermissionGate
+from steno.agent.permissions.gate import PermissionGate, tool_headline
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.input_setup import (
@@ -39,12 +39,14 @@ from steno.context import estimate_tokens, token_counter_for
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
 from steno.log.conversation import Conversation
+from steno.messages.call import AnyToolCall
 from steno.ports import Provider, SetupNotice, Tool
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, ModelSelection
 from steno.providers.prices import find_price
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
+from steno.tools.calls import call_headline
 
 
 class AgentEnvironment(NamedTuple):
@@ -69,6 +71,11 @@ class AgentEnvironment(NamedTuple):
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool of a name; None if there is none."""
         return next((tool for tool in self.tools if tool.definition.name == name), None)
+
+    def headline(self, call: AnyToolCall) -> str:
+        """Return the headline of a call: by its tool, or as in a stored session if it is not open."""
+        tool = self.find_tool(call.name)
+        return call_headline(call) if tool is None else tool_headline(tool, call)
 
     @property
     def notices(self) -> tuple[SetupNotice, ...]:

@@ -43,7 +43,7 @@ from steno.app.suggestion import Suggestion
 from steno.errors import LogError, ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
-from steno.messages.call import ToolCall
+from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.content import Block, Image, ImageBlob, ImageData, RecognitionMode
 from steno.ports import (
     ApprovalDecision,
@@ -77,6 +77,7 @@ class AgentSession:
         self._command_context = CommandContext(
             folder=config.folder,
             open_store=lambda: nullcontext(state.store),
+            headline=self.headline,
             is_persistent=config.is_persistent,
             session=OpenSession(state, self._active_run, self.branches, self.session_list),
         )
@@ -231,6 +232,10 @@ class AgentSession:
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits for it."""
         self._state.approvals.decide(call_id, decision, self._undecided_calls())
+
+    def headline(self, call: AnyToolCall) -> str:
+        """Return the main part of a call for a list, by its tool if that is open."""
+        return self._state.environment.headline(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from steno.errors import InvalidArguments
 from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
@@ -145,19 +145,22 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 # -- calls ------------------------------------------------------------------------------------
 
 
-def summarize_call(call: AnyToolCall, headline: str | None = None) -> str:
-    """Return a call on one line: its tool, and its headline, which an open tool may give."""
-    headline = call_headline(call) if headline is None else headline
+Headline: TypeAlias = Callable[[AnyToolCall], str]
+"""Returns the headline of a call: that of an open tool, or `call_headline` in a stored session."""
+
+
+def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:
+    """Return a call on one line: its tool, and its headline."""
     return truncate_to_width(
-        terminal_line(f"{original_tool_name(call)} {headline}"), _MAX_CALL_SUMMARY
+        terminal_line(f"{original_tool_name(call)} {headline(call)}"), _MAX_CALL_SUMMARY
     )
 
 
-def summarize_arguments(call: AnyToolCall) -> str:
+def summarize_arguments(call: AnyToolCall, headline: Headline = call_headline) -> str:
     """Return the headline of a call on one line, as much of it as `summarize_call` shows."""
     name_width = display_width(terminal_line(original_tool_name(call)))
     return truncate_to_width(
-        terminal_line(call_headline(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
+        terminal_line(headline(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
     )
 
 

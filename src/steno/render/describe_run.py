@@ -40,6 +40,7 @@ from steno.render.changes import (
     notice_text,
     summarize_ignored,
 )
+from steno.render.describe import Headline
 from steno.render.items import CallState, ItemHint, ItemKind, TranscriptItem
 from steno.render.items_from_entries import (
     item_from_prompt,
@@ -49,6 +50,7 @@ from steno.render.items_from_entries import (
 )
 from steno.render.quantities import format_count, format_dollars
 from steno.render.terminal_text import terminal_line
+from steno.tools.calls import call_headline
 
 NOTHING_SENT: Final = "nothing was sent"
 
@@ -60,7 +62,8 @@ NOTHING_SENT: Final = "nothing was sent"
 class EventDescriber:
     """Returns the items of entries and events. Later events may change the items of calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, headline: Headline = call_headline) -> None:
+        self._headline = headline
         self._prompts: dict[str, UserMessage] = {}
         """Recorded messages of the user, by entry."""
         self._has_reported_failure = False
@@ -94,7 +97,7 @@ class EventDescriber:
         payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
-                return items_from_answer(entry, payload)
+                return items_from_answer(entry, payload, self._headline)
             case UserMessage():
                 self._prompts[entry.id] = payload
                 return [item_from_prompt(entry, payload)]

@@ -38,6 +38,7 @@ from steno.records.entry import (
     ResolutionStatus,
 )
 from steno.render.describe import (
+    Headline,
     describe_opaque,
     describe_reference,
     describe_revocation,
@@ -72,9 +73,10 @@ _STATE_BY_OUTCOME: Final = {
 # -- calls -----------------------------------------------------------------------------------
 
 
-def item_from_call(call: AnyToolCall, entry: str | None = None) -> TranscriptItem:
+def item_from_call(call: AnyToolCall, entry: str, headline: Headline) -> TranscriptItem:
     """Return the item of a call without a result."""
-    item = TranscriptItem(ItemKind.CALL, head=summarize_call(call), is_folded=True, entry=entry)
+    head = summarize_call(call, headline)
+    item = TranscriptItem(ItemKind.CALL, head, is_folded=True, entry=entry)
     if isinstance(call, InvalidToolCall):
         item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
         return item
@@ -168,12 +170,14 @@ def apply_exit_status(item: TranscriptItem, status: object) -> None:
         item.state, item.note = CallState.FAILED, f"exit {status}"
 
 
-def items_from_answer(entry: Entry, message: AssistantMessage) -> list[TranscriptItem]:
+def items_from_answer(
+    entry: Entry, message: AssistantMessage, headline: Headline
+) -> list[TranscriptItem]:
     """Return the items of an answer, block by block, calls among them."""
     return [
         item
         for block_index, block in enumerate(message.content)
-        if (item := _item_from_block(block, entry.id, block_index)) is not None
+        if (item := _item_from_block(block, entry.id, block_index, headline)) is not None
     ]
 
 
@@ -181,6 +185,7 @@ def _item_from_block(
     block: Text | Thinking | ToolCall | InvalidToolCall | Image | Opaque,
     entry: str,
     block_index: int,
+    headline: Headline,
 ) -> TranscriptItem | None:
     match block:
         case Text():
@@ -189,7 +194,7 @@ def _item_from_block(
             text = thinking_text(block)
             return thinking_item(text, entry) if text.strip() else None
         case ToolCall() | InvalidToolCall():
-            return item_from_call(block, entry)
+            return item_from_call(block, entry, headline)
         case Image():
             images = (ImageLocation(entry, block_index),)
             return TranscriptItem(

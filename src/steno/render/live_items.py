@@ -34,7 +34,7 @@ from steno.log.queries import shell_command_of
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Approval, Entry, Resolution, Rewind
-from steno.render.describe import summarize_call
+from steno.render.describe import Headline, summarize_call
 from steno.render.describe_run import (
     NOTHING_SENT,
     EventDescriber,
@@ -50,17 +50,19 @@ from steno.render.items_from_entries import (
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
+from steno.tools.calls import call_headline
 
 
 @final
 class LiveItems:
     """Turns entries and events into items of a sink."""
 
-    def __init__(self, sink: ItemSink) -> None:
+    def __init__(self, sink: ItemSink, headline: Headline = call_headline) -> None:
         self._sink = sink
+        self._headline = headline
         self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
-        self._describer = EventDescriber()
+        self._describer = EventDescriber(self._headline)
         self._prompt_items: dict[str, TranscriptItem] = {}
         self._calls: dict[str, TranscriptItem] = {}
         """The item of a call, by its id; a later call may reuse the id of an earlier one."""
@@ -88,7 +90,7 @@ class LiveItems:
         ):
             collection.clear()
         self._last_prompt = self._running_command = None
-        self._describer = EventDescriber()
+        self._describer = EventDescriber(self._headline)
         self.pending_input.clear_unsent()
         items: list[TranscriptItem] = []
         for entry in entries:
@@ -190,7 +192,7 @@ class LiveItems:
                     self._sink.update_item(item)
             case ToolCallEnd(index, _, call) if call is not None:
                 item = self._draft(ItemKind.CALL, index)
-                item.head = summarize_call(call)
+                item.head = summarize_call(call, self._headline)
                 self._sink.update_item(item)
             case ApprovalRequested(request):
                 self._set_state(self._calls.get(request.call.id), CallState.WAITING)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TextIO, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
 from steno.render.terminal_text import display_width, truncate_to_width
@@ -152,12 +152,11 @@ class RichConsole:
         self._console.print(self._text.assemble(*parts), soft_wrap=True)
 
 
-def load_rich(output: TextIO | None = None) -> RichConsole | None:
-    """Return a console for a stream, by default stdout; None without rich (`steno[cli]`)."""
+def load_rich() -> RichConsole | None:
+    """Return a console for stdout; None without rich (`steno[cli]`)."""
     try:
         console = importlib.import_module("rich.console")
         text = importlib.import_module("rich.text")
     except ImportError:
         return None
-    plain = {"highlight": False, "markup": False, "emoji": False}
-    return RichConsole(console.Console(file=output, **plain), text.Text)
+    return RichConsole(console.Console(highlight=False, markup=False, emoji=False), text.Text)

@@ -529,9 +529,19 @@ class ApprovalState:
             return []
         first = max(0, min(pending.index(shown) - 1, len(pending) - _MAX_LISTED_CALLS))
         return [
-            (f"{'▸' if call == shown else ' '} {_call_row(call)}", call == shown)
+            (f"{'▸' if call == shown else ' '} {self._call_row(call)}", call == shown)
             for call in pending[first : first + _MAX_LISTED_CALLS]
         ]
+
+    def _call_row(self, pending: PendingCall) -> str:
+        request, decision = pending.request, pending.decision
+        status = "waits" if request is None else "asked"
+        if decision is not None:
+            status = "allowed" if decision.allowed else "denied"
+        headline = None if request is None else request.headline
+        if headline is None:
+            headline = self._session.headline(pending.call)
+        return f"{status:7}  {summarize_call(pending.call, lambda _: headline)}"
 
     @property
     def note(self) -> str:
@@ -563,13 +573,6 @@ class ApprovalState:
 def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> PendingCall | None:
     """Return the equal call among others; calls with the same id may differ."""
     return next((candidate for candidate in candidates if candidate.call == pending.call), None)
-
-
-def _call_row(pending: PendingCall) -> str:
-    status = "waits" if pending.request is None else "asked"
-    if pending.decision is not None:
-        status = "allowed" if pending.decision.allowed else "denied"
-    return f"{status:7}  {summarize_call(pending.call, pending.headline)}"
 
 
 # -- keys that count -----------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Resolution, ResolutionStatus
 from steno.render.items import ItemHint
+from steno.tools.calls import call_headline
 from steno.ui.help_text import HINT_TEXTS
 from steno.ui.plain.event_writer import EventWriter
 from steno.ui.plain.line_writer import LineWriter
@@ -48,7 +49,7 @@ CALL = ToolCall.create("bash", {"command": "pytest -q"}, id="c1")
 
 def told(*events: SessionEvent, is_verbose: bool = False) -> list[str]:
     out = io.StringIO()
-    teller = EventWriter(LineWriter(out, {}), is_verbose=is_verbose)
+    teller = EventWriter(LineWriter(out, {}), call_headline, is_verbose=is_verbose)
     for event in events:
         teller.write_event(event)
     return out.getvalue().split("\n")[:-1]
@@ -244,7 +245,7 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
 
 def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
     out = io.StringIO()
-    teller = EventWriter(LineWriter(out, {}))
+    teller = EventWriter(LineWriter(out, {}), call_headline)
     teller.note_queued("be brief")
     teller.write_event(InputReturned((PromptInput("be brief"), PromptInput("one\x1b[2J\ntwo"))))
     teller.write_event(*recorded(ChatMessage.user("be brief")))
@@ -257,7 +258,7 @@ def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
 
 def test_a_queued_prompt_with_a_reference_is_reported_when_it_is_recorded() -> None:
     out = io.StringIO()
-    writer = EventWriter(LineWriter(out, {}))
+    writer = EventWriter(LineWriter(out, {}), call_headline)
     writer.note_queued("look at @shot.png")
     image = Image(source=ImageFile("shot.png"))
     writer.write_event(*recorded(ChatMessage.user([Text("look at @shot.png"), image])))

@@ -48,7 +48,7 @@ from steno.errors import (
 )
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
-from steno.messages.call import ToolCall
+from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import (
     ApprovalDecision,
     ApprovalRequest,
@@ -57,6 +57,7 @@ from steno.ports import (
     GrantScope,
     GrantStore,
     Tool,
+    default_headline,
 )
 from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked, Mode
 
@@ -374,6 +375,12 @@ def _repeat_decision(
     return GateDecision(False, f"{DENIED_PREFIX}: {reason}", code=ResultCode.DENIED_BY_APPROVER)
 
 
+def tool_headline(tool: Tool, call: AnyToolCall) -> str:
+    """Return the headline of a call by its tool."""
+    headline: Callable[[AnyToolCall], str] = getattr(tool, "headline", default_headline)
+    return headline(call)
+
+
 async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
     """Return the preview of a call. Raises InvalidTool for anything else that a tool returns."""
     preview = await tool.preview(call)
@@ -394,7 +401,7 @@ async def _build_approval_request(
         call=call,
         capability=tool.capability,
         subjects=subjects,
-        headline=tool.headline(call),
+        headline=tool_headline(tool, call),
         preview=await preview_call(tool, call),
         rule=suggest_rule(tool.definition.name, tool.capability, subjects),
     )

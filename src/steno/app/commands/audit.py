@@ -27,7 +27,13 @@ from steno.log.queries import (
 from steno.messages.content import Opaque
 from steno.messages.message import Message, ToolResultMessage
 from steno.records.entry import Approval, Entry, Payload
-from steno.render.describe import describe_decider, entry_type, payload_type, summarize_arguments
+from steno.render.describe import (
+    Headline,
+    describe_decider,
+    entry_type,
+    payload_type,
+    summarize_arguments,
+)
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
@@ -105,7 +111,10 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
     table = Table(
         _COLUMNS,
         [_entry_row(entry, log) for entry in entries],
-        details=(_DETAILS_COLUMN, [_describe_details(entry, log) for entry in entries]),
+        details=(
+            _DETAILS_COLUMN,
+            [_describe_details(entry, log, context.headline) for entry in entries],
+        ),
     )
     return Report(text, _TITLE, tables=(table,))
 
@@ -179,7 +188,7 @@ def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
     ]
 
 
-def _describe_details(entry: Entry, log: SessionLog) -> str:
+def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:
     """Return subject, grant and reason of a decision, or the description of another entry."""
     payload, audit = entry.payload, entry.audit or {}
     if entry.message is not None:
@@ -190,7 +199,7 @@ def _describe_details(entry: Entry, log: SessionLog) -> str:
     scope, rule = audit.get("scope"), audit.get("grant")
     is_grant = isinstance(scope, str) and isinstance(rule, str)
     parts = (
-        "" if call is None else summarize_arguments(call),
+        "" if call is None else summarize_arguments(call, headline),
         terminal_line(f"for the {scope}: {rule}") if is_grant else "",
         truncate_to_width(terminal_line(payload.reason or ""), _MAX_REASON_LENGTH),
     )

@@ -23,8 +23,10 @@ from steno.app.commands.arguments import (
 )
 from steno.app.commands.report import Report
 from steno.app.session_lookup import LAST_SESSION, UnreadableSessions, find_session
+from steno.render.describe import Headline
 from steno.render.progress import ShowProgress, no_progress
 from steno.store import Store
+from steno.tools.calls import call_headline
 
 
 class CommandContext(NamedTuple):
@@ -36,6 +38,8 @@ class CommandContext(NamedTuple):
     show_progress: ShowProgress = no_progress
     notify: Callable[[str], object] = lambda _: None
     """Receives remarks that do not depend on the result."""
+    headline: Headline = call_headline
+    """Returns the headline of a call."""
     is_persistent: bool = True
     """Whether the store outlives the program."""
     session: commands.OpenSession | None = None

@@ -32,7 +32,7 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry
-from steno.render.describe import describe_exit, describe_result, summarize_arguments
+from steno.render.describe import Headline, describe_exit, describe_result, summarize_arguments
 from steno.render.describe_run import EventDescriber, describe_run_usage, queued_prompt_item
 from steno.render.items import ItemKind, TextForm, TranscriptItem
 from steno.render.items_from_entries import item_from_prompt
@@ -125,10 +125,10 @@ class StreamedOutput(_StreamedLines):
         self._lines.add(lines)
 
 
-def write_call(writer: LineWriter, call: AnyToolCall) -> None:
+def write_call(writer: LineWriter, call: AnyToolCall, headline: Headline) -> None:
     """Write the tool and the main argument of a call."""
     name = terminal_line(original_tool_name(call))
-    writer.write(f"Tool {name}", summarize_arguments(call))
+    writer.write(f"Tool {name}", summarize_arguments(call, headline))
 
 
 def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
@@ -141,7 +141,7 @@ def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
         writer.write_lines(_shorten(lines, _MAX_FAILURE_LINES))
 
 
-def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
+def write_recap(writer: LineWriter, entries: Sequence[Entry], headline: Headline) -> None:
     """Write the last exchanges, and the number of entries before them."""
     prompt_indexes = [
         index for index, entry in enumerate(entries) if isinstance(entry.message, UserMessage)
@@ -152,10 +152,10 @@ def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
             "Notice", f"{format_count(start, 'earlier entry', 'earlier entries')}; /tree shows all"
         )
     for entry in entries[start:]:
-        _write_entry(writer, entry)
+        _write_entry(writer, entry, headline)
 
 
-def _write_entry(writer: LineWriter, entry: Entry) -> None:
+def _write_entry(writer: LineWriter, entry: Entry, headline: Headline) -> None:
     payload = entry.message or entry.payload
     match payload:
         case UserMessage():
@@ -167,7 +167,7 @@ def _write_entry(writer: LineWriter, entry: Entry) -> None:
                 if isinstance(block, Text) and block.text.strip():
                     _write_shortened(writer, "Answer", block.text)
                 elif isinstance(block, ToolCall | InvalidToolCall):
-                    write_call(writer, block)
+                    write_call(writer, block, headline)
         case ToolResultMessage():
             write_result(writer, payload)
         case _:
@@ -187,9 +187,10 @@ def _shorten(lines: Sequence[str], max_lines: int) -> list[str]:
 class EventWriter:
     """Writes the events of a session."""
 
-    def __init__(self, writer: LineWriter, *, is_verbose: bool = False) -> None:
+    def __init__(self, writer: LineWriter, headline: Headline, *, is_verbose: bool = False) -> None:
         """Take whether thinking is written in full, or only its length."""
         self._writer = writer
+        self._headline = headline
         self._is_verbose = is_verbose
         self._streamed_text: tuple[ItemKind, int, StreamedText] | None = None
         self._thinking: list[str] = []
@@ -200,7 +201,7 @@ class EventWriter:
         """The call whose output was written last."""
         self._shell: StreamedText | None = None
         self._queued: list[str] = []
-        self._describer = EventDescriber()
+        self._describer = EventDescriber(headline)
 
     def write_event(self, event: SessionEvent) -> None:
         """Write an event."""
@@ -220,7 +221,7 @@ class EventWriter:
                 self._end_text()
                 self._running[call.id] = (call, StreamedOutput(self._writer))
                 self._last_output_call = call.id
-                write_call(self._writer, call)
+                write_call(self._writer, call, self._headline)
             case CallOutput(call_id, text) if call_id in self._running:
                 call, output = self._running[call_id]
                 if self._last_output_call != call_id:
@@ -312,7 +313,7 @@ class EventWriter:
         self._end_text()
         running = self._running.pop(call.id, None)
         if running is None or self._last_output_call != call.id:
-            write_call(self._writer, call)
+            write_call(self._writer, call, self._headline)
         if running is not None:
             running[1].end()
         write_result(self._writer, result)

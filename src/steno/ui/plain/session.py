@@ -120,7 +120,7 @@ class _PlainSession:
         self._writer = writer
         self._reader = reader
         self._is_verbose = is_verbose
-        self._event_writer = EventWriter(writer, is_verbose=is_verbose)
+        self._event_writer = EventWriter(writer, session.headline, is_verbose=is_verbose)
         self._editor: ReadlineEditor | None = None
         self._history = PromptHistory()
         self._approvals = LineApprovals(session, writer, self._read_answer)
@@ -174,7 +174,7 @@ class _PlainSession:
         self._writer.write("Session", f"{title}, {context}")
         recent_ids = [entry.id for entry in entries[-_RECENT_ENTRIES:]]
         if self._last_entry is None or self._last_entry not in recent_ids:
-            write_recap(self._writer, entries)
+            write_recap(self._writer, entries, self._session.headline)
         self._last_entry = entries[-1].id if entries else None
         # A user who moves inside a session knows where it stopped.
         is_opened, self._shown_session = status.session != self._shown_session, status.session
