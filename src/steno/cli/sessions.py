@@ -10,17 +10,17 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from steno.app.commands.arguments import add_arguments, argument, flag, positive_int
-from steno.app.commands.report import Report, Table
-from steno.app.commands.tree import report_tree
+from steno.app.commands.report import Report, ReportLine, Table
 from steno.app.errors import UsageError
 from steno.app.folders import display_folder, working_folder
 from steno.app.session_files import (
@@ -37,7 +37,13 @@ from steno.app.session_files import (
     summarize_omissions,
     with_unused_id,
 )
-from steno.app.session_log import SessionLog, describe_log_entry
+from steno.app.session_log import (
+    GraphRow,
+    SessionLog,
+    TreeLayout,
+    describe_log_entry,
+    summarize_entry,
+)
 from steno.app.session_lookup import (
     FOLDER_KEY,
     UnreadableSessions,
@@ -92,7 +98,12 @@ from steno.render.output import (
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_age, format_count, format_time
 from steno.render.table_output import INDENT, Column, StdoutPrinter, StyledText, print_notice
-from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
+from steno.render.terminal_text import (
+    terminal_json,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
 from steno.render.transcript_document import describe_usage
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import SearchHit, SessionOverview, Store
@@ -125,6 +136,10 @@ _FORMAT_BY_SUFFIX: Final = {
 _SUFFIXES_HELP: Final = ", ".join(
     [".json", ".jsonl", *[transcript.suffixes[0] for transcript in WRITE_ONLY.values()]]
 )
+_MAX_UNFOLDED: Final = 3
+"""A run of entries in the tree that is this long is not worth folding."""
+_MAX_SUMMARY_LENGTH: Final = 100
+"""How much of an entry is shown where a line may be of any length."""
 _DETAIL_LIMITS: Final = (12, 2_000)
 """Lines and characters of a printed detail, such as a tool result."""
 _TEXT_LIMITS: Final = (400, 40_000)
@@ -355,7 +370,70 @@ def draw_tree(options: argparse.Namespace) -> int:
     """Draw the entries of a session."""
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
-    return print_report(report_tree(log, shows_all=options.all), as_json=options.json)
+    layout = TreeLayout(log)
+    report = Report(
+        lines=list(_tree_lines(layout, shows_all=options.all)),
+        data=[_tree_entry_as_json(layout, entry) for entry in log.entries.values()],
+    )
+    return print_report(report, as_json=options.json)
+
+
+def _tree_lines(layout: TreeLayout, *, shows_all: bool) -> Iterator[ReportLine]:
+    """Draw the entries; long runs of ordinary entries are folded into one line."""
+    log = layout.log
+    yield ReportLine([("session ", "dim"), terminal_line(log.header.id)])
+
+    def is_folded(row: GraphRow) -> bool:
+        return row.entry is not None and not shows_all and not layout.is_remarkable(row.entry)
+
+    for is_run, group in groupby(layout.rows(), is_folded):
+        rows = list(group)
+        if is_run and len(rows) > _MAX_UNFOLDED:
+            text = f"{rows[0].graph_prefix}: … {len(rows):,} entries (--all shows them)"
+            yield ReportLine([(text, "dim")], is_cut=True)
+        else:
+            yield from [ReportLine(_row_pieces(layout, row), is_cut=True) for row in rows]
+    for name, head in log.heads.items():
+        if head is None:
+            yield ReportLine([("(nothing yet)", "dim"), _branch_piece(log, name)])
+
+
+def _row_pieces(layout: TreeLayout, row: GraphRow) -> list[StyledText]:
+    entry = row.entry
+    if entry is None:
+        return [(row.graph_prefix, "dim")]
+    is_active = entry.id in layout.active_path
+    style = "dim" if entry.message is None else ("bold" if is_active else "")
+    summary = truncate_to_width(summarize_entry(entry, layout.log), _MAX_SUMMARY_LENGTH)
+    return [
+        (row.graph_prefix, "dim"),
+        ("* ", "green" if is_active else "dim"),
+        (f"{layout.log.number(entry.id)} ", "dim"),
+        (entry_type(entry), style),
+        *[(f" [{terminal_line(label)}]", "yellow") for label in layout.labels.get(entry.id, ())],
+        *[_branch_piece(layout.log, name) for name in layout.heads.get(entry.id, ())],
+        f"  {summary}",
+    ]
+
+
+def _branch_piece(log: SessionLog, name: str) -> StyledText:
+    """Return the name of a branch that ends here."""
+    text = f" <- {terminal_line(name)}"
+    return (f"{text} (active)", "bold green") if name == log.active else (text, "cyan")
+
+
+def _tree_entry_as_json(layout: TreeLayout, entry: Entry) -> dict[str, object]:
+    """Return an entry and its place in the tree, as JSON."""
+    return {
+        "number": layout.log.numbers[entry.id],
+        "id": entry.id,
+        "parent": entry.parent,
+        "time": entry.time,
+        "type": entry_type(entry),
+        "labels": layout.labels.get(entry.id, []),
+        "branches": layout.heads.get(entry.id, []),
+        "active": entry.id in layout.active_path,
+    }
 
 
 # -- export and import ------------------------------------------------------------------------

@@ -188,13 +188,13 @@ def test_a_filter_of_the_user_s_own_settings_still_counts(repository: Path) -> N
 
 
 def changing(store: Store) -> Conversation:
-    """Begin a session in which two files were changed, and one was not."""
+    """Begin a session in which two files were changed, one by a tool of the user's own."""
     conversation = store.new([ChatMessage.user("Go")])
     steps = (
         ("edit", "src/a.py", "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x\n+y\n", Outcome.OK),
-        ("write", "b.txt", "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new", Outcome.OK),
+        ("patch", "b.txt", "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new", Outcome.OK),
         ("edit", "c.txt", "--- c.txt\n", Outcome.ERROR),
-        ("read", "d.txt", "--- d.txt\n", Outcome.OK),
+        ("read", "d.txt", "", Outcome.OK),
     )
     for number, (tool, path, diff, outcome) in enumerate(steps):
         conversation.append(ChatMessage.assistant("", [ToolCall(id=f"c{number}", name=tool)]))

@@ -21,7 +21,9 @@ from steno.log.queries import (
     EntryQuery,
     entry_decision,
     entry_kinds,
+    revoked_grant_of,
     select_entries,
+    shell_command_of,
     tools_of,
 )
 from steno.messages.content import Opaque
@@ -45,7 +47,7 @@ _COLUMNS: Final = (
     Column("outcome"),
 )
 _DETAILS_COLUMN: Final = Column("about")
-_ENTRY_KINDS: Final = (
+ENTRY_KINDS: Final = (
     *(kind.value for kind in EntryKind),
     *(
         payload_type(payload)
@@ -73,7 +75,7 @@ _ARGUMENTS: Final = (
         )
         for name, limit in (("since", "not before"), ("until", "not after"))
     ],
-    argument("--kind", metavar="K", help=", ".join(_ENTRY_KINDS)),
+    argument("--kind", metavar="K", help=", ".join(ENTRY_KINDS)),
     argument("--decision", metavar="D", help="what was decided: approved, denied, ..."),
     argument("--tool", metavar="T", help="calls of this tool, and decisions about them"),
     argument("--actor", metavar="A", help="what this person or program did"),
@@ -138,8 +140,8 @@ def _describe_integrity(context: CommandContext, verification: SessionVerificati
 def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[Entry]:
     all_entries = list(log.entries.values())
     kind: str | None = options.kind
-    if kind is not None and kind not in {*_ENTRY_KINDS, *map(entry_type, all_entries)}:
-        options.parser.error(f"--kind: it is one of {', '.join(_ENTRY_KINDS)}")
+    if kind is not None and kind not in {*ENTRY_KINDS, *map(entry_type, all_entries)}:
+        options.parser.error(f"--kind: it is one of {', '.join(ENTRY_KINDS)}")
     query = EntryQuery(
         since=options.since,
         until=options.until,
@@ -152,7 +154,13 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
     entries = select_entries(candidates, query, call_entries=all_entries)
     if kind is None or query.kind is not None:
         return entries
-    return [entry for entry in entries if entry_type(entry) == kind]
+    return [entry for entry in entries if kind in _types_of(entry)]
+
+
+def _types_of(entry: Entry) -> tuple[str, ...]:
+    """Return the type that is printed, and that of a payload which older entries had no type for."""
+    payload = shell_command_of(entry) or revoked_grant_of(entry) or entry.payload
+    return entry_type(entry), payload_type(payload)
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:

@@ -64,8 +64,6 @@ _UNTRUSTED_SCOPES: Final = ("local", "worktree")
 _MAX_FILE_BYTES: Final = 100_000
 """The size limit of a file that is shown as a whole, in bytes."""
 _MAX_LISTED_FILES: Final = 200
-_WRITING_TOOLS: Final = frozenset({"edit", "write"})
-"""The tools whose results describe their changes."""
 
 
 class GitOutput(NamedTuple):
@@ -287,15 +285,13 @@ def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) ->
 
 
 def _recorded_change(entry: Entry) -> tuple[str, str] | None:
-    """Return the file that a result changed, and the difference."""
+    """Return the file that a result changed, and the difference, if its details have both."""
     result = entry.payload
-    if not isinstance(result, ToolResultMessage) or result.tool_name not in _WRITING_TOOLS:
+    if not isinstance(result, ToolResultMessage) or result.outcome is not Outcome.OK:
         return None
     details = result.details or {}
     name, text = details.get("path"), details.get("diff")
-    if result.outcome is Outcome.OK and isinstance(name, str) and isinstance(text, str) and text:
-        return name, text
-    return None
+    return (name, text) if isinstance(name, str) and isinstance(text, str) and text else None
 
 
 def _workspace_name(workspace: Workspace, path: str) -> str:
