@@ -10,7 +10,7 @@ import msgspec
 
 from steno.app.commands.arguments import SESSION, argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, Table
+from steno.app.commands.report import Paragraph, Report, ReportPart, Table, bold, code
 from steno.app.session_log import SessionLog, describe_log_entry
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.errors import LogError, Missing
@@ -30,7 +30,6 @@ from steno.messages.content import Opaque
 from steno.messages.message import Message, ToolResultMessage
 from steno.records.entry import Approval, Entry, Payload
 from steno.render.describe import describe_decider, entry_type, payload_type, summarize_arguments
-from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
@@ -84,32 +83,30 @@ _ARGUMENTS: Final = (
 
 
 def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
-    text = ""
+    parts: list[ReportPart] = []
     with context.open_store() as store:
         session = context.find_session(store, options.session)
-        if context.session is not None:
+        if context.branch is not None:
             try:
-                text = _describe_integrity(context, verify_session(store, session))
+                verification = verify_session(store, session)
             except Missing:
-                return Report("Nothing is on record yet.", _TITLE)
+                return Report([Paragraph("Nothing is on record yet.")], _TITLE)
+            parts.append(_describe_integrity(context, verification, context.branch.name))
         try:
             log = SessionLog.read(store, session, context.show_progress)
         except LogError:
-            if not text:
+            if not parts:
                 raise
-            return Report(text, _TITLE)
+            return Report(parts, _TITLE)
     entries = _select_entries(log, options)
     if options.json:
         return Report(data=[msgspec.Raw(audit_format.encode(log.header, entries).data)])
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
-        return Report(text, _TITLE, when_empty=f"nothing in the session answers to this{missing}")
-    table = Table(
-        _COLUMNS,
-        [_entry_row(entry, log) for entry in entries],
-        details=(_DETAILS_COLUMN, [_describe_details(entry, log) for entry in entries]),
-    )
-    return Report(text, _TITLE, tables=(table,))
+        return Report(parts, _TITLE, f"nothing in the session answers to this{missing}")
+    rows = [_entry_row(entry, log) for entry in entries]
+    details = [_describe_details(entry, log) for entry in entries]
+    return Report([*parts, Table(_COLUMNS, rows, details=(_DETAILS_COLUMN, details))], _TITLE)
 
 
 COMMAND: CommandDefinition = CommandDefinition(
@@ -124,17 +121,20 @@ COMMAND: CommandDefinition = CommandDefinition(
 )
 
 
-def _describe_integrity(context: CommandContext, verification: SessionVerification) -> str:
-    assert context.session is not None
+def _describe_integrity(
+    context: CommandContext, verification: SessionVerification, branch: str
+) -> Paragraph:
     if verification.problem is not None:
-        return f"**The record is not as it was written:** {escape_markdown(verification.problem)}"
+        return Paragraph(bold("The record is not as it was written:"), f" {verification.problem}")
     assert verification.chain is not None
-    memory_note = (
-        "" if context.is_persistent else " It is kept in memory alone, and gone in the end."
+    head = verification.chain.heads.get(branch)
+    return Paragraph(
+        "The record is ",
+        bold("whole"),
+        f": {describe_verification(verification.chain)}.",
+        *((" The digest of this branch is ", code(head), ".") if head else ()),
+        "" if context.is_persistent else " It is kept in memory alone, and gone in the end.",
     )
-    head = verification.chain.heads.get(context.session.state.conversation.branch)
-    digest = f" The digest of this branch is {inline_code(head)}." if head else ""
-    return f"The record is **whole**: {describe_verification(verification.chain)}.{digest}{memory_note}"
 
 
 def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[Entry]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
@@ -195,8 +195,7 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
 
 async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Report:
     """Show the changes, of everything or below one path."""
-    assert context.session is not None
-    path, state = options.text, context.session.state
+    path, state = options.text, context.open_session.state
     workspace = state.environment.input_setup.workspace
     problem = ""
     try:
@@ -217,8 +216,8 @@ COMMAND: CommandDefinition = CommandDefinition(_run_diff)
 def _diff_report(text: str, title: str, path: str) -> Report:
     suffix = f" in {terminal_line(path)}" if path else ""
     if not text:
-        return Report(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
-    return Report(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
+        return text_report(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
+    return text_report(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
 
 
 # -- from git ---------------------------------------------------------------------------------
