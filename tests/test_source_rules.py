@@ -58,20 +58,18 @@ def comments(path: Path) -> dict[int, str]:
 
 MODULES = {path: parse(path) for path in FILES}
 
+
+def modules_in(folder: str) -> set[str]:
+    """Return the names of the modules of a package."""
+    files = (SOURCE / folder).glob("*.py")
+    return {f"steno.{folder.replace('/', '.')}.{path.stem}" for path in files}
+
+
 LOADED_LATE = {
     "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
-    "app/commands/table.py": {
-        *(f"steno.app.commands.{name}" for name in ("audit", "diff", "explain", "export", "mcp")),
-        *(
-            f"steno.app.commands.{name}"
-            for name in ("models", "permissions", "session_commands", "usage")
-        ),
-    },
+    "app/commands/table.py": modules_in("app/commands"),
     "cli/command_table.py": {
-        *(f"steno.cli.{name}" for name in ("run", "doctor", "sessions", "approvals", "inputs")),
-        *(f"steno.cli.{name}" for name in ("verify", "store", "replay", "feedback", "mcp")),
-        *(f"steno.cli.{name}" for name in ("config", "ocr", "decode", "convert", "headless")),
-        *(f"steno.cli.{name}" for name in ("plain", "open_session", "report_command")),
+        *modules_in("cli"),
         *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 from steno import Conversation
 from steno.app.active_run import ActiveRun
@@ -20,6 +21,7 @@ from steno.app.models import choose_model
 from steno.app.session_list import SessionList
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings_loader import load_settings
+from steno.context import ModelTarget
 from steno.store import Store, open_store
 
 T = TypeVar("T")
@@ -61,6 +63,7 @@ def build_context(
     )
     state.use_store(store)
     state.actor, state.conversation = ACTOR, conversation
+    state.environment = cast("Any", SimpleNamespace(target=ModelTarget(model="none")))
     parts = ActiveRun(state), BranchTree(state), SessionList(state)
     return CommandContext(
         folder,

@@ -165,7 +165,7 @@ def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home:
             ended = await user.send("Hello?")
             assert ended.result.end_reason is EndReason.FAILED
             assert user.session.is_unfinished
-            assert (await user.session.run_command("retry")).text == "Tries again."
+            assert (await user.session.run_command("retry")).plain_text == "Tries again."
             await user.end(1)
             assert user.texts == ["Hello?", "Hello."]
 
@@ -285,13 +285,13 @@ def test_changing_the_model_reports_what_it_will_not_see(project: Path, home: Pa
             await user.send("Which colour is @shapes.png?")
             reply = await user.session.change_model("offline")
             assert user.session.status.model == "offline/assistant"
-            assert "`offline/assistant`" in reply.text
-            assert "image\\_left\\_out" in reply.text
+            assert "`offline/assistant`" in reply.plain_text
+            assert "image_left_out" in reply.plain_text
             assert kinds(user).count(ModelChange) == 1
             await user.send("read note.txt")
             assert kinds(user).count(ModelChange) == 2
             again = await user.session.run_command("model", "offline")
-            assert "`offline/assistant`" in again.text
+            assert "`offline/assistant`" in again.plain_text
             assert kinds(user).count(ModelChange) == 2
 
     with scripted_model(home, "Red.", settings=WITH_VISION):
@@ -346,7 +346,7 @@ def test_compact_summarizes_the_conversation(project: Path, home: Path) -> None:
             await user.send("One?")
             await user.send("Two?")
             reply = await user.session.run_command("compact")
-            assert reply.text == "They counted."
+            assert reply.plain_text == "They counted."
             assert Compaction in kinds(user)
             assert not user.session.is_running
             assert user.session.status.usage.input_tokens == 30

@@ -24,7 +24,7 @@ from steno.agent.session_events import (
 )
 from steno.app.approval_queue import PendingCall
 from steno.app.branch_tree import BranchTree, BranchTreeRow, editable_message
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.app.session import AgentSession, ImageReader
 from steno.app.session_list import SessionList, SessionSummary
 from steno.app.suggestion import Suggestion
@@ -229,14 +229,14 @@ class FakeSession(AgentSession):
 
     async def change_model(self, name: str) -> Report:
         self.note("change_model", name)
-        return Report(f"{name} answers from here on")
+        return text_report(f"{name} answers from here on")
 
     async def list_models(self) -> Sequence[Suggestion]:
         return [Suggestion("offline/steno", "no model"), Suggestion("ollama/qwen3", "32k")]
 
     async def run_command(self, name: str, argument: str = "") -> Report:
         self.note("run_command", name, argument)
-        reply = self.replies.get(name, Report(f"done: {name} {argument}".rstrip()))
+        reply = self.replies.get(name, text_report(f"done: {name} {argument}".rstrip()))
         if isinstance(reply, StenoError):
             raise reply
         return reply

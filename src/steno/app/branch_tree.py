@@ -8,8 +8,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from steno.agent import EntryRecorded, PromptInput
-from steno.app.commands.tree import TreeLayout
-from steno.app.session_log import SessionLog, summarize_entry
+from steno.app.session_log import SessionLog, TreeLayout, summarize_entry
 from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.queries import check_label_text, shell_command_of

@@ -1,4 +1,4 @@
-"""All records of one session in memory: entries by number, id and label, and the path of a branch.
+"""All records of one session in memory: entries by number, id and label, paths and the tree.
 
 The number of an entry is that of its record: short, and always the same.
 """
@@ -6,13 +6,13 @@ The number of an entry is that of its record: short, and always the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final, final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, final
 
 from steno.app.session_lookup import count_entries, explain_damage, pick_one
 from steno.errors import Damaged, Missing
 from steno.log.queries import labels_of, tools_by_call
-from steno.records.entry import Entry, Resolution
+from steno.records.entry import Control, Entry, Label, Redacted, Resolution
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.render.describe import EntryDescription, describe_entry, summarize_call
 from steno.render.message_text import block_paragraph, describe_resolution
@@ -128,6 +128,76 @@ def missing_parent() -> Damaged:
         code="parent_missing",
         place="session",
     )
+
+
+# -- the tree ---------------------------------------------------------------------------------
+
+
+class GraphRow(NamedTuple):
+    """One line of the drawing: an entry, or a step to the right where it is None."""
+
+    graph_prefix: str
+    entry: Entry | None
+
+
+@final
+class TreeLayout:
+    """The tree of a session as rows, like `git log --graph`.
+
+    A child is below its parent. Where an entry has several children, the one on the active branch
+    stays in its column, else the last one; the others are drawn first, one step to the right.
+    """
+
+    def __init__(self, log: SessionLog) -> None:
+        """Take a session. Raises Damaged if entries are missing from it."""
+        self.log = log
+        self.children: dict[str | None, list[Entry]] = {None: []}
+        for entry in log.entries.values():
+            if entry.parent is not None and entry.parent not in self.children:
+                raise missing_parent()
+            self.children[entry.parent].append(entry)
+            self.children[entry.id] = []
+        self.heads: dict[str, list[str]] = {}
+        for name, head in log.heads.items():
+            if head is not None:
+                self.heads.setdefault(head, []).append(name)
+        self.labels: dict[str, list[str]] = {}
+        for label, target in log.labels.items():
+            self.labels.setdefault(target, []).append(label)
+        self.active_path: set[str] = {entry.id for entry in log.path()}
+
+    def rows(self) -> Iterator[GraphRow]:
+        """Return the lines of the drawing from top to bottom."""
+        # The entries to draw, the next one last, and their columns.
+        pending = [(root, 0, False) for root in reversed(self._ordered(None))]
+        while pending:
+            entry, depth, begins_column = pending.pop()
+            if begins_column:
+                yield GraphRow("| " * (depth - 1) + "|\\", None)
+            yield GraphRow("| " * depth, entry)
+            children = self._ordered(entry.id)
+            pending += [(child, depth, False) for child in children[-1:]]
+            pending += [(child, depth + 1, True) for child in reversed(children[:-1])]
+
+    def _ordered(self, parent: str | None) -> list[Entry]:
+        """Return the children of an entry, the one that stays in its column last."""
+        return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
+
+    def is_remarkable(self, entry: Entry) -> bool:
+        """Return whether an entry is never folded."""
+        siblings, payload = self.children[entry.parent], entry.payload
+        is_control = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
+        return (
+            entry.parent is None
+            or len(siblings) > 1
+            or len(self.children[entry.id]) != 1
+            or entry.id in self.heads
+            or entry.id in self.labels
+            or is_control
+        )
+
+
+# -- entries ----------------------------------------------------------------------------------
 
 
 def summarize_entry(entry: Entry, log: SessionLog) -> str:

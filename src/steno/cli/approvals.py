@@ -7,7 +7,7 @@ from typing import Any
 
 from steno.agent.permissions.gate import decide_later
 from steno.app.commands.arguments import Argument, argument, flag
-from steno.app.commands.report import Report, ReportLine
+from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.folders import user_name
 from steno.app.session_lookup import LAST_SESSION, explain_damage, pick_one
 from steno.app.signing_key import KeyFileSigner
@@ -112,4 +112,4 @@ def _report_waiting(conversation: Conversation) -> Report:
             ReportLine([f"{INDENT}{line}"]) for line in terminal_text(call.arguments).splitlines()
         ]
     notices = () if data else ("no call of this session waits for a decision",)
-    return Report(lines=lines, data=data, notices=notices)
+    return Report([Lines(lines)], data=data, notices=notices)

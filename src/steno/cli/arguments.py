@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, final
 
 from steno.app.commands.arguments import Argument, CommandParser, OneOf, add_arguments, argument
-from steno.errors import InvalidValue
-from steno.render.output import is_shared_target
 
 _SETTING_OPTIONS: Final = (
     *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
@@ -136,17 +133,3 @@ def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that are settings as well."""
     flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
     return flags | {"store": getattr(options, "store", None)}
-
-
-def check_target(target: str | Path, *, may_replace: bool) -> None:
-    """Refuse to replace a file that exists without `--force`. Raises InvalidValue.
-
-    A shared target is appended to, so that nothing is lost.
-    """
-    path = Path(target)
-    if path.exists() and not may_replace and not is_shared_target(path):
-        raise InvalidValue(
-            "it is there already; choose another name, or add --force",
-            code="file_exists",
-            place=str(target),
-        )

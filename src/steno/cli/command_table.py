@@ -23,12 +23,13 @@ AddCommands: TypeAlias = Callable[[Subparsers], None]
 """A function that adds a command, or a group of commands, to the command line."""
 
 
-_REPORT_COMMANDS: Final = {command.command_line: command for command in COMMANDS}
-COMMAND_NAMES: Final = (
+_REPORT_COMMANDS: Final = {command.name: command for command in COMMANDS if command.on_command_line}
+_HELP_ORDER: Final = (
     *("run", "models", "doctor", "sessions", "approvals", "explain", "inputs", "audit", "verify"),
     *("store", "usage", "replay", "feedback", "permissions", "mcp", "config", "ocr", "decode"),
     "convert",
 )
+COMMAND_NAMES: Final = tuple(dict.fromkeys([*_HELP_ORDER, *_REPORT_COMMANDS]))
 """All commands, in the order in which help lists them."""
 
 

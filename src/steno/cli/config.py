@@ -67,7 +67,7 @@ def _run_show(options: argparse.Namespace) -> int:
     ]
     members = {name: {"value": value, "from": origins[name]} for name, value in values.items()}
     report = Report(
-        tables=(Table(_SETTING_COLUMNS, rows),),
+        [Table(_SETTING_COLUMNS, rows)],
         notices=tuple([terminal_line(notice.text) for notice in loaded.notices]),
         data=[members],
     )

@@ -99,7 +99,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
         for check in _group_missing_keys(checks)
     ]
     report = Report(
-        tables=(Table((Column("what", "cyan"), Column("state", "bold"), Column("")), rows),),
+        [Table((Column("what", "cyan"), Column("state", "bold"), Column("")), rows)],
         data=[
             {"what": check.subject, "state": check.state, "told": check.detail} for check in checks
         ],

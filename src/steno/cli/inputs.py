@@ -102,7 +102,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
     errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
     table = Table(_INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors)
     report = Report(
-        tables=(table,) if rows else (),
+        [table] if rows else [],
         notices=(notice,) if notice else (),
         data=[_row_as_json(row, log) for row in rows],
     )

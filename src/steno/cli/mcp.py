@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import OneOf, argument, flag, parse_number
+from steno.app.commands.arguments import OneOf, argument, check_target, flag, parse_number
 from steno.app.commands.mcp import (
     ServerCheck,
     check_server,
@@ -37,7 +37,7 @@ from steno.app.mcp_servers import (
     find_servers,
 )
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group, check_target
+from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import print_report
 from steno.cli.signals import StopSignals
 from steno.errors import InvalidArguments, InvalidValue, Missing, ServerFailed

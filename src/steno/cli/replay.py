@@ -21,7 +21,7 @@ from steno.agent.replay.comparison import (
 )
 from steno.agent.replay.verify import ReplayResult, replay
 from steno.app.commands.arguments import SESSION, add_arguments, argument, flag
-from steno.app.commands.report import Report, ReportLine
+from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.compose import open_environment
 from steno.app.folders import working_folder
 from steno.app.models import choose_model
@@ -123,7 +123,7 @@ def _run_replay(options: argparse.Namespace) -> int:
         missing = format_count(len(replayed.redacted), "entry was", "entries were")
         notices = [f"the content of {missing} taken out and cannot be replayed: {numbers}"]
     report = Report(
-        lines=list(map(ReportLine, lines)),
+        [Lines(list(map(ReportLine, lines)))],
         data=[_replay_as_json(replayed, log, branch)],
         notices=tuple(notices),
         is_failed=not replayed.is_same,

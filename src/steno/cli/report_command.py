@@ -14,11 +14,12 @@ import msgspec
 
 from steno.app.commands.arguments import add_arguments
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, Table
+from steno.app.commands.report import FormattedText, Lines, Paragraph, Report, Table
 from steno.app.commands.table import Command
 from steno.cli.arguments import STORE, ExitStatus, Subparsers
 from steno.cli.store_options import open_existing_store, progress_display
 from steno.render.output import print_json
+from steno.render.progress import show_activity
 from steno.render.table_output import Column, StdoutPrinter, print_notice
 
 _MAX_BAR_LENGTH: Final = 16
@@ -40,16 +41,27 @@ def add_report_command(command: Command, commands: Subparsers) -> None:
     parser.set_defaults(run=partial(_run_command, definition))
 
 
-def _run_command(definition: CommandDefinition, options: argparse.Namespace) -> int:
-    context = CommandContext(
+def command_context(options: argparse.Namespace) -> CommandContext:
+    """Return the context of a command on the command line."""
+    return CommandContext(
         folder=Path(),
         open_store=partial(open_existing_store, options),
         show_progress=progress_display(),
+        show_activity=show_activity,
         notify=print_notice,
     )
-    report = definition.run(context, options)
-    assert isinstance(report, Report), "without an open session there is nothing to await"
-    return print_report(report, as_json=options.json)
+
+
+def _run_command(definition: CommandDefinition, options: argparse.Namespace) -> int:
+    result = definition.run(command_context(options), options)
+    if isinstance(result, Report):
+        return print_report(result, as_json=options.json)
+    import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
+
+    async def wait() -> Report:
+        return await result
+
+    return print_report(asyncio.run(wait()), as_json=options.json)
 
 
 def print_report(report: Report, *, as_json: bool = False) -> ExitStatus:
@@ -66,15 +78,23 @@ def print_report(report: Report, *, as_json: bool = False) -> ExitStatus:
 
 def _print_content(report: Report) -> None:
     printer = StdoutPrinter()
-    for number, table in enumerate(report.tables):
+    for number, part in enumerate(report.parts):
         if number:
             printer.line()
-        _print_table(printer, table)
+        match part:
+            case Table():
+                _print_table(printer, part)
+            case Lines():
+                for line in part.lines:
+                    width = (printer.width or line.max_width) if line.is_cut else None
+                    printer.line(*line.pieces, max_width=width)
+            case Paragraph():
+                printer.line(part.marker, *part.pieces)
+            case FormattedText():
+                for text_line in part.text.splitlines():
+                    printer.line(text_line)
     if report.when_empty and not report.tables:
         print_notice(report.when_empty)
-    for line in report.lines:
-        width = (printer.width or line.max_width) if line.is_cut else None
-        printer.line(*line.pieces, max_width=width)
 
 
 def _print_table(printer: StdoutPrinter, table: Table) -> None:

@@ -8,36 +8,37 @@ from __future__ import annotations
 import argparse
 import codecs
 import io
-import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from steno.app.commands.arguments import add_arguments, argument, flag, positive_int
-from steno.app.commands.report import Report, Table
-from steno.app.commands.tree import report_tree
+from steno.app.commands.export import ARGUMENTS as EXPORT_ARGUMENTS
+from steno.app.commands.export import FORMATS_HELP, export_session
+from steno.app.commands.report import Lines, Report, ReportLine, Table
 from steno.app.errors import UsageError
 from steno.app.folders import display_folder, working_folder
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     LINES_FORMAT,
     SESSION_FORMATS,
-    encode_as_lines,
-    encode_branch,
-    omissions_as_json,
     read_session_file,
-    restore_branch_blobs,
-    session_omission,
     store_large_content,
-    summarize_omissions,
     with_unused_id,
 )
-from steno.app.session_log import SessionLog, describe_log_entry
+from steno.app.session_log import (
+    GraphRow,
+    SessionLog,
+    TreeLayout,
+    describe_log_entry,
+    summarize_entry,
+)
 from steno.app.session_lookup import (
     FOLDER_KEY,
     UnreadableSessions,
@@ -60,9 +61,8 @@ from steno.cli.arguments import (
     GroupCommand,
     Subparsers,
     add_group,
-    check_target,
 )
-from steno.cli.report_command import print_report
+from steno.cli.report_command import command_context, print_report
 from steno.cli.store_options import (
     open_existing_store,
     progress_display,
@@ -71,11 +71,10 @@ from steno.cli.store_options import (
 )
 from steno.codec import encode_entry
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
-from steno.formats import ExportedFile, detect_format
+from steno.formats import detect_format
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
 from steno.log.queries import tools_of, total_usage
-from steno.messages.change import Change
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
@@ -84,22 +83,23 @@ from steno.render.describe import describe_decider, describe_origin, entry_type
 from steno.render.message_text import ROLE_STYLES, StyledParagraph, message_paragraphs
 from steno.render.output import (
     STDOUT,
-    is_shared_target,
     print_json,
     report_write_errors,
-    write_file,
 )
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_age, format_count, format_time
 from steno.render.table_output import INDENT, Column, StdoutPrinter, StyledText, print_notice
-from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
+from steno.render.terminal_text import (
+    terminal_json,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
 from steno.render.transcript_document import describe_usage
-from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
+from steno.render.transcripts import WRITE_ONLY
 from steno.store import SearchHit, SessionOverview, Store
 from steno.store.base import derive_title
 
-_FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
-_WRITE_ONLY_HELP: Final = f"or, for people and never read back, {', '.join(WRITE_ONLY)}"
 _SESSION_COLUMNS: Final[tuple[Column, ...]] = (
     Column("session", "cyan"),
     Column("title", may_shrink=True),
@@ -116,15 +116,10 @@ _HIT_COLUMNS: Final = (
 )
 _TITLE_TYPE: Final = "title"
 """The type of a hit that is no entry."""
-_FORMAT_BY_SUFFIX: Final = {
-    ".json": DOCUMENT_FORMAT,
-    ".jsonl": LINES_FORMAT,
-    **TRANSCRIPT_BY_SUFFIX,
-}
-"""The format of a file by its suffix, where no option names one."""
-_SUFFIXES_HELP: Final = ", ".join(
-    [".json", ".jsonl", *[transcript.suffixes[0] for transcript in WRITE_ONLY.values()]]
-)
+_MAX_UNFOLDED: Final = 3
+"""A run of entries in the tree that is this long is not worth folding."""
+_MAX_SUMMARY_LENGTH: Final = 100
+"""How much of an entry is shown where a line may be of any length."""
 _DETAIL_LIMITS: Final = (12, 2_000)
 """Lines and characters of a printed detail, such as a tool result."""
 _TEXT_LIMITS: Final = (400, 40_000)
@@ -155,7 +150,7 @@ def list_sessions(options: argparse.Namespace) -> int:
     empty = "there are no sessions yet" if folder is None else "no session was begun in this folder"
     return print_report(
         Report(
-            tables=(Table(columns, rows),) if rows else (),
+            parts=[Table(columns, rows)] if rows else [],
             when_empty="" if unreadable else empty,
             data=map(_session_as_json, listed),
             notices=tuple(unreadable.lines),
@@ -230,7 +225,7 @@ def search_sessions(options: argparse.Namespace) -> int:
     more = f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
     return print_report(
         Report(
-            tables=(Table(_HIT_COLUMNS, rows),) if rows else (),
+            parts=[Table(_HIT_COLUMNS, rows)] if rows else [],
             when_empty="" if unreadable else "no entry and no title holds all of these words",
             data=[hit._asdict() for hit in found],
             notices=(*([more] if len(all_hits) > len(hits) else []), *unreadable.lines),
@@ -355,79 +350,89 @@ def draw_tree(options: argparse.Namespace) -> int:
     """Draw the entries of a session."""
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
-    return print_report(report_tree(log, shows_all=options.all), as_json=options.json)
+    layout = TreeLayout(log)
+    report = Report(
+        [Lines(list(_tree_lines(layout, shows_all=options.all)))],
+        data=(_tree_entry_as_json(layout, entry) for entry in log.entries.values()),
+    )
+    return print_report(report, as_json=options.json)
+
+
+def _tree_lines(layout: TreeLayout, *, shows_all: bool) -> Iterator[ReportLine]:
+    """Draw the entries; long runs of ordinary entries are folded into one line."""
+    log = layout.log
+    yield ReportLine([("session ", "dim"), terminal_line(log.header.id)])
+
+    def is_folded(row: GraphRow) -> bool:
+        return row.entry is not None and not shows_all and not layout.is_remarkable(row.entry)
+
+    for is_run, group in groupby(layout.rows(), is_folded):
+        rows = list(group)
+        if is_run and len(rows) > _MAX_UNFOLDED:
+            text = f"{rows[0].graph_prefix}: … {len(rows):,} entries (--all shows them)"
+            yield ReportLine([(text, "dim")], is_cut=True)
+        else:
+            yield from [ReportLine(_row_pieces(layout, row), is_cut=True) for row in rows]
+    for name, head in log.heads.items():
+        if head is None:
+            yield ReportLine([("(nothing yet)", "dim"), _branch_piece(log, name)])
+
+
+def _row_pieces(layout: TreeLayout, row: GraphRow) -> list[StyledText]:
+    entry = row.entry
+    if entry is None:
+        return [(row.graph_prefix, "dim")]
+    is_active = entry.id in layout.active_path
+    style = "dim" if entry.message is None else ("bold" if is_active else "")
+    summary = truncate_to_width(summarize_entry(entry, layout.log), _MAX_SUMMARY_LENGTH)
+    return [
+        (row.graph_prefix, "dim"),
+        ("* ", "green" if is_active else "dim"),
+        (f"{layout.log.number(entry.id)} ", "dim"),
+        (entry_type(entry), style),
+        *[(f" [{terminal_line(label)}]", "yellow") for label in layout.labels.get(entry.id, ())],
+        *[_branch_piece(layout.log, name) for name in layout.heads.get(entry.id, ())],
+        f"  {summary}",
+    ]
+
+
+def _branch_piece(log: SessionLog, name: str) -> StyledText:
+    """Return the name of a branch that ends here."""
+    text = f" <- {terminal_line(name)}"
+    return (f"{text} (active)", "bold green") if name == log.active else (text, "cyan")
+
+
+def _tree_entry_as_json(layout: TreeLayout, entry: Entry) -> dict[str, object]:
+    """Return an entry and its place in the tree, as JSON."""
+    return {
+        "number": layout.log.numbers[entry.id],
+        "id": entry.id,
+        "parent": entry.parent,
+        "time": entry.time,
+        "type": entry_type(entry),
+        "labels": layout.labels.get(entry.id, []),
+        "branches": layout.heads.get(entry.id, []),
+        "active": entry.id in layout.active_path,
+    }
 
 
 # -- export and import ------------------------------------------------------------------------
 
 
-def export_session(options: argparse.Namespace) -> int:
+def _export_session(options: argparse.Namespace) -> int:
     """Write a session to a file or to stdout."""
-    target = None if options.output in (None, "-") else _resolve_target(options.output)
-    report = None if options.report is None else _resolve_target(options.report)
-    files = [file for file in (target, report) if file is not None]
-    if len(set(files)) < len(files):
-        raise UsageError(
-            "it is the file of the session; choose another name",
-            code="report_replaces_file",
-            place="--report",
-        )
-    _check_targets(files, may_replace=options.force)
-    path = Path(options.output or "")
-    format_name = options.format or _FORMAT_BY_SUFFIX.get(path.suffix.lower(), DOCUMENT_FORMAT)
-    with open_existing_store(options) as store:
-        log = read_named_log(store, options.session)
-        exported = _export_log(store, log, format_name, options.branch)
-    changes = exported.losses
-    _check_targets(files, may_replace=options.force)
-    if target is None:
+
+    def write_stdout(data: bytes) -> None:
         with report_write_errors(STDOUT):
-            shown = terminal_json(exported.data) if sys.stdout.isatty() else exported.data
-            sys.stdout.buffer.write(shown + b"\n")
-    else:
-        write_file(target, exported.data + b"\n")
-        if not options.quiet:
-            print_notice(f"written: {terminal_line(str(path))} (format {format_name})")
-    if report is not None:
-        write_file(report, omissions_as_json(changes, log) + b"\n")
+            sys.stdout.buffer.write(terminal_json(data) if sys.stdout.isatty() else data)
+
+    exported = export_session(command_context(options), options, write_stdout)
     if not options.quiet:
-        for kind in summarize_omissions(changes, log):
-            print(kind.line, file=sys.stderr)
-    return ExitStatus.INCOMPLETE if options.strict and changes else ExitStatus.OK
-
-
-def _export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
-    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
-    if format == LINES_FORMAT:
-        if branch is not None:
-            raise UsageError(
-                "jsonl holds all branches; leave it out, or choose a --format",
-                code="format_holds_all_branches",
-                place="--branch",
-            )
-        return encode_as_lines(log)
-    losses: tuple[Change, ...] = ()
-    if branch is None and len(log.heads) > 1:
-        losses = (session_omission("only_active_branch"),)
-    path = log.path(branch)
-    with show_progress("gathering entries", len(path)) as progress:
-        content = restore_branch_blobs(store, progress.track(path))
-    with show_activity("writing the file"):
-        exported = encode_branch(log, content.entries, format, branch=branch)
-    return ExportedFile(exported.data, (*losses, *content.losses, *exported.losses))
-
-
-def _resolve_target(name: str) -> Path:
-    return Path(name) if is_shared_target(Path(name)) else Path(os.path.realpath(name))
-
-
-def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
-    for target in targets:
-        check_target(target, may_replace=may_replace)
-        if target.is_dir() and not is_shared_target(target):
-            raise InvalidValue(
-                "it is not a file; choose another name", code="not_a_file", place=str(target)
-            )
+        if exported.notice:
+            print_notice(exported.notice)
+        for line in exported.omissions:
+            print(line, file=sys.stderr)
+    return ExitStatus.INCOMPLETE if options.strict and not exported.is_complete else ExitStatus.OK
 
 
 def import_session(options: argparse.Namespace) -> int:
@@ -558,25 +563,13 @@ _ACTIONS: Final = (
     ),
     GroupCommand(
         "export",
-        export_session,
+        _export_session,
         "write a session to a file",
         "Write a session in one of several formats. What a format has no words for is listed on "
         "stderr, one line for each kind of loss.",
         (
             _SESSION,
-            argument(
-                "--format",
-                choices=SESSION_FORMATS,
-                metavar="F",
-                help=f"{_FORMATS_HELP}, {_WRITE_ONLY_HELP}; else what FILE ends in says "
-                f"({_SUFFIXES_HELP}), or steno",
-            ),
-            BRANCH,
-            argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
-            flag("--force", help="write over a file that is there"),
-            flag("--strict", help="exit with 3 if anything was lost"),
-            argument("--report", metavar="FILE", help="write all losses there, as a JSON array"),
-            flag("--quiet", help="do not tell what was lost"),
+            *EXPORT_ARGUMENTS,
         ),
     ),
     GroupCommand(
@@ -590,7 +583,7 @@ _ACTIONS: Final = (
                 "--format",
                 choices=SESSION_FORMATS,
                 metavar="F",
-                help=f"{_FORMATS_HELP}; else it is found out",
+                help=f"{FORMATS_HELP}; else it is found out",
             ),
             argument("--title", metavar="T", help="give the session this title"),
             argument("--id", metavar="ID", help="give the session this id"),

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from steno.app.commands.arguments import argument, flag
-from steno.app.commands.report import Report, ReportLine
+from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.errors import UsageError
 from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
@@ -199,7 +199,7 @@ def _run_info(options: argparse.Namespace) -> int:
         *([] if size is None else [("on disk", f"{size:,} bytes")]),
     ]
     report = Report(
-        lines=[ReportLine([(f"{name:10}", "dim"), value]) for name, value in rows],
+        [Lines([ReportLine([(f"{name:10}", "dim"), value]) for name, value in rows])],
         notices=tuple(unreadable.lines),
         data=[facts],
         is_failed=bool(unreadable),

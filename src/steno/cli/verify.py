@@ -14,7 +14,7 @@ from steno.app.commands.audit import (
     verification_as_json,
     verify_session,
 )
-from steno.app.commands.report import Report, ReportLine
+from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.session_lookup import UnreadableSessions, find_session, readable_headers
 from steno.cli.arguments import STORE, ExitStatus, Subparsers, add_command
 from steno.cli.report_command import print_report
@@ -99,7 +99,7 @@ def _run_verify(options: argparse.Namespace) -> int:
     if status is not ExitStatus.FAILED:
         notices += unreadable.lines
     report = Report(
-        lines=lines,
+        [Lines(lines)],
         notices=tuple(notices),
         data=map(verification_as_json, verifications),
         is_failed=status is ExitStatus.FAILED or bool(unreadable),

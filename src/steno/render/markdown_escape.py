@@ -1,7 +1,8 @@
-"""Escape untrusted text for Markdown, and remove the escapes again for interfaces without it.
+"""Write plain text as Markdown that shows just this text.
 
 Escaped text is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
-`inline_code` for names, paths and rules; `markdown_table` takes either.
+`inline_code` for names, paths and rules; `markdown_table` takes either. `markdown_line` writes a
+line of styled pieces.
 """
 
 from __future__ import annotations
@@ -13,19 +14,31 @@ from typing import Final
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 
+CODE_STYLE: Final = "cyan"
+"""The style of names, paths, rules and commands, which are written as code."""
+BOLD_STYLE: Final = "bold"
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]<>&|~:@.]")
 """Characters with a meaning anywhere in a line; `:`, `@` and `.` can turn text into a link."""
 _LINE_START: Final = re.compile(r"(?:[0-9]{1,9}(?=\))|(?=[#+=-]))(?=[^\s])")
 """A backslash after this keeps a line from being a heading, a list item or a rule."""
 _BACKTICKS: Final = re.compile(r"`+")
-_ESCAPED: Final = re.compile(r"\\([^\w\s]|_)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
-"""An escaped sign, or code, in which a backslash is a character."""
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 
 
 def escape_markdown(text: str) -> str:
     """Return a text on one line that Markdown shows as it is."""
-    line = _SPECIAL_CHARACTERS.sub(r"\\\g<0>", terminal_line(text))
+    return markdown_line([(terminal_line(text), "")])
+
+
+def markdown_line(pieces: Iterable[tuple[str, str]]) -> str:
+    """Return printable texts and their styles as one line."""
+    parts: list[str] = []
+    for text, style in pieces:
+        escaped = _SPECIAL_CHARACTERS.sub(r"\\\g<0>", text)
+        if style == CODE_STYLE:
+            parts.append(inline_code(text))
+        else:
+            parts.append(f"**{escaped}**" if style == BOLD_STYLE else escaped)
+    line = "".join(parts)
     beginning = _LINE_START.match(line)
     return line if beginning is None else f"{beginning[0]}\\{line[beginning.end() :]}"
 
@@ -56,17 +69,3 @@ def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> 
 def _table_row(cells: Sequence[str]) -> str:
     # A bar ends a cell, also inside of code, unless a backslash is before it.
     return "| " + " | ".join([cell.replace("|", "\\|") for cell in cells]) + " |"
-
-
-def unescape_markdown(text: str) -> str:
-    """Return a text without escapes; in code every backslash is a character."""
-    lines: list[str] = []
-    is_code = False
-    for line in text.split("\n"):
-        is_fence = _FENCE.match(line) is not None
-        is_verbatim = is_code or is_fence
-        lines.append(
-            line if is_verbatim else _ESCAPED.sub(lambda match: match[1] or match[0], line)
-        )
-        is_code ^= is_fence
-    return "\n".join(lines)

@@ -9,8 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from steno import ChatMessage, Conversation, InvalidValue
+from steno import ChatMessage, Conversation, FileReference, InvalidValue, Outcome, ToolCall
+from steno.app.commands.audit import ENTRY_KINDS
 from steno.app.commands.session_commands import run_slash_command
+from steno.records.entry import (
+    ApprovalStatus,
+    Compaction,
+    Feedback,
+    GrantRevoked,
+    ModelChange,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+    ShellCommand,
+)
 from steno.render.items import TextForm
 from steno.store import MemoryStore, Store
 from tests.app.command_setup import open_context, run_with_context
@@ -60,6 +72,87 @@ def test_a_terminal_and_the_command_line_list_the_same_rows(
     assert [" ".join(row).split() for row in listed] == [
         line.split() for line in printed.splitlines()[1:]
     ]
+
+
+def decided_session(store: Store) -> Conversation:
+    conversation = store.new([ChatMessage.user("Go")])
+    calls = [
+        ToolCall(id=id, name="bash", arguments=f'{{"command": "{id} | *x*"}}') for id in ("a", "b")
+    ]
+    for _ in range(2):  # a provider may use its ids again
+        conversation.append(ChatMessage.assistant("", calls))
+        conversation.decide("a", ApprovalStatus.PENDING)
+        conversation.decide("a", ApprovalStatus.DENIED, actor="eve|**", reason="no")
+        conversation.append(ChatMessage.tool_result("a", "no", tool_name="bash"))
+        conversation.decide("b", ApprovalStatus.APPROVED, rule="allow bash")
+        conversation.append(ChatMessage.tool_result("b", "done", tool_name="bash"))
+    conversation.append(ChatMessage.assistant("", calls[:1]))
+    conversation.decide("a", ApprovalStatus.PENDING)
+    return conversation
+
+
+@pytest.mark.requirement("S2-18")
+def test_each_decision_is_listed_also_about_calls_with_the_same_id(project: Path) -> None:
+    text = run_with_context(project, "audit", "--kind approval", begin=decided_session).body
+    once = [
+        ["pending", "bash", ""],
+        ["denied", "bash", "eve\\\\|\\*\\*"],
+        ["approved", "bash", "rule allow bash"],
+    ]
+    assert [row[3:6] for row in rows(text)] == [*once, *once, ["pending", "bash", ""]]
+    assert "\\*x\\*" in text
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_call_that_waits_for_a_decision_has_no_result(project: Path) -> None:
+    text = run_with_context(project, "audit", "--tool bash", begin=decided_session).body
+    *_, call, decision = rows(text)
+    assert call[2].endswith("assistant\\_action")
+    assert (decision[2], decision[3]) == ("approval", "pending")
+    assert len([row for row in rows(text) if row[2] == "tool\\_result"]) == 4
+
+
+def session_of_every_kind(store: Store) -> Conversation:
+    conversation = sample_session(store)
+    conversation.switch("other")
+    image = conversation.append(ChatMessage.user([FileReference(path="a.txt")]))
+    conversation.append(ChatMessage.assistant("I try.", [ToolCall(id="c9", name="bash")]))
+    conversation.append(ChatMessage.tool_result("c9", "no", outcome=Outcome.ERROR))
+    turn = conversation.append(ChatMessage.assistant("It fails."))
+    for payload in (
+        ShellCommand(command="ls", output="a", status=0),
+        ModelChange(old="", new="offline/assistant"),
+        Compaction(through=turn.id, summary="So far."),
+        Resolution(target=image.id, block=0, status=ResolutionStatus.FAILED, error="gone"),
+        Feedback(target=turn.id, text="good"),
+        Repair(code="orphaned_call", explanation="it was answered"),
+        GrantRevoked(grant="bash(ls)", target=turn.id),
+    ):
+        conversation.append(payload)
+    store.redact(conversation.id, image.id, actor="ada", reason="a secret")
+    return store.open(conversation.id)
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("kind", ENTRY_KINDS)
+def test_every_kind_of_the_help_finds_its_entries(project: Path, kind: str) -> None:
+    report = run_with_context(project, "audit", f"--kind {kind}", begin=session_of_every_kind)
+    assert rows(report.body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "audit"), [("shell_command", {"shell": "ls", "status": 0}), ("user", {"shell": "ls"})]
+)
+def test_a_shell_command_of_an_older_session_is_found_by_both_names(
+    project: Path, kind: str, audit: dict[str, object]
+) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = store.new([ChatMessage.user("Go"), ChatMessage.assistant("So.")])
+        conversation.append(ChatMessage.user("$ ls\na.py"), audit=audit)
+        return conversation
+
+    listed = rows(run_with_context(project, "audit", f"--kind {kind}", begin=begin).body)
+    assert [row[0] for row in listed][-1] == "`#3`"
 
 
 @pytest.mark.parametrize(

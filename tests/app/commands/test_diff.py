@@ -63,21 +63,23 @@ def test_what_differs_from_the_last_commit_is_shown_with_new_files(repository: P
     (repository / "noise.log").write_text("ignored\n")
     reply = shown(repository)
     assert (reply.form, "commit" in reply.title) == (TextForm.DIFF, True)
-    assert "--- a/kept.txt\n+++ b/kept.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n" in reply.text
-    assert reply.text.endswith("--- /dev/null\n+++ neu ü.txt\n@@ -0,0 +1,1 @@\n+hello\n")
-    assert "ignored" not in reply.text
+    assert (
+        "--- a/kept.txt\n+++ b/kept.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n" in reply.plain_text
+    )
+    assert reply.plain_text.endswith("--- /dev/null\n+++ neu ü.txt\n@@ -0,0 +1,1 @@\n+hello\n")
+    assert "ignored" not in reply.plain_text
 
 
 def test_what_is_staged_counts_too(repository: Path) -> None:
     (repository / "kept.txt").write_text("one\nthree\n")
     git("add", ".")
-    assert "+three\n" in shown(repository).text
+    assert "+three\n" in shown(repository).plain_text
 
 
 def test_no_change_is_reported(repository: Path) -> None:
     reply = shown(repository)
     assert reply.form is TextForm.PLAIN
-    assert (reply.text.count("\n"), "@@" in reply.text) == (0, False)
+    assert (reply.plain_text.count("\n"), "@@" in reply.plain_text) == (0, False)
 
 
 def test_a_path_narrows_it(repository: Path) -> None:
@@ -86,10 +88,10 @@ def test_a_path_narrows_it(repository: Path) -> None:
     (repository / "src" / "new.txt").write_text("new\n")
     src, file = shown(repository, "src"), shown(repository, "kept.txt")
     assert src.title.endswith(" src")
-    assert ("+++ src/new.txt" in src.text, "kept" in src.text) == (True, False)
-    assert ("+changed" in file.text, "new.txt" in file.text) == (True, False)
+    assert ("+++ src/new.txt" in src.plain_text, "kept" in src.plain_text) == (True, False)
+    assert ("+changed" in file.plain_text, "new.txt" in file.plain_text) == (True, False)
     nothing = shown(repository, "nowhere")
-    assert (nothing.form, " nowhere: " in nothing.text) == (TextForm.PLAIN, True)
+    assert (nothing.form, " nowhere: " in nothing.plain_text) == (TextForm.PLAIN, True)
 
 
 def test_in_a_folder_of_a_repository_only_that_is_shown(repository: Path) -> None:
@@ -97,7 +99,7 @@ def test_in_a_folder_of_a_repository_only_that_is_shown(repository: Path) -> Non
     inner.mkdir()
     (inner / "new.txt").write_text("new\n")
     (repository / "kept.txt").write_text("changed\n")
-    text = shown(inner).text
+    text = shown(inner).plain_text
     assert "+++ new.txt" in text
     assert "kept" not in text
 
@@ -107,7 +109,7 @@ def test_before_the_first_commit_everything_is_new(folder: Path) -> None:
     (folder / "staged.txt").write_text("one\n")
     git("add", ".")
     (folder / "other.txt").write_text("two\n")
-    text = shown(folder).text
+    text = shown(folder).plain_text
     assert "+++ staged.txt" in text
     assert "+++ other.txt" in text
 
@@ -118,14 +120,14 @@ def test_new_files_that_are_large_or_no_text_or_links_are_named(repository: Path
     secret = repository.parent / "secret.txt"
     secret.write_text("hush\n")
     (repository / "link.txt").symlink_to(secret)
-    text = shown(repository).text
+    text = shown(repository).plain_text
     assert text.startswith("3 ")
     assert text.splitlines()[1:] == ["    large.txt", "    link.txt", "    picture.bin"]
 
 
 def test_a_long_diff_is_truncated_and_marked(repository: Path) -> None:
     (repository / "kept.txt").write_text("some line of a long file\n" * 80_000)
-    text = shown(repository).text
+    text = shown(repository).plain_text
     assert len(text) < 1_001_000
     last = text.splitlines()[-1]
     assert all(fact in last for fact in ("1,000,000 bytes", "/diff PATH"))
@@ -133,7 +135,7 @@ def test_a_long_diff_is_truncated_and_marked(repository: Path) -> None:
 
 def test_nothing_in_it_can_act_on_a_terminal(repository: Path) -> None:
     (repository / "kept.txt").write_text("\x1b]0;owned\x07\u202e\n")
-    text = shown(repository).text
+    text = shown(repository).plain_text
     assert "\\x1b]0;owned\\x07\\u202e" in text
     assert "\x1b" not in text
 
@@ -156,7 +158,7 @@ def test_no_program_that_the_repository_names_is_run(repository: Path) -> None:
     git("config", "filter.evil.required", "true")
     (repository / "kept.txt").write_text("one\nthree\n")
     marker.unlink(missing_ok=True)
-    assert "-two\n+three\n" in shown(repository).text
+    assert "-two\n+three\n" in shown(repository).plain_text
     assert not marker.exists()
 
 
@@ -173,7 +175,7 @@ def test_nor_is_one_that_a_submodule_names(repository: Path) -> None:
     (repository / "sub" / ".gitattributes").write_text("*.txt filter=inner\n")
     (repository / "sub" / "kept.txt").write_text("two\none\n")  # as long as before
     (repository / "kept.txt").write_text("changed\n")
-    assert "+changed\n" in shown(repository).text
+    assert "+changed\n" in shown(repository).plain_text
     assert not marker.exists()
 
 
@@ -181,20 +183,20 @@ def test_a_filter_of_the_user_s_own_settings_still_counts(repository: Path) -> N
     git("config", "--global", "filter.upper.clean", "tr a-z A-Z")
     (repository / ".gitattributes").write_text("*.txt filter=upper\n")
     (repository / "kept.txt").write_text("one\nthree\n")
-    assert "+THREE\n" in shown(repository).text
+    assert "+THREE\n" in shown(repository).plain_text
 
 
 # -- anywhere else -----------------------------------------------------------------------------
 
 
 def changing(store: Store) -> Conversation:
-    """Begin a session in which two files were changed, and one was not."""
+    """Begin a session in which two files were changed, one by a tool of the user's own."""
     conversation = store.new([ChatMessage.user("Go")])
     steps = (
         ("edit", "src/a.py", "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x\n+y\n", Outcome.OK),
-        ("write", "b.txt", "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new", Outcome.OK),
+        ("patch", "b.txt", "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new", Outcome.OK),
         ("edit", "c.txt", "--- c.txt\n", Outcome.ERROR),
-        ("read", "d.txt", "--- d.txt\n", Outcome.OK),
+        ("read", "d.txt", "", Outcome.OK),
     )
     for number, (tool, path, diff, outcome) in enumerate(steps):
         conversation.append(ChatMessage.assistant("", [ToolCall(id=f"c{number}", name=tool)]))
@@ -210,17 +212,17 @@ def changing(store: Store) -> Conversation:
 def test_without_git_it_is_what_the_agent_has_changed(folder: Path) -> None:
     reply = shown(folder, begin=changing)
     assert (reply.form, "agent" in reply.title) == (TextForm.DIFF, True)
-    assert reply.text == (
+    assert reply.plain_text == (
         "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
         "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n"
     )
 
 
 def test_a_path_narrows_that_as_well(folder: Path) -> None:
-    assert shown(folder, "src", begin=changing).text.startswith("--- src/a.py")
-    assert shown(folder, "./b.txt", begin=changing).text.startswith("--- /dev/null")
+    assert shown(folder, "src", begin=changing).plain_text.startswith("--- src/a.py")
+    assert shown(folder, "./b.txt", begin=changing).plain_text.startswith("--- /dev/null")
     nothing = shown(folder, "c.txt", begin=changing)
-    assert (nothing.form, " c.txt: " in nothing.text) == (TextForm.PLAIN, True)
+    assert (nothing.form, " c.txt: " in nothing.plain_text) == (TextForm.PLAIN, True)
 
 
 def test_an_error_of_git_is_reported_and_recorded_changes_are_shown(folder: Path) -> None:
@@ -229,4 +231,4 @@ def test_an_error_of_git_is_reported_and_recorded_changes_are_shown(folder: Path
     reply = shown(folder, begin=changing)
     assert reply.title.startswith("git: fatal: ")
     assert "agent" in reply.title
-    assert reply.text.startswith("--- src/a.py")
+    assert reply.plain_text.startswith("--- src/a.py")

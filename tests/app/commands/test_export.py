@@ -17,7 +17,7 @@ from steno.messages.content import Image, ImageData, Text
 from steno.render.items import TextForm
 from steno.store import MemoryStore
 from tests.app.command_setup import build_context, state_of
-from tests.cli.program import sample_session
+from tests.cli.program import copy_to_store, run_steno, sample_session
 
 PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
 
@@ -50,12 +50,11 @@ def test_a_branch_is_written_as_markdown_and_never_over_anything(context: Comman
     first, second = exported(context), exported(context)
     assert names(context) == [f"{name}-2.md", f"{name}.md"]
     file = context.folder / f"{name}.md"
-    size = f"{file.stat().st_size:,} bytes"
-    text, left_out = first.text.splitlines()
-    assert text == f"written: {file} ({size})"
-    assert ", entries: " in left_out
-    assert left_out.endswith(", arguments_sha256 (3 kinds)")
-    assert f"{name}-2.md" in second.text
+    text, *left_out = first.plain_text.splitlines()
+    assert text == f"written: {file} (format markdown)"
+    assert left_out[0] == "session: only this branch is in the file"
+    assert left_out[-1].startswith("arguments_sha256: left out (1 entry: #")
+    assert f"{name}-2.md" in second.plain_text
     assert first.form is TextForm.PLAIN
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.read_text("utf-8").startswith("# Mend the build\n\n- session: `talk`\n")
@@ -108,9 +107,33 @@ def test_what_is_there_is_not_written_over(context: CommandContext) -> None:
     assert caught.value.code == "file_exists"
     with pytest.raises(InvalidValue) as caught:
         exported(context, "markdown .")
-    assert caught.value.code == "is_a_folder"
+    assert caught.value.code == "file_exists"
+    with pytest.raises(InvalidValue) as caught:
+        exported(context, "--force markdown .")
+    assert caught.value.code == "not_a_file"
     assert (context.folder / "talk.md").read_text() == "mine"
     assert names(context) == ["talk.md"]
+
+
+@pytest.mark.parametrize("argument", ["talk.md --force", "--force talk.md", "-o talk.md --force"])
+def test_with_force_it_is(context: CommandContext, argument: str) -> None:
+    (context.folder / "talk.md").write_text("mine")
+    exported(context, argument)
+    assert (context.folder / "talk.md").read_text("utf-8").startswith("# Mend")
+    assert names(context) == ["talk.md"]
+
+
+@pytest.mark.parametrize("argument", ["json talk.json", "jsonl talk.jsonl", "html talk.html"])
+def test_a_terminal_and_the_command_line_write_the_same_file(
+    context: CommandContext, argument: str, tmp_path: Path
+) -> None:
+    address = f"jsonl:{tmp_path / 'store'}"
+    copy_to_store(state_of(context).store, address)
+    exported(context, argument)
+    _, name = argument.split()
+    file = tmp_path / name
+    assert run_steno("sessions", "export", "talk", "-o", str(file), "--store", address).status == 0
+    assert (context.folder / name).read_bytes() == file.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -142,10 +165,10 @@ def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
     context = build_context(tmp_path, store, conversation)
     reply = exported(context, "seen.html")
     assert "data:image/png;base64," in (tmp_path / "seen.html").read_text("utf-8")
-    assert "the bytes of" not in reply.text
+    assert "the bytes of" not in reply.plain_text
     (blob,) = store.blobs()
     store.remove_blob(blob.sha256)
     reply = exported(context)
-    assert "the bytes of" in reply.text
+    assert "the bytes of" in reply.plain_text
     (file,) = tmp_path.glob("*.md")
     assert file.name.endswith("-what-is-this.md")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from steno import ChatMessage, Conversation, InvalidValue, Missing, ToolCall
 from steno.agent.permissions.grants import GrantSigner, build_grant_audit
 from steno.agent.permissions.rules import PermissionRule
+from steno.app.commands.context import CommandContext
+from steno.app.commands.report import Report
+from steno.app.commands.session_commands import run_slash_command
 from steno.app.permissions import GrantsFile
 from steno.app.signing_key import KeyFileSigner
 from steno.ports import GrantScope
 from steno.records.entry import ApprovalStatus, Mode
 from steno.store import Store
-from tests.app.command_setup import ACTOR, run_with_context
+from tests.app.command_setup import ACTOR, run_with_context, state_of, with_context
 from tests.app.project_setup import make_project, write_settings
 
 
@@ -58,19 +62,19 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     GrantsFile(project).add("bash(ls *)", GrantScope.USER)
     text = permissions_text(project, deny=["write(.env)"], begin=granting(is_sealed=True))
     assert (
-        "\n\n- mode `act`: read, write, execute, network\n"
-        "- role `actor`: read, write, execute, network\n\n"
+        "\n\n- mode `act`\\: read, write, execute, network\n"
+        "- role `actor`\\: read, write, execute, network\n\n"
     ) in text
     for source, *rules in (
-        (f", `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
-        (f", `{file}`:", "read"),
+        (f", `{file}`, `--deny`\\:", "bash(rm *)", "write(.env)"),
+        (f", `{file}`\\:", "read"),
     ):
         items = "\n".join([f"- `{rule}`" for rule in rules])
         assert f"{source}\n\n{items}" in text
     title, _, granted = text.partition("\n\n1. ")
     assert " session**, `/permissions revoke N` " in title.splitlines()[-1]
     assert granted.startswith("`bash(git log *)`")
-    assert ": read, `bash_kill`; " in text
+    assert ": read, `bash_kill`; " in text.replace("\\:", ":")
     assert "| `project` | write(src/\\*\\*) |" in text
     assert "| `user` | bash(ls \\*) |" in text
     assert "/grants\\.toml**\n" in text
@@ -86,7 +90,30 @@ def test_the_mode_of_the_session_is_shown(project: Path) -> None:
         conversation.change_mode(Mode.PLAN)
         return conversation
 
-    assert "- mode `plan`: read\n" in permissions_text(project, begin=planning)
+    assert "- mode `plan`\\: read\n" in permissions_text(project, begin=planning)
+
+
+@pytest.mark.parametrize("argument", ["", "revoke 1", "revoke bash(git log *)"])
+def test_the_rules_of_the_session_are_read_where_a_run_reads_them(
+    project: Path, argument: str
+) -> None:
+    """The gate is shared with a run, and not made for several threads."""
+    threads: set[int] = set()
+
+    async def work(context: CommandContext) -> Report:
+        state = state_of(context)
+        gate = state.environment.gate
+
+        class RecordingGate:
+            def __getattr__(self, name: str) -> Any:
+                threads.add(threading.get_ident())
+                return getattr(gate, name)
+
+        state.environment = state.environment._replace(gate=cast("Any", RecordingGate()))
+        return await run_slash_command(context, "permissions", argument)
+
+    with_context(project, work, begin=granting(is_sealed=True))
+    assert threads == {threading.get_ident()}
 
 
 def test_unreadable_grants_are_reported(project: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_summary_makes_room(project: Path) -> None:
         conversation.append(Compaction(through=through, summary="They talked."))
         return conversation
 
-    assert run_with_context(project, "usage", begin=begin).body.endswith(" 10,000 (0%).")
+    assert run_with_context(project, "usage", begin=begin).plain_text.endswith(" 10,000 (0%).")
 
 
 def test_before_the_first_prompt_nothing_was_used(project: Path) -> None:

@@ -14,12 +14,21 @@ import pytest
 from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
 from steno.app.branch_tree import BranchTreeRow
-from steno.app.commands.report import Report, Table
+from steno.app.commands.report import (
+    FormattedText,
+    Paragraph,
+    Report,
+    ReportPart,
+    Table,
+    bold,
+    code,
+)
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
 from steno.app.session_list import SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
+from steno.render.items import TextForm
 from steno.render.table_output import Column
 from steno.render.terminal_text import display_width
 from steno.ui.plain.line_writer import LineWriter
@@ -283,13 +292,18 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
         (Column("call", "cyan"), Column("tokens", is_number=True)),
         [("a | b", "12"), ("c.py", "1,200")],
     )
-    report = Report("Who\\:", tables=(table,), footer="End")
+    table = table._replace(title="Calls", note="all of them")
+    report = Report([Paragraph("Who ", bold("called"), ": ", code("a_b")), table, Paragraph("End")])
     assert report.plain_text.split("\n") == [
-        "Who:",
+        "Who called: `a_b`",
+        "",
+        "Calls",
         "",
         "call   tokens",
         "a | b      12",
         "c.py    1,200",
+        "",
+        "all of them",
         "",
         "End",
     ]
@@ -297,10 +311,15 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
 
 def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
     session = FakeSession()
-    told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
-    session.replies["usage"] = Report(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    told = "prices are not known here: pip install 'steno[prices]'; `c`"
+    parts: list[ReportPart] = [
+        Paragraph(told),
+        FormattedText("re\\.match", TextForm.CODE),
+        Paragraph("*x", marker="-"),
+    ]
+    session.replies["usage"] = Report(parts, "Usage")
     output = through_a_pipe("/usage\n", session).said
-    assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in output
+    assert f"Usage:\n  {told}\n" in output
     assert "  re\\.match\n" in output
     assert "  - *x\n" in output
 

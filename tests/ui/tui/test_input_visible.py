@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from steno.app.commands.report import Report
+from steno.app.commands.report import text_report
 from steno.app.suggestion import Suggestion
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
@@ -20,7 +20,7 @@ SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
     "line": (lambda: InputScreen("Call it", str), ()),
     "pick": (lambda: PickerScreen("model", [Suggestion("offline")]), ()),
     "sessions": (lambda: SessionsScreen(FakeSession()), ()),
-    "pager": (lambda: PagerScreen(Report("a text")), ("slash",)),
+    "pager": (lambda: PagerScreen(text_report("a text")), ("slash",)),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.style import Style
 from textual.pilot import Pilot
 
-from steno.app.commands.report import Report
+from steno.app.commands.report import text_report
 from steno.app.commands.table import SLASH_COMMANDS
 from steno.render.items import TextForm
 from steno.ui.help_text import TERMINAL_KEYS, build_help
@@ -33,7 +33,7 @@ def test_a_long_text_is_scrolled_from_its_beginning_to_its_end(size: tuple[int, 
         await pilot.press("g")
         await wait_until(pilot, lambda: "line 1 of many" in app.text and "· 0 %" in app.text)
 
-    show(PagerScreen(Report(LONG, "audit", TextForm.PLAIN)), steps, size=size)
+    show(PagerScreen(text_report(LONG, "audit", TextForm.PLAIN)), steps, size=size)
 
 
 @pytest.mark.parametrize("key", ["q", "escape"])
@@ -43,7 +43,7 @@ def test_it_is_left_with_a_key(key: str) -> None:
         await wait_until(pilot, lambda: app.results)
         assert app.results == [None]
 
-    show(PagerScreen(Report(LONG)), steps)
+    show(PagerScreen(text_report(LONG)), steps)
 
 
 def test_words_are_found_whatever_their_case_and_marked() -> None:
@@ -65,7 +65,7 @@ def test_words_are_found_whatever_their_case_and_marked() -> None:
         await pilot.press("n")
         await wait_until(pilot, lambda: "match 1 of 11" in app.text)
 
-    show(PagerScreen(Report(LONG, form=TextForm.PLAIN)), steps)
+    show(PagerScreen(text_report(LONG, form=TextForm.PLAIN)), steps)
 
 
 def test_escape_ends_a_search_before_it_leaves() -> None:
@@ -78,7 +78,7 @@ def test_escape_ends_a_search_before_it_leaves() -> None:
         await pilot.press("q")
         await wait_until(pilot, lambda: app.results)
 
-    show(PagerScreen(Report(LONG)), steps)
+    show(PagerScreen(text_report(LONG)), steps)
 
 
 def test_a_search_goes_on_from_where_the_person_reads() -> None:
@@ -90,7 +90,7 @@ def test_a_search_goes_on_from_where_the_person_reads() -> None:
         assert "line 500" in app.text
         assert "match 1 of" not in app.text
 
-    show(PagerScreen(Report(LONG, form=TextForm.PLAIN)), steps)
+    show(PagerScreen(text_report(LONG, form=TextForm.PLAIN)), steps)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -104,7 +104,7 @@ def test_markdown_is_laid_out_for_the_width(size: tuple[int, int]) -> None:
         assert "<b>tag</b>" in app.text
         assert " ".join(app.text.split()).count("and more") == 30
 
-    show(PagerScreen(Report(text)), steps, size=size)
+    show(PagerScreen(text_report(text)), steps, size=size)
 
 
 def test_another_width_lays_everything_out_anew() -> None:
@@ -114,7 +114,7 @@ def test_another_width_lays_everything_out_anew() -> None:
         await wait_until(pilot, lambda: len(app.lines[0]) == 60)
         await wait_until(pilot, lambda: " ".join(app.text.split()).count("one two three") == 20)
 
-    show(PagerScreen(Report("one two three " * 20)), steps, size=(120, 30))
+    show(PagerScreen(text_report("one two three " * 20)), steps, size=(120, 30))
 
 
 def test_lines_of_a_diff_have_their_colours_and_signs() -> None:
@@ -126,7 +126,7 @@ def test_lines_of_a_diff_have_their_colours_and_signs() -> None:
         assert styles[" same"].color not in {styles["-old"].color, styles["+new"].color}
         assert styles["@@ -1 +1 @@"].bold
 
-    show(PagerScreen(Report(diff, form=TextForm.DIFF)), steps)
+    show(PagerScreen(text_report(diff, form=TextForm.DIFF)), steps)
 
 
 def test_a_theme_that_changes_changes_the_colours() -> None:
@@ -139,7 +139,7 @@ def test_a_theme_that_changes_changes_the_colours() -> None:
         app.theme = "steno-light"
         await wait_until(pilot, lambda: colour() != before)
 
-    show(PagerScreen(Report("+new", form=TextForm.DIFF)), steps)
+    show(PagerScreen(text_report("+new", form=TextForm.DIFF)), steps)
 
 
 @pytest.mark.parametrize("form", list(TextForm))
@@ -153,14 +153,14 @@ def test_texts_from_elsewhere_do_no_harm(form: TextForm, size: tuple[int, int]) 
         assert "[bold red]" in app.text
         assert "http://evil" in app.text
 
-    show(PagerScreen(Report(text, HOSTILE, form)), steps, size=size)
+    show(PagerScreen(text_report(text, HOSTILE, form)), steps, size=size)
 
 
 def test_markdown_that_is_too_long_to_lay_out_is_shown_as_it_is() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         assert "**x**" in app.text
 
-    show(PagerScreen(Report("**x**\n" * 50_000)), steps)
+    show(PagerScreen(text_report("**x**\n" * 50_000)), steps)
 
 
 def test_nothing_to_read_is_no_trouble() -> None:
@@ -168,7 +168,7 @@ def test_nothing_to_read_is_no_trouble() -> None:
         await pilot.press("G", "n", "N", "slash", "x", "enter", "n", "escape", "q")
         await wait_until(pilot, lambda: app.results)
 
-    show(PagerScreen(Report("")), steps)
+    show(PagerScreen(text_report("")), steps)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
@@ -178,7 +178,7 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         assert least_contrast(app) >= 4.5
 
-    show(PagerScreen(Report(text, "title")), steps, theme=theme)
+    show(PagerScreen(text_report(text, "title")), steps, theme=theme)
 
 
 # -- help --------------------------------------------------------------------------------------
@@ -203,4 +203,4 @@ def test_help_can_be_read_to_its_end_on_a_small_screen() -> None:
         await pilot.press("G")
         await wait_until(pilot, lambda: "quit" in app.text and "100 %" in app.text)
 
-    show(PagerScreen(Report(build_help(), "help")), steps, size=(60, 20))
+    show(PagerScreen(text_report(build_help(), "help")), steps, size=(60, 20))

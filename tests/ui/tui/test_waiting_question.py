@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.app.commands.report import Report
+from steno.app.commands.report import text_report
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
@@ -37,7 +37,7 @@ def compared(session: FakeSession) -> Screen[Any]:
 
 
 PAGES: dict[str, Callable[[FakeSession], Screen[Any]]] = {
-    "pager": lambda _: PagerScreen(Report("a page", "help")),
+    "pager": lambda _: PagerScreen(text_report("a page", "help")),
     "tree": TreeScreen,
     "sessions": SessionsScreen,
     "compare": compared,
@@ -69,7 +69,7 @@ def test_a_page_that_is_opened_later_says_it_too_and_escape_leads_to_the_questio
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         assert isinstance(app, Ringing)
         assert app.rung == 0  # it is in sight
-        app.push_screen(PagerScreen(Report("a page", "help")))
+        app.push_screen(PagerScreen(text_report("a page", "help")))
         await wait_until(pilot, lambda: TOLD in app.seen)
         app.idle_s = 60.0
         await app.press(pilot, "escape")

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.app.commands.report import Report
+from steno.app.commands.report import text_report
 from steno.render.terminal_text import terminal_line
 from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.pager import PagerScreen
@@ -51,7 +51,7 @@ SCREENS: dict[str, Callable[[], Screen[Any]]] = {
     "tree": lambda: TreeScreen(FakeSession()),
     "compare": comparing,
     "sessions": lambda: SessionsScreen(FakeSession()),
-    "pager": lambda: PagerScreen(Report("\n".join(map(str, range(99))), "numbers")),
+    "pager": lambda: PagerScreen(text_report("\n".join(map(str, range(99))), "numbers")),
 }
 
 

@@ -12,11 +12,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from steno.app.errors import UsageError
 from steno.errors import InvalidValue
 from steno.ids import utc_now
+from steno.render.output import is_shared_target
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.suggest import closest_name, suggest_name
 
@@ -188,3 +190,17 @@ def parse_time(text: str) -> datetime:
         raise argparse.ArgumentTypeError(
             "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)"
         ) from None
+
+
+def check_target(target: str | Path, *, may_replace: bool) -> None:
+    """Refuse to replace a file that exists without `--force`. Raises InvalidValue.
+
+    A shared target is appended to, so that nothing is lost.
+    """
+    path = Path(target)
+    if path.exists() and not may_replace and not is_shared_target(path):
+        raise InvalidValue(
+            "it is there already; choose another name, or add --force",
+            code="file_exists",
+            place=str(target),
+        )

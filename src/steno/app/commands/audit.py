@@ -10,7 +10,7 @@ import msgspec
 
 from steno.app.commands.arguments import SESSION, argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, Table
+from steno.app.commands.report import Paragraph, Report, ReportPart, Table, bold, code
 from steno.app.session_log import SessionLog, describe_log_entry
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.errors import LogError, Missing
@@ -21,7 +21,9 @@ from steno.log.queries import (
     EntryQuery,
     entry_decision,
     entry_kinds,
+    revoked_grant_of,
     select_entries,
+    shell_command_of,
     tools_of,
 )
 from steno.messages.content import Opaque
@@ -34,7 +36,6 @@ from steno.render.describe import (
     payload_type,
     summarize_arguments,
 )
-from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
@@ -51,7 +52,7 @@ _COLUMNS: Final = (
     Column("outcome"),
 )
 _DETAILS_COLUMN: Final = Column("about")
-_ENTRY_KINDS: Final = (
+ENTRY_KINDS: Final = (
     *(kind.value for kind in EntryKind),
     *(
         payload_type(payload)
@@ -79,7 +80,7 @@ _ARGUMENTS: Final = (
         )
         for name, limit in (("since", "not before"), ("until", "not after"))
     ],
-    argument("--kind", metavar="K", help=", ".join(_ENTRY_KINDS)),
+    argument("--kind", metavar="K", help=", ".join(ENTRY_KINDS)),
     argument("--decision", metavar="D", help="what was decided: approved, denied, ..."),
     argument("--tool", metavar="T", help="calls of this tool, and decisions about them"),
     argument("--actor", metavar="A", help="what this person or program did"),
@@ -88,35 +89,30 @@ _ARGUMENTS: Final = (
 
 
 def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
-    text = ""
+    parts: list[ReportPart] = []
     with context.open_store() as store:
         session = context.find_session(store, options.session)
-        if context.session is not None:
+        if context.branch is not None:
             try:
-                text = _describe_integrity(context, verify_session(store, session))
+                verification = verify_session(store, session)
             except Missing:
-                return Report("Nothing is on record yet.", _TITLE)
+                return Report([Paragraph("Nothing is on record yet.")], _TITLE)
+            parts.append(_describe_integrity(context, verification, context.branch.name))
         try:
             log = SessionLog.read(store, session, context.show_progress)
         except LogError:
-            if not text:
+            if not parts:
                 raise
-            return Report(text, _TITLE)
+            return Report(parts, _TITLE)
     entries = _select_entries(log, options)
     if options.json:
         return Report(data=[msgspec.Raw(audit_format.encode(log.header, entries).data)])
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
-        return Report(text, _TITLE, when_empty=f"nothing in the session answers to this{missing}")
-    table = Table(
-        _COLUMNS,
-        [_entry_row(entry, log) for entry in entries],
-        details=(
-            _DETAILS_COLUMN,
-            [_describe_details(entry, log, context.headline) for entry in entries],
-        ),
-    )
-    return Report(text, _TITLE, tables=(table,))
+        return Report(parts, _TITLE, f"nothing in the session answers to this{missing}")
+    rows = [_entry_row(entry, log) for entry in entries]
+    details = [_describe_details(entry, log, context.headline) for entry in entries]
+    return Report([*parts, Table(_COLUMNS, rows, details=(_DETAILS_COLUMN, details))], _TITLE)
 
 
 COMMAND: CommandDefinition = CommandDefinition(
@@ -131,24 +127,27 @@ COMMAND: CommandDefinition = CommandDefinition(
 )
 
 
-def _describe_integrity(context: CommandContext, verification: SessionVerification) -> str:
-    assert context.session is not None
+def _describe_integrity(
+    context: CommandContext, verification: SessionVerification, branch: str
+) -> Paragraph:
     if verification.problem is not None:
-        return f"**The record is not as it was written:** {escape_markdown(verification.problem)}"
+        return Paragraph(bold("The record is not as it was written:"), f" {verification.problem}")
     assert verification.chain is not None
-    memory_note = (
-        "" if context.is_persistent else " It is kept in memory alone, and gone in the end."
+    head = verification.chain.heads.get(branch)
+    return Paragraph(
+        "The record is ",
+        bold("whole"),
+        f": {describe_verification(verification.chain)}.",
+        *((" The digest of this branch is ", code(head), ".") if head else ()),
+        "" if context.is_persistent else " It is kept in memory alone, and gone in the end.",
     )
-    head = verification.chain.heads.get(context.session.state.conversation.branch)
-    digest = f" The digest of this branch is {inline_code(head)}." if head else ""
-    return f"The record is **whole**: {describe_verification(verification.chain)}.{digest}{memory_note}"
 
 
 def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[Entry]:
     all_entries = list(log.entries.values())
     kind: str | None = options.kind
-    if kind is not None and kind not in {*_ENTRY_KINDS, *map(entry_type, all_entries)}:
-        options.parser.error(f"--kind: it is one of {', '.join(_ENTRY_KINDS)}")
+    if kind is not None and kind not in {*ENTRY_KINDS, *map(entry_type, all_entries)}:
+        options.parser.error(f"--kind: it is one of {', '.join(ENTRY_KINDS)}")
     query = EntryQuery(
         since=options.since,
         until=options.until,
@@ -161,7 +160,13 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
     entries = select_entries(candidates, query, call_entries=all_entries)
     if kind is None or query.kind is not None:
         return entries
-    return [entry for entry in entries if entry_type(entry) == kind]
+    return [entry for entry in entries if kind in _types_of(entry)]
+
+
+def _types_of(entry: Entry) -> tuple[str, ...]:
+    """Return the type that is printed, and that of a payload which older entries had no type for."""
+    payload = shell_command_of(entry) or revoked_grant_of(entry) or entry.payload
+    return entry_type(entry), payload_type(payload)
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:

@@ -7,8 +7,8 @@ are those of the package, which loads them when they are used.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +23,21 @@ from steno.app.commands.arguments import (
 )
 from steno.app.commands.report import Report
 from steno.app.session_lookup import LAST_SESSION, UnreadableSessions, find_session
+from steno.records.entry import Entry
 from steno.render.describe import Headline
 from steno.render.progress import ShowProgress, no_progress
 from steno.store import Store
 from steno.tools.calls import call_headline
+
+
+class OpenBranch(NamedTuple):
+    """The branch of an open session as it was when a command began."""
+
+    session: str
+    name: str
+    entries: Sequence[Entry]
+    context_tokens: int | None
+    """The size of the context window of the model; None if it is unknown."""
 
 
 class CommandContext(NamedTuple):
@@ -36,6 +47,8 @@ class CommandContext(NamedTuple):
     open_store: Callable[[], AbstractContextManager[Store]]
     """Opens the store of the command; that of a session stays open."""
     show_progress: ShowProgress = no_progress
+    show_activity: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+    """Shows that work is going on that cannot be counted."""
     notify: Callable[[str], object] = lambda _: None
     """Receives remarks that do not depend on the result."""
     headline: Headline = call_headline
@@ -44,11 +57,19 @@ class CommandContext(NamedTuple):
     """Whether the store outlives the program."""
     session: commands.OpenSession | None = None
     """None on the command line."""
+    branch: OpenBranch | None = None
+    """None on the command line."""
+
+    @property
+    def open_session(self) -> commands.OpenSession:
+        """The session of a command that only a terminal has."""
+        assert self.session is not None, "a slash command has an open session"
+        return self.session
 
     def find_session(self, store: Store, name: str | None) -> str:
         """Return the id of a session, by default that of the open one. Raises Missing."""
-        if name is None and self.session is not None:
-            return self.session.state.conversation.id
+        if name is None and self.branch is not None:
+            return self.branch.session
         unreadable = UnreadableSessions()
         session = find_session(
             store, name or LAST_SESSION, unreadable=unreadable, show_progress=self.show_progress
@@ -62,7 +83,12 @@ class CommandDefinition(NamedTuple):
     """The function of a command and its arguments, with the texts of the command line."""
 
     run: Callable[[CommandContext, argparse.Namespace], Report | Awaitable[Report]]
-    """Raises StenoError. A terminal runs a plain function in a thread, and awaits its result."""
+    """Raises StenoError.
+
+    A terminal runs a plain function in a thread, beside a run of the agent: it reads the store and
+    `context.branch`, and not the state of the session. A coroutine function runs on the event loop
+    and may read and change that state; what blocks, it runs in a thread itself.
+    """
     arguments: tuple[Argument, ...] = (TEXT,)
     split: Callable[[str], list[str]] = keep_text
     """Turns the text after a slash command into arguments."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
@@ -64,8 +64,6 @@ _UNTRUSTED_SCOPES: Final = ("local", "worktree")
 _MAX_FILE_BYTES: Final = 100_000
 """The size limit of a file that is shown as a whole, in bytes."""
 _MAX_LISTED_FILES: Final = 200
-_WRITING_TOOLS: Final = frozenset({"edit", "write"})
-"""The tools whose results describe their changes."""
 
 
 class GitOutput(NamedTuple):
@@ -197,8 +195,7 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
 
 async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Report:
     """Show the changes, of everything or below one path."""
-    assert context.session is not None
-    path, state = options.text, context.session.state
+    path, state = options.text, context.open_session.state
     workspace = state.environment.input_setup.workspace
     problem = ""
     try:
@@ -219,8 +216,8 @@ COMMAND: CommandDefinition = CommandDefinition(_run_diff)
 def _diff_report(text: str, title: str, path: str) -> Report:
     suffix = f" in {terminal_line(path)}" if path else ""
     if not text:
-        return Report(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
-    return Report(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
+        return text_report(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
+    return text_report(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
 
 
 # -- from git ---------------------------------------------------------------------------------
@@ -287,15 +284,13 @@ def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) ->
 
 
 def _recorded_change(entry: Entry) -> tuple[str, str] | None:
-    """Return the file that a result changed, and the difference."""
+    """Return the file that a result changed, and the difference, if its details have both."""
     result = entry.payload
-    if not isinstance(result, ToolResultMessage) or result.tool_name not in _WRITING_TOOLS:
+    if not isinstance(result, ToolResultMessage) or result.outcome is not Outcome.OK:
         return None
     details = result.details or {}
     name, text = details.get("path"), details.get("diff")
-    if result.outcome is Outcome.OK and isinstance(name, str) and isinstance(text, str) and text:
-        return name, text
-    return None
+    return (name, text) if isinstance(name, str) and isinstance(text, str) and text else None
 
 
 def _workspace_name(workspace: Workspace, path: str) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from steno.app.commands.arguments import SESSION, argument, flag, positive_int
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, ReportLine
+from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.errors import UsageError
 from steno.app.models import MODEL_FLAG, build_target, name_model_in_errors, unknown_model
 from steno.app.session_log import SessionLog
@@ -126,7 +126,7 @@ def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report
     explanation = _ContextExplanation(log, branch, model, built, losses)
     if options.json:
         return Report(data=[_explanation_as_json(explanation)])
-    return Report(lines=list(_explanation_lines(explanation, is_full=options.full)))
+    return Report([Lines(list(_explanation_lines(explanation, is_full=options.full)))])
 
 
 COMMAND: CommandDefinition = CommandDefinition(

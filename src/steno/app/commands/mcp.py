@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, Table
+from steno.app.commands.report import FormattedText, Paragraph, Report, ReportPart, Table, code
 from steno.app.mcp_servers import (
     MCP_FILE_NAME,
     NOT_TRUSTED,
@@ -23,7 +23,7 @@ from steno.inputs.mcp.prompts import McpPrompts, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tools import McpTool, McpTools, list_mcp_tools
-from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
@@ -59,8 +59,7 @@ _PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_sh
 
 async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Report:
     """List all servers, or what one of them offers. Raises Missing, ServerFailed."""
-    assert context.session is not None
-    state = context.session.state
+    state = context.open_session.state
     loaded, inputs = state.config.loaded_settings, state.environment.input_setup
     if options.text:
         return await _report_server(inputs.servers, options.text, loaded)
@@ -68,13 +67,17 @@ async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Repo
     usable = [spec.name for spec in specs if spec.is_usable]
     checks = await asyncio.gather(*[_check_all(inputs.servers.get(name)) for name in usable])
     report = report_servers(list(specs), dict(zip(usable, checks, strict=True)))
-    hint = "`/mcp NAME` lists what a server offers." if specs else "No MCP server is set up."
-    trust = _trust_notice(inputs.servers, loaded)
+    hint = (
+        Paragraph(code("/mcp NAME"), " lists what a server offers.")
+        if specs
+        else Paragraph("No MCP server is set up.")
+    )
+    hints = [hint, *_add_server_hint(loaded), *_trust_notice(inputs.servers, loaded)]
     problems = [terminal_line(notice.text) for notice in inputs.notices]
     return report._replace(
+        parts=[*report.parts, *hints],
         title="MCP servers",
         notices=tuple(dict.fromkeys([*report.notices, *problems])),
-        footer="\n\n".join(filter(None, [hint, _add_server_hint(loaded), trust])),
     )
 
 
@@ -96,25 +99,27 @@ async def _check_all(server: McpConnection) -> ServerCheck:
     return ServerCheck(len(listed[0]), server.protocol, offers=offers)
 
 
-def _add_server_hint(loaded: LoadedSettings) -> str:
+def _add_server_hint(loaded: LoadedSettings) -> list[ReportPart]:
     user_file = loaded.user_file
     toml_hint = (
-        ""
+        ()
         if user_file is None
-        else f", or as `[mcp_servers.time]` to {inline_code(str(user_file))}"
+        else (", or as ", code("[mcp_servers.time]"), " to ", code(str(user_file)))
     )
-    return (
-        f"To add one, write it to {inline_code(str(loaded.project / MCP_FILE_NAME))}{toml_hint}, "
-        f"and start again:\n\n```json\n{_CONFIG_EXAMPLE}\n```"
-    )
+    file = code(str(loaded.project / MCP_FILE_NAME))
+    return [
+        Paragraph("To add one, write it to ", file, *toml_hint, ", and start again:"),
+        FormattedText(_CONFIG_EXAMPLE, TextForm.CODE, "json"),
+    ]
 
 
-def _trust_notice(servers: McpServers, loaded: LoadedSettings) -> str:
+def _trust_notice(servers: McpServers, loaded: LoadedSettings) -> list[ReportPart]:
     """Return how to trust the project's own file, unless a notice about its servers does."""
     if loaded.trusts_project or any(map(_is_untrusted, servers.specs.values())):
-        return ""
-    file, advice = inline_code(str(loaded.project / MCP_FILE_NAME)), _trust_hint(loaded)
-    return f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(advice)}."
+        return []
+    file, advice = code(str(loaded.project / MCP_FILE_NAME)), _trust_hint(loaded)
+    text = f"This project is {NOT_TRUSTED}, so nothing in "
+    return [Paragraph(text, file, f" is started; {advice}.")]
 
 
 def _is_untrusted(spec: McpServerSpec) -> bool:
@@ -155,13 +160,12 @@ async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings)
         report_resources([(name, resource) for resource in resources]),
         report_prompts(prompts),
     )
-    tables = tuple([table for report in reports for table in report.tables])
-    hint = f"In a prompt, {inline_code(f'@{name}:URI')} points at a resource."
+    parts = [part for report in reports for part in report.parts]
+    if resources:
+        parts.append(Paragraph("In a prompt, ", code(f"@{name}:URI"), " points at a resource."))
     return Report(
-        "" if tables else "It offers nothing.",
+        parts or [Paragraph("It offers nothing.")],
         f"MCP server {name}",
-        footer=hint if resources else "",
-        tables=tables,
         notices=tuple([notice for report in reports for notice in report.notices]),
     )
 
@@ -192,7 +196,7 @@ def report_servers(specs: Sequence[McpServerSpec], checks: Mapping[str, ServerCh
     rows = [_server_row(spec, checks.get(spec.name)) for spec in specs]
     errors = [terminal_line(check.error) for check in checks.values() if check.error]
     return Report(
-        tables=(Table(_SERVER_COLUMNS, rows),) if rows else (),
+        parts=[Table(_SERVER_COLUMNS, rows)] if rows else [],
         notices=tuple(errors),
         data=[_server_as_json(spec, checks.get(spec.name)) for spec in specs],
         is_failed=bool(errors),
@@ -229,7 +233,7 @@ def _server_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str,
 def report_tools(tools: McpTools) -> Report:
     """List tools: the name that models and rules know, and the server's own."""
     return Report(
-        tables=(Table(_TOOL_COLUMNS, list(map(_tool_row, tools.tools))),) if tools.tools else (),
+        parts=[Table(_TOOL_COLUMNS, list(map(_tool_row, tools.tools)))] if tools.tools else [],
         notices=tuple([terminal_line(notice.text) for notice in tools.notices]),
         data=map(_tool_as_json, tools.tools),
         is_failed=bool(tools.notices) and not tools.tools,
@@ -260,7 +264,7 @@ def report_resources(listed: Sequence[tuple[str, ListedResource]]) -> Report:
     """List resources, each with the name of its server."""
     rows = [_resource_row(server, resource) for server, resource in listed]
     return Report(
-        tables=(Table(_RESOURCE_COLUMNS, rows),) if rows else (),
+        parts=[Table(_RESOURCE_COLUMNS, rows)] if rows else [],
         data=[_resource_as_json(server, resource) for server, resource in listed],
     )
 
@@ -303,7 +307,7 @@ def report_prompts(prompts: McpPrompts) -> Report:
         for prompt in prompts.prompts
     ]
     return Report(
-        tables=(Table(_PROMPT_COLUMNS, rows),) if rows else (),
+        parts=[Table(_PROMPT_COLUMNS, rows)] if rows else [],
         notices=tuple([terminal_line(notice.text) for notice in prompts.notices]),
         data=data,
         is_failed=bool(prompts.notices) and not rows,

@@ -74,7 +74,7 @@ def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
         tables[-1] = tables[-1]._replace(note=f"used without --model: {used}")
     return Report(
         title="Models",
-        tables=tuple(tables),
+        parts=tables,
         notices=tuple([terminal_line(notice.text) for notice in loaded.notices]),
         data=map(_provider_as_json, results),
         is_failed=not usable,

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from steno.agent import EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
+from steno.app import commands
 from steno.app.commands.arguments import OneOf, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, Table
+from steno.app.commands.report import Paragraph, Report, Table, bold, code
 from steno.app.errors import UsageError
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
-from steno.render.markdown_escape import inline_code
 from steno.render.quantities import format_count
-from steno.render.table_output import Column
+from steno.render.table_output import Column, StyledText
 from steno.render.terminal_text import terminal_line
 from steno.values import replace_lone_surrogates
 
@@ -34,10 +34,12 @@ _SCOPES_IN_TERMINAL: Final = {GrantScope.SESSION: "this session", **SCOPE_NAMES}
 _DENY_HINT: Final = (
     'deny rules are settings, and count from the next start: write deny = ["RULE"] into'
 )
-_REVOKE_HINT: Final = "`/permissions revoke N` takes one back"
-_CHANGE_HINT: Final = (
-    "`/permissions allow RULE [project|user]` allows more, "
-    "`/permissions revoke RULE` takes back what you have allowed."
+_REVOKE_HINT: Final = (code("/permissions revoke N"), " takes one back")
+_CHANGE_HINT: Final = Paragraph(
+    code("/permissions allow RULE [project|user]"),
+    " allows more, ",
+    code("/permissions revoke RULE"),
+    " takes back what you have allowed.",
 )
 
 
@@ -98,27 +100,22 @@ def _split_typed(text: str) -> list[str]:
     return [action, "--", rest]
 
 
-def _run_permissions(
-    context: CommandContext, options: argparse.Namespace
-) -> Report | Awaitable[Report]:
+async def _run_permissions(context: CommandContext, options: argparse.Namespace) -> Report:
+    """Read the rules of the session here, on the event loop, and the grants file in a thread."""
     grants = GrantsFile(context.folder if options.folder is None else options.folder)
     match options.action:
         case "allow":
-            return _allow_rule(grants, options)
-        case "revoke" if context.session is not None:
-            return _revoke_in_session(context, grants, options)
+            return await asyncio.to_thread(_allow_rule, grants, options)
         case "revoke":
-            return _revoke_grant(grants, options)
+            return await _revoke(context, grants, options)
         case "deny":
-            raise InvalidValue(
-                f"{_DENY_HINT} {_settings_file(context)}",
-                code="deny_is_setting",
-                place="permissions",
-            )
+            loaded = context.open_session.state.config.loaded_settings
+            file = terminal_line(str(loaded.user_file or loaded.project_file))
+            raise InvalidValue(f"{_DENY_HINT} {file}", code="deny_is_setting", place="permissions")
         case _ if context.session is not None and not options.json:
-            return _list_in_session(context, grants, options)
+            return await _list_in_session(context.session, grants, options)
         case _:
-            return _list_grants(grants, options)
+            return await asyncio.to_thread(_list_grants, grants, options)
 
 
 COMMAND: CommandDefinition = CommandDefinition(
@@ -151,7 +148,7 @@ def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
     }
     return Report(
         title=_TITLE,
-        tables=(Table(_GRANT_COLUMNS, rows),) if rows else (),
+        parts=[Table(_GRANT_COLUMNS, rows)] if rows else [],
         when_empty="nothing is allowed for good",
         data=[members],
     )
@@ -176,18 +173,21 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
     )
 
 
-def _revoke_grant(grants: GrantsFile, options: argparse.Namespace) -> Report:
-    revoked = revoke_rule(grants, options.rule, options.scope)
-    if not revoked:
-        raise Missing(
-            "this rule is not allowed here; `steno permissions list` shows which",
-            code="rule_not_granted",
-            place="revoke",
-        )
-    return _revoked_report(options.rule, [SCOPE_NAMES[scope] for scope in revoked])
-
-
-def _revoked_report(rule: str, scopes: Iterable[str]) -> Report:
+async def _revoke(
+    context: CommandContext, grants: GrantsFile, options: argparse.Namespace
+) -> Report:
+    """Revoke a rule from every scope that allows it; in a session also by its number there."""
+    rule, scope, scopes = options.rule, options.scope, list[str]()
+    if context.session is not None:
+        found = _find_rule(context.session, rule)
+        rule, scope = str(found), GrantScope.SESSION if rule.isdecimal() else scope
+        if scope in (None, GrantScope.SESSION) and _revoke_in_session(context.session, found):
+            scopes.append(_SCOPES_IN_TERMINAL[GrantScope.SESSION])
+    if scope is not GrantScope.SESSION:
+        revoked = await asyncio.to_thread(revoke_rule, grants, rule, scope)
+        scopes += [SCOPE_NAMES[scope] for scope in revoked]
+    if not scopes:
+        raise _not_granted(context, rule)
     shown = terminal_line(rule)
     return Report(
         title=_TITLE,
@@ -195,39 +195,37 @@ def _revoked_report(rule: str, scopes: Iterable[str]) -> Report:
     )
 
 
+def _not_granted(context: CommandContext, rule: str) -> Missing:
+    """Return the error about a rule that is not allowed in the wanted scope: where it is."""
+    if context.session is None:
+        return Missing(
+            "this rule is not allowed here; `steno permissions list` shows which",
+            code="rule_not_granted",
+            place="revoke",
+        )
+    state, found = context.session.state, read_rule(rule)
+    code, hint = "rule_not_allowed", "/permissions shows which are"
+    if found in (session_rules := _session_rules(context.session)):
+        number = session_rules.index(found) + 1
+        code, hint = "rule_in_session", f"it is in this session: /permissions revoke {number}"
+    elif found in state.environment.settings.allow:
+        origins = ", ".join(state.config.loaded_settings.origins.get("allow", ()))
+        code, hint = "rule_is_setting", f"it is a setting ({origins})"
+    return Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
+
+
 # -- rules of the open session ----------------------------------------------------------------
 
 
-async def _revoke_in_session(
-    context: CommandContext, grants: GrantsFile, options: argparse.Namespace
-) -> Report:
-    """Revoke a rule: by number from the session alone, else from every scope that allows it."""
-    assert context.session is not None
-    state, scope, scopes = context.session.state, options.scope, list[str]()
-    session_rules = _session_rules(context)
-    if options.rule.isdecimal():
-        rule, scope = _rule_by_number(options.rule, session_rules), GrantScope.SESSION
-    else:
-        rule = read_rule(options.rule)
-    if scope in (None, GrantScope.SESSION):
-        with context.session.explain_conflicts():
-            recorded = state.environment.gate.revoke(rule, state.conversation, actor=state.actor)
-        for entry in recorded:
-            state.emit(EntryRecorded(entry))
-        if recorded or rule in session_rules:
-            scopes.append(_SCOPES_IN_TERMINAL[GrantScope.SESSION])
-    if scope is not GrantScope.SESSION:
-        revoked = await asyncio.to_thread(revoke_rule, grants, str(rule), scope)
-        scopes += [SCOPE_NAMES[scope] for scope in revoked]
-    if not scopes:
-        code, hint = _rule_location(context, rule)
-        raise Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
-    return _revoked_report(str(rule), scopes)
+def _session_rules(session: commands.OpenSession) -> tuple[PermissionRule, ...]:
+    return session.state.environment.gate.session_rules(session.state.conversation)
 
 
-def _rule_by_number(text: str, session_rules: Sequence[PermissionRule]) -> PermissionRule:
-    """Return the rule of the session with a number of the list. Raises Missing."""
-    number = int(text)
+def _find_rule(session: commands.OpenSession, text: str) -> PermissionRule:
+    """Return a rule, or the rule of the session with a number of the list. Raises Missing."""
+    if not text.isdecimal():
+        return read_rule(text)
+    session_rules, number = _session_rules(session), int(text)
     if not 1 <= number <= len(session_rules):
         count_text = format_count(len(session_rules), "rule is", "rules are")
         raise Missing(
@@ -238,79 +236,68 @@ def _rule_by_number(text: str, session_rules: Sequence[PermissionRule]) -> Permi
     return session_rules[number - 1]
 
 
-def _rule_location(context: CommandContext, rule: PermissionRule) -> tuple[str, str]:
-    """Return a code and a hint: where a rule is allowed that is not allowed in the wanted scope."""
-    assert context.session is not None
-    state = context.session.state
-    if rule in (session_rules := _session_rules(context)):
-        number = session_rules.index(rule) + 1
-        return "rule_in_session", f"it is in this session: /permissions revoke {number}"
-    if rule in state.environment.settings.allow:
-        origins = ", ".join(state.config.loaded_settings.origins.get("allow", ()))
-        return "rule_is_setting", f"it is a setting ({origins})"
-    return "rule_not_allowed", "/permissions shows which are"
+def _revoke_in_session(session: commands.OpenSession, rule: PermissionRule) -> bool:
+    """Revoke a rule of the session on all of its branches; return whether it was allowed."""
+    state, was_allowed = session.state, rule in _session_rules(session)
+    with session.explain_conflicts():
+        recorded = state.environment.gate.revoke(rule, state.conversation, actor=state.actor)
+    for entry in recorded:
+        state.emit(EntryRecorded(entry))
+    return was_allowed or bool(recorded)
 
 
-def _settings_file(context: CommandContext) -> str:
-    """Return where rules can be written down: for all projects, or for this one."""
-    assert context.session is not None
-    loaded = context.session.state.config.loaded_settings
-    return terminal_line(str(loaded.user_file or loaded.project_file))
-
-
-def _session_rules(context: CommandContext) -> tuple[PermissionRule, ...]:
-    assert context.session is not None
-    state = context.session.state
-    return state.environment.gate.session_rules(state.conversation)
-
-
-def _list_in_session(
-    context: CommandContext, grants: GrantsFile, options: argparse.Namespace
+async def _list_in_session(
+    session: commands.OpenSession, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
     """List everything that decides about calls: limits, settings, the session, lasting rules."""
-    assert context.session is not None
-    state = context.session.state
+    state, defaults = session.state, Permissions()
     settings, mode = state.environment.settings, state.conversation.mode
     origins = {
-        name: ", ".join(map(inline_code, files))
+        name: _separate(map(code, files))
         for name, files in state.config.loaded_settings.origins.items()
     }
-    limits = (
-        "No rule allows more than both of these do:\n\n"
-        f"- mode {inline_code(mode)}: {_capability_list(MODE_CAPABILITIES[mode])}\n"
-        f"- role {inline_code(settings.role)}: {_capability_list(ROLE_CAPABILITIES[settings.role])}"
-    )
-    defaults = Permissions()
-    rules = ", ".join([inline_code(str(rule)) for rule in defaults.default_rules])
     parts = [
-        limits,
-        _rule_section("Denied by settings", settings.deny, origins.get("deny", "")),
-        _rule_section("Allowed by settings", settings.allow, origins.get("allow", "")),
-        _rule_section(
-            "Allowed in this session", _session_rules(context), _REVOKE_HINT, are_numbered=True
+        Paragraph("No rule allows more than both of these do:"),
+        _limit_item("mode", mode, MODE_CAPABILITIES[mode]),
+        _limit_item("role", settings.role, ROLE_CAPABILITIES[settings.role]),
+        *_rule_section("Denied by settings", settings.deny, origins.get("deny", ())),
+        *_rule_section("Allowed by settings", settings.allow, origins.get("allow", ())),
+        *_rule_section(
+            "Allowed in this session", _session_rules(session), _REVOKE_HINT, are_numbered=True
         ),
     ]
-    footer = (
-        f"Without any rule: {_capability_list(defaults.default_allow)}, {rules}; "
-        f"the rest is asked about.\n\n{_CHANGE_HINT}"
-    )
-    report = Report("\n\n".join(filter(None, parts)), _TITLE, footer=footer)
     try:
-        tables = _list_grants(grants, options).tables
+        listed = await asyncio.to_thread(_list_grants, grants, options)
+        title = f"Allowed for good, in {terminal_line(str(grants.file))}"
+        tables = [table._replace(title=title) for table in listed.tables]
+        notices: tuple[str, ...] = ()
     except StenoError as exc:
-        return report._replace(notices=(terminal_line(f"Nothing is allowed for good: {exc}"),))
-    title = f"Allowed for good, in {terminal_line(str(grants.file))}"
-    return report._replace(tables=tuple([table._replace(title=title) for table in tables]))
+        tables, notices = [], (terminal_line(f"Nothing is allowed for good: {exc}"),)
+    default_text = Paragraph(
+        f"Without any rule: {_capability_list(defaults.default_allow)}, ",
+        *_separate([code(str(rule)) for rule in defaults.default_rules]),
+        "; the rest is asked about.",
+    )
+    return Report([*parts, *tables, default_text, _CHANGE_HINT], _TITLE, notices=notices)
+
+
+def _limit_item(name: str, value: str, capabilities: frozenset[Capability]) -> Paragraph:
+    return Paragraph(f"{name} ", code(value), f": {_capability_list(capabilities)}", marker="-")
 
 
 def _rule_section(
-    title: str, rules: Iterable[object], origin: str, *, are_numbered: bool = False
-) -> str:
+    title: str, rules: Iterable[object], origin: Iterable[StyledText], *, are_numbered: bool = False
+) -> list[Paragraph]:
     items = [
-        f"{f'{number}.' if are_numbered else '-'} {inline_code(str(rule))}"
+        Paragraph(code(str(rule)), marker=f"{number}." if are_numbered else "-")
         for number, rule in enumerate(rules, start=1)
     ]
-    return "\n".join([f"**{title}**, {origin}:", "", *items]) if items else ""
+    return [Paragraph(bold(title), ", ", *origin, ":"), *items] if items else []
+
+
+def _separate(pieces: Iterable[StyledText]) -> list[StyledText]:
+    """Return pieces with commas between them."""
+    return [item for piece in pieces for item in (", ", piece)][1:]
 
 
 def _capability_list(capabilities: frozenset[Capability]) -> str:

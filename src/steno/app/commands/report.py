@@ -1,31 +1,87 @@
 """The result of a command, for every interface.
 
-The command line prints the tables of a report, a terminal shows it as Markdown, and `--json` dumps
-its data. Cells, lines and notices are plain text that is printable already.
+A report is a sequence of parts. The command line prints them, a terminal shows them as Markdown,
+an interface without Markdown as plain text, and `--json` dumps the data of a report. Cells, lines
+and notices are plain text that is printable already; a paragraph makes its text printable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.render.items import TextForm
 from steno.render.markdown_escape import (
+    BOLD_STYLE,
+    CODE_STYLE,
+    backtick_fence,
     escape_markdown,
     inline_code,
+    markdown_line,
     markdown_table,
-    unescape_markdown,
 )
 from steno.render.quantities import format_count
 from steno.render.table_output import Column, StyledText
-from steno.render.terminal_text import display_width, terminal_line
+from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
-_NAME_STYLE: Final = "cyan"
-"""The style of columns with names, which Markdown shows as code."""
 _MAX_MARKDOWN_ROWS: Final = 200
 """The last rows of a table are shown; laying out more of them takes too long."""
+_WHITE_SPACE: Final = re.compile(r"\s+")
+
+
+def code(text: str) -> tuple[str, str]:
+    """Return a name, path, rule or command as a piece of a paragraph."""
+    return terminal_line(text), CODE_STYLE
+
+
+def bold(text: str) -> tuple[str, str]:
+    """Return a text with emphasis as a piece of a paragraph."""
+    return text, BOLD_STYLE
+
+
+# -- parts -----------------------------------------------------------------------------------
+
+
+@final
+class Paragraph:
+    """A text of one line, or of as many as its width needs; with a marker it is a list item."""
+
+    def __init__(self, *pieces: StyledText, marker: str = "") -> None:
+        """Take the pieces of the text, and the marker of a list item: `-` or `1.`."""
+        styled = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
+        self.pieces: Final = [
+            (_WHITE_SPACE.sub(" ", terminal_text(text)), style) for text, style in styled
+        ]
+        self.marker: Final = f"{marker} " if marker else ""
+
+
+class ReportLine(NamedTuple):
+    """A line that stays one line."""
+
+    pieces: Sequence[StyledText]
+    is_cut: bool = False
+    """Whether it is cut at the width of the terminal."""
+    max_width: int | None = None
+    """Where it is cut without a terminal; None for nowhere."""
+
+
+class Lines(NamedTuple):
+    """Lines below each other, such as a drawn tree."""
+
+    lines: Sequence[ReportLine]
+
+
+class FormattedText(NamedTuple):
+    """A text of several lines in a form of its own, such as a diff."""
+
+    text: str
+    form: TextForm = TextForm.MARKDOWN
+    language: str = ""
+    """The programming language of code."""
 
 
 class Table(NamedTuple):
@@ -54,34 +110,16 @@ class Table(NamedTuple):
         ]
 
 
-class ReportLine(NamedTuple):
-    """A line of text on the command line."""
-
-    pieces: Sequence[StyledText]
-    is_cut: bool = False
-    """Whether it is cut at the width of the terminal."""
-    max_width: int | None = None
-    """Where it is cut without a terminal; None for nowhere."""
-
-
-_WriteRows: TypeAlias = Callable[[Sequence[Column], Sequence[Sequence[str]]], str]
+ReportPart: TypeAlias = Paragraph | Lines | FormattedText | Table
 
 
 class Report(NamedTuple):
     """The result of a command."""
 
-    text: str = ""
-    """The answer in a terminal, before any tables; the command line does not print it."""
+    parts: Sequence[ReportPart] = ()
     title: str = ""
-    form: TextForm = TextForm.MARKDOWN
-    """The form of `text`; a report with tables or notices is Markdown."""
-    footer: str = ""
-    """Markdown below the tables, as `text`."""
-    tables: tuple[Table, ...] = ()
     when_empty: str = ""
     """A remark in place of tables."""
-    lines: Sequence[ReportLine] = ()
-    """Drawings for the command line alone, such as a tree."""
     notices: tuple[str, ...] = ()
     """Remarks; the command line prints them on stderr."""
     data: Iterable[Any] = ()
@@ -89,42 +127,108 @@ class Report(NamedTuple):
     is_failed: bool = False
 
     @property
+    def tables(self) -> list[Table]:
+        """The tables among the parts."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def form(self) -> TextForm:
+        """The form of `body`."""
+        match self.parts:
+            case [FormattedText(form=form)]:
+                return form
+            case _:
+                return TextForm.MARKDOWN
+
+    @property
     def body(self) -> str:
         """The whole report in its form."""
-        if self.form is not TextForm.MARKDOWN:
-            return self.text
-        return _join_parts(self.text, *self._parts(escape_markdown, _markdown_rows), self.footer)
+        match self.parts:
+            case [FormattedText(text=text)]:
+                return text
+            case _:
+                return self._join_parts(_part_as_markdown)
 
     @property
     def plain_text(self) -> str:
         """The whole report for an interface without Markdown, with its tables as columns."""
-        if self.form is not TextForm.MARKDOWN:
-            return self.text
-        text, footer = unescape_markdown(self.text), unescape_markdown(self.footer)
-        return _join_parts(text, *self._parts(terminal_line, _aligned_rows), footer)
+        return self._join_parts(_part_as_text)
 
-    def _parts(self, write: Callable[[str], str], write_rows: _WriteRows) -> Iterator[str]:
-        for table in self.tables:
-            yield f"**{write(table.title)}**" if table.title else ""
-            columns, rows = table.complete_rows
-            used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
-            shown = [[row[index] for index in used] for row in rows[-_MAX_MARKDOWN_ROWS:]]
-            omitted = len(rows) - len(shown)
-            yield f"{format_count(omitted, 'row', 'rows')} before these." if omitted else ""
-            yield write_rows([columns[index] for index in used], shown)
-            yield write(table.note)
-        yield "" if self.tables else write(self.when_empty)
-        yield from map(write, self.notices)
+    def _join_parts(self, write: Callable[[ReportPart], str]) -> str:
+        """Return the written parts, with the notices below the last table, if there is one."""
+        ends = [number for number, part in enumerate(self.parts, 1) if isinstance(part, Table)]
+        end = ends[-1] if ends else len(self.parts)
+        remarks = [*([] if ends else [self.when_empty]), *self.notices]
+        parts = [*self.parts[:end], *map(Paragraph, remarks), *self.parts[end:]]
+        blocks = [
+            ("\n" if is_list else "\n\n").join(filter(None, map(write, group)))
+            for is_list, group in groupby(parts, _is_list_item)
+        ]
+        return "\n\n".join(filter(None, blocks))
 
 
-def _join_parts(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
+def text_report(text: str, title: str = "", form: TextForm = TextForm.MARKDOWN) -> Report:
+    """Return a report of one text."""
+    return Report((FormattedText(text, form),), title)
+
+
+def _is_list_item(part: ReportPart) -> bool:
+    return isinstance(part, Paragraph) and bool(part.marker)
+
+
+# -- Markdown and plain text -----------------------------------------------------------------
+
+
+def _part_as_markdown(part: ReportPart) -> str:
+    match part:
+        case Paragraph():
+            return f"{part.marker}{markdown_line(part.pieces)}"
+        case FormattedText(text, TextForm.MARKDOWN):
+            return text
+        case FormattedText() | Lines():
+            text = _part_as_text(part)
+            fence = backtick_fence(text, min_length=3)
+            return f"{fence}{getattr(part, 'language', '')}\n{text}\n{fence}"
+        case Table():
+            title = markdown_line([bold(part.title)]) if part.title else ""
+            return _join_table(part, title, _markdown_rows, escape_markdown(part.note))
+
+
+def _part_as_text(part: ReportPart) -> str:
+    match part:
+        case Paragraph():
+            pieces = [
+                inline_code(text) if style == CODE_STYLE else text for text, style in part.pieces
+            ]
+            return f"{part.marker}{''.join(pieces)}"
+        case FormattedText():
+            return part.text
+        case Lines():
+            lines = [
+                [piece if isinstance(piece, str) else piece[0] for piece in line.pieces]
+                for line in part.lines
+            ]
+            return "\n".join(map("".join, lines))
+        case Table():
+            return _join_table(part, part.title, _aligned_rows, part.note)
+
+
+_WriteRows: TypeAlias = Callable[[Sequence[Column], Sequence[Sequence[str]]], str]
+
+
+def _join_table(table: Table, title: str, write_rows: _WriteRows, note: str) -> str:
+    """Return the last rows of a table, without empty columns, between its title and its note."""
+    columns, rows = table.complete_rows
+    used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
+    shown = [[row[index] for index in used] for row in rows[-_MAX_MARKDOWN_ROWS:]]
+    omitted = len(rows) - len(shown)
+    count_text = f"{format_count(omitted, 'row', 'rows')} before these." if omitted else ""
+    written = write_rows([columns[index] for index in used], shown)
+    return "\n\n".join(filter(None, [title, count_text, written, note]))
 
 
 def _markdown_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    writers = [
-        inline_code if column.style == _NAME_STYLE else escape_markdown for column in columns
-    ]
+    writers = [inline_code if column.style == CODE_STYLE else escape_markdown for column in columns]
     return markdown_table(
         columns, [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in rows]
     )

@@ -17,9 +17,9 @@ from steno.agent import EntryRecorded
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.arguments import CommandParser
-from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
 from steno.app.commands.explain import list_context_changes
-from steno.app.commands.report import Report
+from steno.app.commands.report import Paragraph, Report, code, text_report
 from steno.app.commands.table import SLASH_COMMANDS_BY_NAME
 from steno.app.models import name_model_in_errors
 from steno.app.session_list import SessionList
@@ -33,8 +33,8 @@ from steno.messages.message import ToolResultMessage
 from steno.providers.model_discovery import OFFLINE, find_model
 from steno.records.entry import Compaction, Mode
 from steno.render.items import TextForm
-from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count
+from steno.render.table_output import StyledText
 from steno.render.terminal_text import terminal_json, terminal_line
 from steno.suggest import suggest_name
 
@@ -50,6 +50,16 @@ class OpenSession(NamedTuple):
     active_run: ActiveRun
     branches: BranchTree
     session_list: SessionList
+
+    def open_branch(self) -> OpenBranch:
+        """Return the branch as it is now."""
+        conversation = self.state.conversation
+        return OpenBranch(
+            conversation.id,
+            conversation.branch,
+            conversation.entries_view(),
+            self.state.environment.target.context_tokens,
+        )
 
     def explain_conflicts(self) -> AbstractContextManager[None]:
         """Explain errors of a block that arise if another program changes the session."""
@@ -72,8 +82,9 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     definition.add_to(parser, in_terminal=True)
     arguments = definition.split(text.strip())
     if _HELP_OPTIONS.intersection(arguments):
-        return Report(parser.format_help(), f"/{name}", TextForm.PLAIN)
+        return text_report(parser.format_help(), f"/{name}", TextForm.PLAIN)
     options = parser.parse_args(arguments)
+    context = context._replace(branch=context.open_session.open_branch())
     run = partial(definition.run, context, options)
     is_async = iscoroutinefunction(definition.run)
     result: Report | Awaitable[Report] = run() if is_async else await asyncio.to_thread(run)
@@ -81,7 +92,7 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     if not vars(options).get("json"):
         return report
     lines = [terminal_json(msgspec.json.encode(value)).decode() for value in report.data]
-    return Report("\n".join(lines), report.title, TextForm.PLAIN)
+    return text_report("\n".join(lines), report.title, TextForm.PLAIN)
 
 
 def _terminal_only(name: str) -> StenoError:
@@ -89,6 +100,10 @@ def _terminal_only(name: str) -> StenoError:
     return StenoError(
         "the terminal does this, and nobody else", code="terminal_only", place=f"/{name}"
     )
+
+
+def _sentence(*pieces: StyledText) -> Report:
+    return Report([Paragraph(*pieces)])
 
 
 # -- model and mode --------------------------------------------------------------------------
@@ -114,18 +129,18 @@ async def change_model(state: SessionState, name: str) -> Report:
         with name_model_in_errors(name, "/model"):
             model = await run_interruptible(state, search)
         if model.name == state.environment.model_selection.name:
-            return Report(f"{inline_code(model.name)} answers already.")
+            return _sentence(code(model.name), " answers already.")
         await state.use_model(model)
         differences = (
             await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
         )
-    items = [f"- {escape_markdown(line)}" for line in differences[:_MAX_DIFFERENCES]]
-    if len(differences) > len(items):
-        items.append(f"- and {format_count(len(differences) - len(items), 'more', 'more')}")
-    text = f"{inline_code(model.name)} answers from here on."
-    if items:
-        text += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(items)
-    return Report(text, "model")
+    parts = [Paragraph(code(model.name), " answers from here on.")]
+    if differences:
+        parts.append(Paragraph("It sees otherwise than it is on record:"))
+        parts += [Paragraph(line, marker="-") for line in differences[:_MAX_DIFFERENCES]]
+    if (omitted := len(differences) - _MAX_DIFFERENCES) > 0:
+        parts.append(Paragraph(f"and {format_count(omitted, 'more', 'more')}", marker="-"))
+    return Report(parts, "model")
 
 
 def _context_differences(state: SessionState) -> list[str]:
@@ -145,13 +160,18 @@ async def _run_model(session: OpenSession, name: str) -> Report:
         return await change_model(session.state, name)
     user_file = session.state.config.loaded_settings.user_file
     row_hint = (
-        ""
+        ()
         if user_file is None
-        else f", or write `[providers.NAME]` to {inline_code(str(user_file))}"
+        else (", or write ", code("[providers.NAME]"), " to ", code(str(user_file)))
     )
-    return Report(
-        "To add one, set a key such as `ANTHROPIC_API_KEY`, start a server such as Ollama"
-        f"{row_hint}; `steno models` tells which are looked for."
+    return _sentence(
+        "To add one, set a key such as ",
+        code("ANTHROPIC_API_KEY"),
+        ", start a server such as Ollama",
+        *row_hint,
+        "; ",
+        code("steno models"),
+        " tells which are looked for.",
     )
 
 
@@ -170,7 +190,7 @@ async def _run_mode(session: OpenSession, name: str) -> Report:
                 f"must be one of {', '.join(Mode)}", code="no_such_mode", place="/mode"
             )
         change_mode(session.state, Mode(name))
-    return Report(f"mode {inline_code(session.state.conversation.mode)}")
+    return _sentence("mode ", code(session.state.conversation.mode))
 
 
 # -- sessions and branches -------------------------------------------------------------------
@@ -178,7 +198,7 @@ async def _run_mode(session: OpenSession, name: str) -> Report:
 
 async def _run_new(session: OpenSession, title: str) -> Report:
     await session.session_list.new(title)
-    return Report("A new session begins with what you say next.")
+    return _sentence("A new session begins with what you say next.")
 
 
 async def _run_resume(session: OpenSession, name: str) -> Report:
@@ -187,16 +207,16 @@ async def _run_resume(session: OpenSession, name: str) -> Report:
             "say which session: by its id, or last", code="session_not_named", place="/resume"
         )
     await session.session_list.resume(name)
-    return Report(f"Goes on with {inline_code(session.state.conversation.id)}.")
+    return _sentence("Goes on with ", code(session.state.conversation.id), ".")
 
 
 async def _run_rename(session: OpenSession, title: str) -> Report:
     await session.session_list.rename_current(title)
-    return Report(f"This session is called {escape_markdown(session.state.title)}.")
+    return _sentence(f"This session is called {session.state.title}.")
 
 
 async def _run_fork(session: OpenSession, name: str) -> Report:
-    return Report(f"Goes on in the branch {inline_code(session.branches.fork(name))}.")
+    return _sentence("Goes on in the branch ", code(session.branches.fork(name)), ".")
 
 
 async def _run_label(session: OpenSession, text: str) -> Report:
@@ -204,7 +224,7 @@ async def _run_label(session: OpenSession, text: str) -> Report:
     if last is None:
         raise Missing("nothing has been said yet", code="empty_session", place="/label")
     session.branches.label(last.id, text)
-    return Report(f"The last message is called {escape_markdown(text)}.")
+    return _sentence(f"The last message is called {text}.")
 
 
 # -- runs ------------------------------------------------------------------------------------
@@ -217,7 +237,7 @@ async def _run_retry(session: OpenSession, _: str) -> Report:
     await session.active_run.retry()
     # After a call nothing is sent again: the turn continues.
     continues = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
-    return Report("Goes on." if continues else "Tries again.")
+    return _sentence("Goes on." if continues else "Tries again.")
 
 
 async def _run_compact(session: OpenSession, _: str) -> Report:
@@ -230,8 +250,8 @@ async def _run_compact(session: OpenSession, _: str) -> Report:
         )
     entry = await session.active_run.compact()
     if entry is None or not isinstance(entry.payload, Compaction):
-        return Report("Nothing was summed up.")
-    return Report(entry.payload.summary, "summary: this is what the model sees from here on")
+        return _sentence("Nothing was summed up.")
+    return text_report(entry.payload.summary, "summary: this is what the model sees from here on")
 
 
 async def _run_theme(session: OpenSession, name: str) -> Report:
@@ -246,13 +266,12 @@ async def _run_theme(session: OpenSession, name: str) -> Report:
     else:  # only the user's own file has settings of a terminal
         user_file = terminal_line(str(loaded.user_file))
         hint = f"theme = {msgspec.json.encode(name).decode()} in {user_file} keeps it"
-    return Report(hint, form=TextForm.PLAIN)
+    return text_report(hint, form=TextForm.PLAIN)
 
 
 def _session_command(run: Callable[[OpenSession, str], Awaitable[Report]]) -> CommandDefinition:
     async def run_with_text(context: CommandContext, options: argparse.Namespace) -> Report:
-        assert context.session is not None, "a slash command has an open session"
-        return await run(context.session, options.text)
+        return await run(context.open_session, options.text)
 
     return CommandDefinition(run_with_text)
 

@@ -18,15 +18,15 @@ class Command(NamedTuple):
 
     name: str
     description: str = ""
-    """What a slash command does; empty if it cannot be typed in a terminal."""
+    """The effect of the slash command; empty if it cannot be typed in a terminal."""
     argument: str = ""
     """The argument of the slash command: `[NAME]`."""
     choices: tuple[str, ...] = ()
     """The known values of the first argument."""
     aliases: tuple[str, ...] = ()
     """Names of the command in other programs. They work, but help does not list them."""
-    command_line: str = ""
-    """The command of the command line with the same content; empty if there is none."""
+    on_command_line: bool = False
+    """Whether `steno NAME` runs it, too."""
     is_interface: bool = False
     """Whether each interface has it itself, as `/quit`."""
 
@@ -67,7 +67,6 @@ COMMANDS: Final = (
     Command(
         "tree",
         "branches and where they part: move, fork, label, compare, edit",
-        command_line="sessions tree",
         is_interface=True,
     ),
     Command("label", "give the last message a name", "NAME"),
@@ -77,38 +76,32 @@ COMMANDS: Final = (
         "permissions",
         "what is allowed and denied, and by which rule",
         "[allow|revoke RULE]",
-        command_line="permissions",
+        on_command_line=True,
     ),
     Command(
         "audit",
         "who decided what, and whether the record is whole",
         "[OPTIONS]",
-        command_line="audit",
+        on_command_line=True,
     ),
     Command(
         "export",
         "write this branch to a file",
         "[markdown|json|html] [FILE]",
         ("markdown", "json", "html"),
-        command_line="sessions export",
     ),
-    Command(
-        "mcp",
-        "servers of the Model Context Protocol, and what they offer",
-        "[SERVER]",
-        command_line="mcp",
-    ),
+    Command("mcp", "servers of the Model Context Protocol, and what they offer", "[SERVER]"),
     Command("diff", "what has changed in the files here", "[PATH]"),
     Command(
         "usage",
         "tokens and cost, by model",
         "[OPTIONS]",
-        command_line="usage",
+        on_command_line=True,
     ),
     Command("theme", "dark, light, or another look", "[NAME]"),
     Command("quit", "leave; everything is on record", aliases=("exit",), is_interface=True),
-    Command("explain", command_line="explain"),
-    Command("models", command_line="models"),
+    Command("explain", on_command_line=True),
+    Command("models", on_command_line=True),
 )
 """All commands, in the order of the help of a terminal."""
 

@@ -13,8 +13,8 @@ from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from steno.app.commands.arguments import argument, flag, parse_time, split_words
-from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import Report, Table
+from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
+from steno.app.commands.report import Paragraph, Report, Table
 from steno.app.session_lookup import (
     UnreadableSessions,
     readable_headers,
@@ -76,8 +76,8 @@ def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
         options.parser.error("name sessions, or use --all")
     unreadable = UnreadableSessions()
     with context.open_store() as store:
-        if context.session is not None and not options.all and not options.sessions:
-            return _report_session(context, store, options)
+        if context.branch is not None and not options.all and not options.sessions:
+            return _report_branch(context.branch, store, options)
         headers = readable_headers(store, unreadable)
         ids = dict.fromkeys([context.find_session(store, name) for name in options.sessions])
         all_turns = _read_turns(context, store, headers, list(ids), unreadable)
@@ -91,27 +91,22 @@ def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
     )
 
 
-def _report_session(context: CommandContext, store: Store, options: argparse.Namespace) -> Report:
+def _report_branch(branch: OpenBranch, store: Store, options: argparse.Namespace) -> Report:
     """Report the usage of the open session, on its branch and in all of it."""
-    assert context.session is not None
-    state = context.session.state
-    conversation, entries = state.conversation, state.conversation.entries()
-    branch_turns = [turn for _, turn in _find_turns(conversation.id, entries)]
+    branch_turns = [turn for _, turn in _find_turns(branch.session, branch.entries)]
     try:
-        records = store.records(conversation.id)
-        stored = filter(None, (record.entry for record in records))
-        all_turns = [turn for _, turn in _find_turns(conversation.id, stored)]
+        stored = filter(None, (record.entry for record in store.records(branch.session)))
+        all_turns = [turn for _, turn in _find_turns(branch.session, stored)]
     except Missing:  # nothing is recorded yet
         all_turns = branch_turns
-    groups = [(f"Branch {terminal_line(conversation.branch)}", branch_turns)]
+    groups = [(f"Branch {terminal_line(branch.name)}", branch_turns)]
     if len(all_turns) != len(branch_turns):
         groups.append(("All branches, with what was left behind", all_turns))
     report = _build_report(
         [(title, _turns_since(turns, options.since)) for title, turns in groups], options
     )
-    return report._replace(
-        footer=_describe_context(state.environment.target.context_tokens, entries)
-    )
+    context_text = _describe_context(branch.context_tokens, branch.entries)
+    return report._replace(parts=[*report.parts, Paragraph(context_text)])
 
 
 def _turns_since(turns: list[TurnUsage], since: datetime | None) -> list[TurnUsage]:
@@ -135,9 +130,7 @@ def _build_report(
     total = _sum_usage("total", all_turns)
     return Report(
         title=_TITLE,
-        tables=tuple(
-            [_usage_table(title, turns, options.by, id_length) for title, turns in groups]
-        ),
+        parts=[_usage_table(title, turns, options.by, id_length) for title, turns in groups],
         notices=(_describe_unpriced(total),) if total.unpriced else (),
     )
 

@@ -18,7 +18,7 @@ from typing import Final, TextIO, final
 from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
 from steno.agent.session_events import BranchChanged, InputReturned, SessionEvent
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
@@ -387,7 +387,8 @@ class _PlainSession:
             case TypedCommand("quit", _):
                 self._is_leaving = True
             case TypedCommand("help", _):
-                self._write_report(Report(build_help((*_PLAIN_KEYS, *LIST_COMMAND_HINTS)), "help"))
+                help_text = build_help((*_PLAIN_KEYS, *LIST_COMMAND_HINTS))
+                self._write_report(text_report(help_text, "help"))
             case TypedCommand("theme", _):
                 self._writer.write("Notice", "there are no themes here: lines have no colours")
             case TypedCommand("tree", argument):

@@ -27,7 +27,7 @@ from steno.agent.session_events import (
     SessionEvent,
     ShellEnded,
 )
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.app.commands.table import (
     QUIT_HINT,
     QUIT_WORDS,
@@ -301,7 +301,7 @@ class SessionController:
 
     def open_help(self) -> None:
         """Show the help."""
-        self._app.push_screen(PagerScreen(Report(build_help(TERMINAL_KEYS), "help")))
+        self._app.push_screen(PagerScreen(text_report(build_help(TERMINAL_KEYS), "help")))
 
     def open_tree(self) -> None:
         """Show the branches."""

@@ -12,7 +12,7 @@ from steno import StenoError
 from steno.agent import PromptInput
 from steno.agent.events import TurnStarted
 from steno.agent.session_events import ErrorRaised, InputReturned
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.app.session import AgentSession
 from steno.app.suggestion import Suggestion
 from tests.ui.fake_session import FakeSession
@@ -46,7 +46,7 @@ class PatientSession(FakeSession):
 
     async def run_command(self, name: str, argument: str = "") -> Report:
         await self._wait()
-        return Report("done")
+        return text_report("done")
 
 
 @pytest.mark.parametrize(

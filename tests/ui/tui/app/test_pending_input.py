@@ -13,7 +13,7 @@ from steno import ChatMessage
 from steno.agent import EntryRecorded, PromptInput
 from steno.agent.events import EndReason
 from steno.agent.session_events import ErrorRaised, InputReturned, ShellEnded, ShellStarted
-from steno.app.commands.report import Report
+from steno.app.commands.report import Report, text_report
 from steno.errors import InvalidValue
 from steno.messages.call import ToolCall
 from steno.records.entry import Entry
@@ -43,7 +43,7 @@ class SlowSession(FakeSession):
 
     async def run_command(self, name: str, argument: str = "") -> Report:
         await self.go.wait()
-        return Report("done")
+        return text_report("done")
 
 
 # -- what waits ----------------------------------------------------------------------------------
