@@ -23,6 +23,7 @@ REASONS_IN_TABLES = {
     *((ChangeCode.RESOLVED, "content_shown"), (ChangeCode.UNRESOLVED, "name_shown")),
     *((ChangeCode.UNREADABLE, "error_shown"), (ChangeCode.SHORTENED, "resource")),
     (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
+    *((ChangeCode.NOT_EXPORTED, f"only_{which}_branch") for which in ("active", "this")),
     *((code, "other_model_thinking") for code in (ChangeCode.SEAL, ChangeCode.THINKING)),
 }
 """What the source does not write beside its code."""
