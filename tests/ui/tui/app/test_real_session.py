@@ -78,6 +78,16 @@ def test_a_command_of_the_person_is_on_record(project: Path) -> None:
     assert "ONE TWO" in shell.output
 
 
+def test_a_command_of_the_person_can_be_edited_from_where_it_stands(project: Path) -> None:
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("!echo one")
+        await user.sees("✓ $ echo one", "idle")
+        await user.press("alt+up", "e")
+        await user.until(lambda: user.typed == "!echo one")
+
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
+
+
 def test_a_command_of_the_person_that_fails_says_so(project: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("!exit 3")
