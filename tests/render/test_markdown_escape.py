@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.markdown_escape import (
+    BOLD_STYLE,
+    CODE_STYLE,
+    escape_markdown,
+    inline_code,
+    markdown_line,
+    markdown_table,
+)
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 
@@ -43,6 +50,27 @@ def test_words_and_code_are_one_paragraph_of_just_these_words(text: str) -> None
                 ["paragraph_open", "paragraph_close"] if line else []
             )
             assert "".join(map(shown, tokens)) == line
+
+
+@given(st.lists(st.tuples(words, st.sampled_from(["", CODE_STYLE])), max_size=4))
+def test_a_line_of_pieces_is_one_paragraph_of_just_these_words(
+    pieces: list[tuple[str, str]],
+) -> None:
+    styled = [(terminal_line(text), style) for text, style in pieces]
+    styled = [piece for pair in styled for piece in ((" ", ""), pair)][1:]
+    line = terminal_line("".join([text for text, _ in styled]))
+    for reader in READERS:
+        tokens = reader.parse(markdown_line(styled))
+        assert [token.type for token in tokens if token.level == 0] == (
+            ["paragraph_open", "paragraph_close"] if line else []
+        )
+        assert terminal_line("".join(map(shown, tokens))) == line
+
+
+def test_a_bold_piece_is_bold() -> None:
+    assert markdown_line([("a.b", BOLD_STYLE), (": ", ""), ("c_d", CODE_STYLE)]) == (
+        "**a\\.b**\\: `c_d`"
+    )
 
 
 @given(words)

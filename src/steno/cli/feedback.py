@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from steno.app.commands.arguments import SESSION, argument
+from steno.app.commands.arguments import BRANCH, SESSION, argument
 from steno.app.folders import user_name
 from steno.cli.arguments import (
-    BRANCH,
     ENTRY,
     STORE,
     ExitStatus,

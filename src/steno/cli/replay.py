@@ -20,7 +20,7 @@ from steno.agent.replay.comparison import (
     rerun,
 )
 from steno.agent.replay.verify import ReplayResult, replay
-from steno.app.commands.arguments import SESSION, add_arguments, argument, flag
+from steno.app.commands.arguments import BRANCH, SESSION, add_arguments, argument, flag
 from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.compose import open_environment
 from steno.app.folders import working_folder
@@ -28,7 +28,7 @@ from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_lookup import explain_damage
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import BRANCH, STORE, ExitStatus, Subparsers, exit_status_for
+from steno.cli.arguments import STORE, ExitStatus, Subparsers, exit_status_for
 from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store, read_named_log
 from steno.errors import Missing

@@ -14,7 +14,7 @@ import msgspec
 
 from steno.app.commands.arguments import add_arguments
 from steno.app.commands.context import CommandContext, CommandDefinition
-from steno.app.commands.report import FormattedText, Lines, Paragraph, Report, Table
+from steno.app.commands.report import FormattedText, Lines, Paragraph, Report, Table, is_list_item
 from steno.app.commands.table import Command
 from steno.cli.arguments import STORE, ExitStatus, Subparsers
 from steno.cli.store_options import open_existing_store, progress_display
@@ -78,9 +78,11 @@ def print_report(report: Report, *, as_json: bool = False) -> ExitStatus:
 
 def _print_content(report: Report) -> None:
     printer = StdoutPrinter()
-    for number, part in enumerate(report.parts):
-        if number:
+    was_item: bool | None = None
+    for part in report.parts:
+        if was_item is not None and not (was_item and is_list_item(part)):
             printer.line()
+        was_item = is_list_item(part)
         match part:
             case Table():
                 _print_table(printer, part)
@@ -98,6 +100,9 @@ def _print_content(report: Report) -> None:
 
 
 def _print_table(printer: StdoutPrinter, table: Table) -> None:
+    if table.title:
+        printer.line((table.title, "bold"))
+        printer.line()
     columns, rows = table.complete_rows
     if printer.width is not None and table.details is not None:
         printer.table(table.columns, table.rows, below=dict(enumerate(table.details[1])))

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import add_arguments, argument, flag, positive_int
+from steno.app.commands.arguments import BRANCH, add_arguments, argument, flag, positive_int
 from steno.app.commands.export import ARGUMENTS as EXPORT_ARGUMENTS
 from steno.app.commands.export import FORMATS_HELP, export_session
 from steno.app.commands.report import Lines, Report, ReportLine, Table
@@ -53,7 +53,6 @@ from steno.app.session_lookup import (
 )
 from steno.cli import session_edit
 from steno.cli.arguments import (
-    BRANCH,
     ENTRY,
     ENTRY_NAMES,
     STORE,

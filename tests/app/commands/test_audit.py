@@ -45,6 +45,7 @@ def test_decisions_are_listed_with_actor_and_outcome_below_the_state_of_the_reco
     project: Path,
 ) -> None:
     text = run_with_context(project, "audit", begin=sample_session).body
+    assert " digest of this branch is `" in text.splitlines()[0]
     assert not text.startswith("**")  # as it does where the record was changed
     assert " 12 entries" in text.splitlines()[0]
     listed = rows(text)
@@ -175,7 +176,9 @@ def test_another_session_of_the_store_can_be_named(project: Path) -> None:
         sample_session(store)
         return store.new([ChatMessage.user("Go")])
 
-    assert len(rows(run_with_context(project, "audit", "talk", begin=begin).body)) == 12
+    named = run_with_context(project, "audit", "talk", begin=begin)
+    assert len(rows(named.body)) == 12
+    assert "digest of this branch" not in named.plain_text
 
 
 def test_of_many_rows_the_last_are_shown_and_all_are_counted(project: Path) -> None:

@@ -123,6 +123,16 @@ def test_with_force_it_is(context: CommandContext, argument: str) -> None:
     assert names(context) == ["talk.md"]
 
 
+def test_of_another_session_it_is_the_branch_written_to_last(context: CommandContext) -> None:
+    store = state_of(context).store
+    store.new([ChatMessage.user("Elsewhere")], id="other-talk")
+    exported(context, "-o other.md other-talk")
+    assert "Elsewhere" in (context.folder / "other.md").read_text("utf-8")
+    state_of(context).conversation.switch("other")
+    exported(context, "-o again.md other-talk")
+    assert "Elsewhere" in (context.folder / "again.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize("argument", ["json talk.json", "jsonl talk.jsonl", "html talk.html"])
 def test_a_terminal_and_the_command_line_write_the_same_file(
     context: CommandContext, argument: str, tmp_path: Path

@@ -157,6 +157,7 @@ def keep_text(text: str) -> list[str]:
 TEXT: Final = argument("text", nargs="?", default="")
 """The text after a slash command that takes any."""
 SESSION: Final = argument("session", metavar="ID", help="an id, the beginning of one, or last")
+BRANCH: Final = argument("--branch", metavar="B", help="this branch, not the one written to last")
 OPTIONAL_SESSION: Final = Argument(SESSION.names, {**SESSION.settings, "nargs": "?"})
 
 

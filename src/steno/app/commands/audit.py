@@ -97,7 +97,7 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
                 verification = verify_session(store, session)
             except Missing:
                 return Report([Paragraph("Nothing is on record yet.")], _TITLE)
-            parts.append(_describe_integrity(context, verification, context.branch.name))
+            parts.append(_describe_integrity(context, verification))
         try:
             log = SessionLog.read(store, session, context.show_progress)
         except LogError:
@@ -127,13 +127,11 @@ COMMAND: CommandDefinition = CommandDefinition(
 )
 
 
-def _describe_integrity(
-    context: CommandContext, verification: SessionVerification, branch: str
-) -> Paragraph:
+def _describe_integrity(context: CommandContext, verification: SessionVerification) -> Paragraph:
     if verification.problem is not None:
         return Paragraph(bold("The record is not as it was written:"), f" {verification.problem}")
     assert verification.chain is not None
-    head = verification.chain.heads.get(branch)
+    head = verification.chain.heads.get(context.open_branch_of(verification.session) or "")
     return Paragraph(
         "The record is ",
         bold("whole"),

@@ -78,6 +78,12 @@ class CommandContext(NamedTuple):
             self.notify(line)
         return session
 
+    def open_branch_of(self, session: str) -> str | None:
+        """Return the name of the open branch; None if another session was named."""
+        if self.branch is None or self.branch.session != session:
+            return None
+        return self.branch.name
+
 
 class CommandDefinition(NamedTuple):
     """The function of a command and its arguments, with the texts of the command line."""

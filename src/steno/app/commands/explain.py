@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import SESSION, argument, flag, positive_int
+from steno.app.commands.arguments import BRANCH, SESSION, argument, flag, positive_int
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.errors import UsageError
@@ -96,7 +96,7 @@ _ARGUMENTS: Final = (
         metavar="PROVIDER/MODEL",
         help="who would see it; else the model on record. `steno models` lists them",
     ),
-    argument("--branch", metavar="B", help="this branch, not the one written to last"),
+    BRANCH,
     argument(
         "--context-tokens",
         type=positive_int,

@@ -11,7 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.commands.arguments import SESSION, argument, check_target, flag, split_words
+from steno.app.commands.arguments import BRANCH, SESSION, argument, check_target, flag, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
 from steno.app.errors import UsageError
@@ -65,7 +65,7 @@ ARGUMENTS: Final = (
         help=f"{FORMATS_HELP}, or, for people and never read back, {', '.join(WRITE_ONLY)}; "
         f"else what FILE ends in says ({', '.join(_SUFFIXES)}), or steno",
     ),
-    argument("--branch", metavar="B", help="this branch, not the one written to last"),
+    BRANCH,
     argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
     flag(_FORCE, help="write over a file that is there"),
     flag("--strict", help="exit with 3 if anything was lost"),
@@ -141,14 +141,11 @@ def _encode(
             )
         return encode_as_lines(log)
     losses: tuple[Change, ...] = ()
-    if branch is None and len(log.heads) > 1:
-        losses = (
-            session_omission(
-                "only_active_branch" if context.branch is None else "only_this_branch"
-            ),
-        )
-    if branch is None and context.branch is not None:
-        branch = context.branch.name
+    if branch is None:
+        branch = context.open_branch_of(log.header.id)
+        if len(log.heads) > 1:
+            name = "only_active_branch" if branch is None else "only_this_branch"
+            losses = (session_omission(name),)
     path = log.path(branch)
     with context.show_progress("gathering entries", len(path)) as progress:
         content = restore_branch_blobs(store, progress.track(path))

@@ -162,7 +162,7 @@ class Report(NamedTuple):
         parts = [*self.parts[:end], *map(Paragraph, remarks), *self.parts[end:]]
         blocks = [
             ("\n" if is_list else "\n\n").join(filter(None, map(write, group)))
-            for is_list, group in groupby(parts, _is_list_item)
+            for is_list, group in groupby(parts, is_list_item)
         ]
         return "\n\n".join(filter(None, blocks))
 
@@ -172,7 +172,8 @@ def text_report(text: str, title: str = "", form: TextForm = TextForm.MARKDOWN) 
     return Report((FormattedText(text, form),), title)
 
 
-def _is_list_item(part: ReportPart) -> bool:
+def is_list_item(part: ReportPart) -> bool:
+    """Return whether a part is an item of a list, which no blank line separates from the next."""
     return isinstance(part, Paragraph) and bool(part.marker)
 
 
@@ -185,10 +186,11 @@ def _part_as_markdown(part: ReportPart) -> str:
             return f"{part.marker}{markdown_line(part.pieces)}"
         case FormattedText(text, TextForm.MARKDOWN):
             return text
-        case FormattedText() | Lines():
-            text = _part_as_text(part)
-            fence = backtick_fence(text, min_length=3)
-            return f"{fence}{getattr(part, 'language', '')}\n{text}\n{fence}"
+        case FormattedText():
+            fence = backtick_fence(part.text, min_length=3)
+            return f"{fence}{part.language}\n{part.text}\n{fence}"
+        case Lines():
+            return _part_as_markdown(FormattedText(_part_as_text(part), TextForm.CODE))
         case Table():
             title = markdown_line([bold(part.title)]) if part.title else ""
             return _join_table(part, title, _markdown_rows, escape_markdown(part.note))

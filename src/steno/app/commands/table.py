@@ -92,12 +92,7 @@ COMMANDS: Final = (
     ),
     Command("mcp", "servers of the Model Context Protocol, and what they offer", "[SERVER]"),
     Command("diff", "what has changed in the files here", "[PATH]"),
-    Command(
-        "usage",
-        "tokens and cost, by model",
-        "[OPTIONS]",
-        on_command_line=True,
-    ),
+    Command("usage", "tokens and cost, by model", "[OPTIONS]", on_command_line=True),
     Command("theme", "dark, light, or another look", "[NAME]"),
     Command("quit", "leave; everything is on record", aliases=("exit",), is_interface=True),
     Command("explain", on_command_line=True),
