@@ -123,6 +123,25 @@ def test_with_force_it_is(context: CommandContext, argument: str) -> None:
     assert names(context) == ["talk.md"]
 
 
+@pytest.mark.parametrize(
+    ("argument", "name", "start"),
+    [
+        ("--format chat -o chat.json", "chat.json", b"["),
+        ("markdown talk.md --quiet", "talk.md", b"# Mend"),
+        ("json my talk.json --strict", "my talk.json", b"{"),
+        ("--format html -o p.html --force", "p.html", b"<!"),
+        ("audit au.json", "au.json", b"{"),
+        ("-o talk.md", "talk.md", b"# Mend"),
+    ],
+)
+def test_options_are_those_of_the_command_line(
+    context: CommandContext, argument: str, name: str, start: bytes
+) -> None:
+    exported(context, argument)
+    assert names(context) == [name]
+    assert (context.folder / name).read_bytes().startswith(start)
+
+
 def test_of_another_session_it_is_the_branch_written_to_last(context: CommandContext) -> None:
     store = state_of(context).store
     store.new([ChatMessage.user("Elsewhere")], id="other-talk")

@@ -49,11 +49,13 @@ _FORMAT_BY_SUFFIX: Final = {
     ".jsonl": LINES_FORMAT,
     **TRANSCRIPT_BY_SUFFIX,
 }
-_TYPED_FORMATS: Final = {"json": DOCUMENT_FORMAT, **{name: name for name in _SUFFIX_BY_FORMAT}}
-"""The formats that a terminal offers, by their names there."""
+_TYPED_FORMATS: Final = {"json": DOCUMENT_FORMAT, **{name: name for name in SESSION_FORMATS}}
+"""The formats by their names in a terminal."""
+_FLAGS: Final = ("--force", "--quiet", "--strict")
+_NAMING_OPTIONS: Final = ("--format", "--output", "-o", "-h", "--help")
+"""Options that say what is written, or explain that."""
 _DEFAULT_TYPED_FORMAT: Final = "markdown"
 _SUFFIXES: Final = tuple(_SUFFIX_BY_FORMAT.values())
-_FORCE: Final = "--force"
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
 _MAX_STEM_LENGTH: Final = 50
 
@@ -67,7 +69,7 @@ ARGUMENTS: Final = (
     ),
     BRANCH,
     argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
-    flag(_FORCE, help="write over a file that is there"),
+    flag("--force", help="write over a file that is there"),
     flag("--strict", help="exit with 3 if anything was lost"),
     argument("--report", metavar="FILE", help="write all losses there, as a JSON array"),
     flag("--quiet", help="do not tell what was lost"),
@@ -198,15 +200,23 @@ def _unused_file(folder: Path, stem: str, suffix: str) -> Path:
 
 
 def _split_typed(text: str) -> list[str]:
-    """Turn `[FORMAT] [FILE]` into options; a file name may have blanks in it. Raises InvalidValue."""
-    is_forced = text.startswith(f"{_FORCE} ") or text.endswith(f" {_FORCE}")
-    force = [_FORCE] if is_forced else []
-    text = text.removeprefix(f"{_FORCE} ").removesuffix(f" {_FORCE}").removeprefix("--format ")
-    if text.startswith("-"):
-        return [*split_words(text), *force]
-    first, _, rest = text.strip().partition(" ")
-    file = _strip_quotes(rest.strip() if first in _TYPED_FORMATS else text.strip())
-    if first in _TYPED_FORMATS:
+    """Turn `[FORMAT] [FILE] [OPTIONS]` into options. Raises InvalidValue.
+
+    A file name before the options, or after flags, may have blanks in it.
+    """
+    flags: list[str] = []
+    while (first := text.split(" ", 1)[0]) in _FLAGS:
+        flags.append(first)
+        text = text.removeprefix(first).strip()
+    named, dash, rest = f" {text}".partition(" -")
+    options = flags + (split_words(f"-{rest}") if dash else [])
+    if not named.strip() and any(word.startswith(_NAMING_OPTIONS) for word in options):
+        return options
+    first, _, file = named.strip().partition(" ")
+    if first not in _TYPED_FORMATS:
+        first, file = "", named.strip()
+    file = _strip_quotes(file.strip())
+    if first:
         format = _TYPED_FORMATS[first]
     else:
         format = _typed_suffix_format(file) if file else _DEFAULT_TYPED_FORMAT
@@ -214,7 +224,7 @@ def _split_typed(text: str) -> list[str]:
         output = [f"--output={Path(file).expanduser()}"] if file else []
     except RuntimeError as exc:  # there is no such home
         raise _invalid_file_name() from exc
-    return ["--format", format, *output, *force]
+    return ["--format", format, *output, *options]
 
 
 def _typed_suffix_format(file: str) -> str:
