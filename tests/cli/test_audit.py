@@ -199,7 +199,7 @@ def test_the_audit_lists_grants_with_their_scope_and_revocations(
         ],
         ["approval", "approved", "write", "ada", "src/a.py"],
         [
-            *("repair", "revoked", "ada"),
+            *("grant_revoked", "revoked", "ada"),
             "grant_revoked: bash(pytest *) is no longer allowed for this session",
         ],
     ]

@@ -198,12 +198,13 @@ class AgentSession:
 
     # -- the run ------------------------------------------------------------------------------
 
-    async def send(self, prompt: PromptInput) -> None:
+    async def send(self, prompt: PromptInput | str) -> None:
         """Send a prompt: it starts a run, or steers the current one.
 
         Returns once the prompt is accepted; the listener receives the results.
         """
-        await self._active_run.send(prompt)
+        typed = PromptInput(prompt) if isinstance(prompt, str) else prompt
+        await self._active_run.send(typed)
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
         """Send an unsent prompt again, or continue where the log stops.

@@ -183,7 +183,7 @@ def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
     return [
         log.number(entry.id),
         format_time(entry.time) or "-",
-        entry_type(entry) if entry.message is None else ", ".join(entry_kinds(entry)),
+        _printed_kind(entry),
         terminal_line(entry_decision(entry) or ""),
         terminal_line(", ".join(tools_of(entry, log.tools))),
         describe_decider(payload) or (terminal_line(actor) if isinstance(actor, str) else ""),
@@ -191,9 +191,17 @@ def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
     ]
 
 
+def _printed_kind(entry: Entry) -> str:
+    if (known := shell_command_of(entry) or revoked_grant_of(entry)) is not None:
+        return payload_type(known)
+    return entry_type(entry) if entry.message is None else ", ".join(entry_kinds(entry))
+
+
 def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:
     """Return subject, grant and reason of a decision, or the description of another entry."""
     payload, audit = entry.payload, entry.audit or {}
+    if (shell := shell_command_of(entry)) is not None:
+        return truncate_to_width(terminal_line(shell.command), _MAX_DETAILS_LENGTH)
     if entry.message is not None:
         return ""
     if not isinstance(payload, Approval):
