@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from steno.agent import CallEnded, CallStarted, RunEnded
+from steno.agent import CallEnded, CallStarted, PromptInput, RunEnded
 from steno.app import AgentSession, PendingCallsChanged, SessionEvent, SessionStart, load_settings
 from steno.ports import ApprovalDecision
 
@@ -48,7 +48,7 @@ async def main(folder: Path) -> None:
         Interface(session)
         for prompt in ("read notes.txt", "run rm notes.txt", "run sleep 60"):
             print(prompt)
-            await session.send(prompt)
+            await session.send(PromptInput(prompt))
             await session.wait()
         print("recorded:", len(session.entries()), "entries, mode", session.status.mode)
 

@@ -198,7 +198,7 @@ class FakeSession(AgentSession):
         data = self.images.get((entry, block))
         return None if data is None else lambda: data
 
-    async def send(self, prompt: PromptInput | str) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         self.note("send", prompt)
         if self.refusal is not None:
             refusal, self.refusal = self.refusal, None

@@ -198,13 +198,12 @@ class AgentSession:
 
     # -- the run ------------------------------------------------------------------------------
 
-    async def send(self, prompt: PromptInput | str) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         """Send a prompt: it starts a run, or steers the current one.
 
         Returns once the prompt is accepted; the listener receives the results.
         """
-        typed = PromptInput(prompt) if isinstance(prompt, str) else prompt
-        await self._active_run.send(typed)
+        await self._active_run.send(prompt)
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
         """Send an unsent prompt again, or continue where the log stops.

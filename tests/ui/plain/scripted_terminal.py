@@ -33,7 +33,7 @@ class RespondingSession(FakeSession):
         super().__init__()
         self.interrupted = asyncio.Event()
 
-    async def send(self, prompt: PromptInput | str) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         await super().send(prompt)
         if self.is_running:
             return

@@ -30,7 +30,7 @@ class Answering(FakeSession):
         super().__init__()
         self._questions = questions
 
-    async def send(self, prompt: PromptInput | str) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         await super().send(prompt)
         self.is_running = True
         asyncio.get_running_loop().call_soon(self._work, prompt.text)

@@ -37,7 +37,7 @@ class PatientSession(FakeSession):
         await self.stopped.wait()
         raise StenoError("interrupted")
 
-    async def send(self, prompt: PromptInput | str) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         await self._wait()
 
     async def list_models(self) -> Sequence[Suggestion]:

@@ -37,7 +37,7 @@ class SlowSession(FakeSession):
         self.go = asyncio.Event()
         self.fault: Exception = InvalidValue("not now")
 
-    async def send(self, prompt: PromptInput | str) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         await self.go.wait()
         raise self.fault
 
