@@ -40,6 +40,7 @@ def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> A
 @pytest.fixture(autouse=True)
 def no_styles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("COLUMNS", raising=False)  # else lines are broken there
 
 
 class Person:
