@@ -61,7 +61,7 @@ def build_context(
     state = SessionState(
         SessionConfig(loaded, folder, lambda: store, keeps, options, lambda _: None)
     )
-    state.use_store(store)
+    state._store = store  # it is open already
     state.actor, state.conversation = ACTOR, conversation
     state.environment = cast("Any", SimpleNamespace(target=ModelTarget(model="none")))
     parts = ActiveRun(state), BranchTree(state), SessionList(state)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import EndReason, PromptInput
+from steno.agent import ApprovalRequested, EndReason, PromptInput
 from steno.agent.permissions.rules import DENIED_PREFIX
-from steno.agent.session_events import PendingCallsChanged
+from steno.agent.session_events import PendingCallsChanged, SessionEvent
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.ports import GrantScope
@@ -285,3 +285,24 @@ def test_a_question_survives_the_death_of_the_program(project: Path, home: Path)
         run(main())
     assert (project / "out/a.txt").read_text() == "a\n"
     assert not (project / "out/b.txt").exists()
+
+
+def test_a_call_can_be_decided_when_its_request_is_reported(project: Path, home: Path) -> None:
+    """The event is sent just before the gate waits for the decision."""
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            session = user.session
+
+            def decide(event: SessionEvent) -> None:
+                if isinstance(event, ApprovalRequested):
+                    user.allow(event.request.call.id)
+
+            session.subscribe(decide)
+            ended = await user.send("Write two files.")
+            assert ended.result.end_reason is EndReason.DONE
+            assert [status for _, status, _ in decisions(session.entries())].count("approved") == 2
+
+    with scripted_model(home, TWO, "Done."):
+        run(main())
+    assert (project / "out/a.txt").read_text() == "a\n"

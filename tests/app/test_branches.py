@@ -9,7 +9,7 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.session_events import BranchChanged
-from steno.errors import Conflict, InvalidValue, Missing
+from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.content import Image, ImageData, ImageFile, Text
 from steno.messages.message import UserMessage
@@ -219,3 +219,22 @@ def test_a_decision_in_the_tree_names_what_it_is_about(project: Path) -> None:
             assert decided.startswith("bash echo hello: approved")
 
     run(main())
+
+
+def test_the_branch_cannot_change_while_a_prompt_is_prepared(project: Path, home: Path) -> None:
+    """Else the prompt would be recorded on another branch than the user saw."""
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.send("Hello?")
+            sending = asyncio.create_task(user.session.send(PromptInput("For main.")))
+            await asyncio.sleep(0)  # it holds the lock, and reads the prompt in a thread
+            with pytest.raises(StenoError) as caught:
+                user.session.branches.fork("other")
+            assert caught.value.code == "agent_busy"
+            await sending
+            await user.end(1)
+            assert user.texts == ["Hello?", "Hello.", "For main.", "Yes."]
+
+    with scripted_model(home, "Hello.", "Yes."):
+        run(main())

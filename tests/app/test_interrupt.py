@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.errors import StenoError
 from steno.messages.event import TextDelta
+from steno.records.entry import ShellCommand
+from steno.store import Store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import ScriptedVendor
 from tests.app.session_setup import NO_SERVER, SessionUser, open_user_session, run
@@ -228,7 +232,7 @@ def test_closing_without_waiting_for_the_end_leaves_nothing_open(
         with pytest.raises(asyncio.CancelledError):
             await sitting
         with pytest.raises(StenoError) as caught:
-            await at_work[0].session_list.summaries()
+            list(at_work[0]._state.store.headers())
         assert caught.value.code == "store_closed"
 
     with scripted_model(home, [gate, "Once."]), caplog.at_level(logging.ERROR):
@@ -267,3 +271,136 @@ def test_a_fault_of_a_subscriber_does_not_end_the_run_and_is_reported_once(
     [record] = caplog.records
     assert record.name == "steno.app"
     assert record.exc_info is not None
+
+
+def test_several_listeners_receive_the_events_until_they_leave(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            seen: list[SessionEvent] = []
+            unsubscribe = user.session.subscribe(seen.append)
+            await user.send("Hello?")
+            assert [event for event in seen if isinstance(event, RunEnded)]
+            unsubscribe()
+            unsubscribe()
+            count = len(seen)
+            await user.send("Hello?")
+            assert len(seen) == count
+
+    with scripted_model(home, "Hello.", "Hello."):
+        run(main())
+
+
+def test_every_failing_listener_is_reported_once(
+    project: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+
+            def fail(_: SessionEvent) -> None:
+                raise ZeroDivisionError
+
+            def fail_too(_: SessionEvent) -> None:
+                raise LookupError
+
+            user.session.subscribe(fail)
+            user.session.subscribe(fail_too)
+            await user.send("Hello?")
+            assert [e.code for e in user.events_of(ErrorRaised)] == ["listener_failed"] * 2
+
+    with scripted_model(home, "Hello."), caplog.at_level(logging.CRITICAL, "steno.app"):
+        run(main())
+
+
+# -- a store that opens slowly -----------------------------------------------------------------
+
+
+class SlowStore:
+    """Opens a store when it is allowed to."""
+
+    def __init__(self, open_now: Callable[[], Store]) -> None:
+        self.open_now = open_now
+        self.has_begun, self.may_open = threading.Event(), threading.Event()
+        self.store: Store | None = None
+
+    def open(self) -> Store:
+        self.has_begun.set()
+        assert self.may_open.wait(60)
+        self.store = self.open_now()
+        return self.store
+
+
+@asynccontextmanager
+async def open_program_session(project: Path) -> AsyncGenerator[tuple[SessionUser, SlowStore]]:
+    """Open a session of a program, which opens its store when it needs it."""
+    loaded = load_settings(project, flags={"model": "offline"})
+    async with AgentSession.open(
+        loaded, SessionStart(project), is_interactive=False, mcp_options=NO_SERVER
+    ) as session:
+        state = session._state
+        slow = SlowStore(state.config.open_store)
+        state.config = state.config._replace(open_store=slow.open)
+        yield SessionUser(session), slow
+
+
+def test_an_interrupt_while_the_store_opens_stops_the_prompt(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with open_program_session(project) as (user, slow):
+            sending = asyncio.create_task(user.session.send(PromptInput("read note.txt")))
+            await asyncio.to_thread(slow.has_begun.wait, 60)
+            user.session.interrupt()
+            with pytest.raises(StenoError) as caught:
+                await sending
+            assert caught.value.code == "interrupted"
+            assert not user.session.is_running
+            slow.may_open.set()
+            ended = await user.send("read note.txt")  # the same store is used
+            assert ended.result.end_reason is EndReason.DONE
+
+    run(main())
+
+
+def test_a_session_that_closes_while_its_store_opens_leaves_no_store_open(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with open_program_session(project) as (user, slow):
+            sending = asyncio.create_task(user.session.send(PromptInput("read note.txt")))
+            await asyncio.to_thread(slow.has_begun.wait, 60)
+            await user.session.close()
+            slow.may_open.set()
+            with pytest.raises(StenoError) as caught:
+                await sending
+            assert caught.value.code == "session_closed"
+            assert slow.store is not None
+            with pytest.raises(StenoError) as caught:
+                list(slow.store.headers())
+            assert caught.value.code == "store_closed"
+
+    run(main())
+
+
+def test_a_program_can_use_the_store_before_its_first_prompt(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with open_program_session(project) as (user, slow):
+            slow.may_open.set()
+            session = user.session
+            assert list(await session.session_list.summaries()) == []
+            await session.run_command("usage")
+            await session.run_shell("echo hello")
+            await user.until(lambda: user.events_of(ShellEnded))
+            assert user.events_of(ErrorRaised) == []
+            assert [
+                entry.payload.output
+                for entry in session.entries()
+                if isinstance(entry.payload, ShellCommand)
+            ] == ["hello\n"]
+            await session.close()
+            with pytest.raises(StenoError) as caught:
+                await session.run_command("usage")
+            assert caught.value.code == "session_closed"
+
+    run(main())

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from steno.agent import EndReason, Notice, PromptInput, RunEnded
-from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
+from steno.agent.session_events import InputReturned, RunFailed, SessionEvent, ShellEnded
 from steno.app.input_setup import McpOptions, ServerSetup
 from steno.app.mcp_startup import McpStartup
 from steno.errors import Unresolved
@@ -92,8 +92,8 @@ async def stop_waiting(user: SessionUser, *later: PromptInput) -> None:
     for prompt in later:
         await user.session.send(prompt)
     user.session.interrupt()
-    await user.until(lambda: user.events_of(ErrorRaised))
-    assert [one.code for one in user.events_of(ErrorRaised)] == ["interrupted"]
+    await user.until(lambda: user.events_of(RunFailed))
+    assert [one.code for one in user.events_of(RunFailed)] == ["interrupted"]
     assert user.events_of(InputReturned) == [InputReturned((HELLO, *later))]
 
 
@@ -272,14 +272,14 @@ def test_interrupting_at_the_end_of_the_wait_sends_nothing(
                 happened.append(event)
                 if isinstance(event, Notice) and event.text == WITHOUT:  # the last of the wait
                     asyncio.get_running_loop().call_soon(user.session.interrupt)
-                if isinstance(event, ErrorRaised | RunEnded):
+                if isinstance(event, RunFailed | RunEnded):
                     is_over.set()
 
             user.session.subscribe(on_event)
             await user.session.send(HELLO)
             await is_over.wait()
             assert happened[-2] == InputReturned((HELLO,))
-            assert isinstance(happened[-1], ErrorRaised)
+            assert isinstance(happened[-1], RunFailed)
             assert happened[-1].code == "interrupted"
             assert user.texts == []
 

@@ -11,7 +11,13 @@ import pytest
 
 from steno.agent import EndReason, Notice, NoticeKind, PromptInput, RunEnded, TurnStarted
 from steno.agent.results import ResultCode
-from steno.agent.session_events import BranchChanged, ErrorRaised, InputReturned
+from steno.agent.session_events import (
+    BranchChanged,
+    ErrorRaised,
+    InputReturned,
+    RunFailed,
+    RunStarted,
+)
 from steno.errors import InvalidValue, Missing, StenoError, Unresolved
 from steno.log.queries import result_code
 from steno.messages.event import TextDelta
@@ -208,9 +214,10 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
             with open_store() as store:
                 store.open(session).change_mode(Mode.PLAN)
             gate.set()
-            await user.until(lambda: user.events_of(ErrorRaised))
-            [error] = user.events_of(ErrorRaised)
+            await user.until(lambda: user.events_of(RunFailed))
+            [error] = user.events_of(RunFailed)
             assert error.code == "session_changed"
+            assert user.events_of(ErrorRaised) == []
             assert not user.session.is_running
             await user.session.session_list.resume(session)
             assert user.session.status.mode is Mode.PLAN
@@ -474,3 +481,17 @@ def test_the_offline_assistant_sums_nothing_up(project: Path) -> None:
             assert user.texts == before
 
     run(main())
+
+
+def test_every_run_starts_once_and_a_summary_is_no_run(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            for _ in range(6):
+                await user.send("Hello?")
+            assert len(user.events_of(RunStarted)) == len(user.events_of(RunEnded)) == 6
+            await user.session.run_command("compact")
+            assert any(isinstance(entry.payload, Compaction) for entry in user.session.entries())
+            assert len(user.events_of(RunStarted)) == 6
+
+    with scripted_model(home, *["Hello."] * 6, "Greetings were exchanged."):
+        run(main())

@@ -409,6 +409,13 @@ def test_a_shell_command_is_a_text_beside_a_user_message(
     assert (None if found is None else found.command) == command
 
 
+@pytest.mark.parametrize("status", [True, "1", None, 2.5, [], {}])
+def test_a_status_of_another_type_is_none(status: Any) -> None:
+    """An audit holds what a program wrote; one odd record must not hide a session."""
+    recorded = entry(ChatMessage.user("$ ls\n"), audit={"shell": "ls", "status": status})
+    assert shell_command_of(recorded) == ShellCommand(command="ls", output="")
+
+
 def test_entries_of_version_2_are_presented_as_the_types_of_version_3() -> None:
     shell = ShellCommand(command="ls", output="a.py\n", status=1)
     revoked = GrantRevoked(grant="bash(ls)", target="e3")

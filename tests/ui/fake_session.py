@@ -10,7 +10,7 @@ itself: a test says what the agent does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -188,8 +188,9 @@ class FakeSession(AgentSession):
             context_limit=32_000,
         )
 
-    def subscribe(self, listener: SessionListener) -> None:
+    def subscribe(self, listener: SessionListener) -> Callable[[], None]:
         self._watchers = [listener]
+        return self._watchers.clear
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         return self.conversation.entries_view(branch)

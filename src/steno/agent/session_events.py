@@ -46,6 +46,17 @@ class ErrorRaised(Struct, frozen=True):
 
 
 @final
+class RunFailed(Struct, frozen=True):
+    """A run has ended with an error, in place of a `RunEnded`; see `ErrorRaised`.
+
+    A run that fails before its first event raises the error from `AgentSession.send` instead.
+    """
+
+    text: str
+    code: str = "error"
+
+
+@final
 class ShellStarted(Struct, frozen=True):
     """A shell command of the user runs."""
 
@@ -74,6 +85,7 @@ SessionEvent: TypeAlias = (
     | PendingCallsChanged
     | InputReturned
     | ErrorRaised
+    | RunFailed
     | ShellStarted
     | ShellOutput
     | ShellEnded

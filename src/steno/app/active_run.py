@@ -12,9 +12,9 @@ from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
 
-from steno.agent import CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
+from steno.agent import ApprovalRequested, CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
 from steno.agent.recorder import rewind_branch
-from steno.agent.session_events import ErrorRaised, InputReturned
+from steno.agent.session_events import InputReturned, RunFailed
 from steno.agent.steering import find_unsent_prompt, interrupted_before_start, is_unanswered
 from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
@@ -196,7 +196,7 @@ class ActiveRun:
             state.check_idle()
             if not state.is_recorded:
                 return None
-            state.is_agent_running = True
+            state.is_agent_running = state.is_compacting = True
             self._compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
             try:
                 with explain_conflicts(state):
@@ -213,7 +213,7 @@ class ActiveRun:
         does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
         event.
         """
-        await self._state.open_store()
+        await self._state.lock.run_cancellable(self._state.open_store())
         agent = self._state.agent
         self._state.is_agent_running = self._is_starting = True
         self._has_events = False
@@ -251,7 +251,7 @@ class ActiveRun:
                 started.set_result(error)
             elif error is not None:
                 self._emit_returned(returned)
-                self._state.emit(ErrorRaised(str(error), error.code))
+                self._state.emit(RunFailed(str(error), error.code))
 
     def _emit_returned(self, prompts: Sequence[PromptInput]) -> None:
         if prompts:
@@ -263,6 +263,8 @@ class ActiveRun:
         self._has_events = True
         if isinstance(event, RunEnded):
             self._finish_run()
+        elif isinstance(event, ApprovalRequested):
+            self._state.approvals.announce(event.request)
         elif isinstance(event, CallEnded):
             self._state.approvals.forget(event.call.id)
         self._state.emit(event)
@@ -282,7 +284,7 @@ class ActiveRun:
         self._emit_returned((*first, *followers))
 
     def _set_idle(self) -> None:
-        self._state.is_agent_running = False
+        self._state.is_agent_running = self._state.is_compacting = False
         self._state.approvals.forget_all()
 
     @property

@@ -61,14 +61,21 @@ class ApprovalQueue:
         self._answered: set[str] = set()
         """Decided calls whose decision the gate has not read yet."""
         self._early: dict[str, _EarlyDecision] = {}
+        self._announced: set[str] = set()
+        """Calls whose request was reported to listeners, and comes next."""
         self._previews: dict[str, tuple[ToolCall, CallPreview]] = {}
         """The previews that the user read before the request, by call."""
+
+    def announce(self, request: ApprovalRequest) -> None:
+        """Accept a decision about a request from here on: listeners receive it before `ask`."""
+        self._announced.add(request.call.id)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Wait for a decision. A cancelled wait withdraws the request."""
         call = request.call
         future: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
         self._open[call.id] = _OpenRequest(request, future)
+        self._announced.discard(call.id)
         early = self._early.pop(call.id, None)
         if early is not None and early.applies_to(request):
             self._resolve(call.id, early.decision)
@@ -111,7 +118,8 @@ class ApprovalQueue:
         """
         open_request = self._open.get(call_id)
         if open_request is None:
-            accepts_decisions = bool(self._open or self._answered or call_id in self._early)
+            is_expected = call_id in self._early or call_id in self._announced
+            accepts_decisions = bool(is_expected or self._open or self._answered)
             if not accepts_decisions or call_id in self._answered or call_id not in waiting:
                 raise Missing(
                     "no call of this id awaits a decision",
@@ -140,10 +148,12 @@ class ApprovalQueue:
 
         A provider may use its id again.
         """
+        self._announced.discard(call_id)
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)
 
     def forget_all(self) -> None:
         """Drop all early decisions and previews: the run is over."""
+        self._announced.clear()
         self._early.clear()
         self._previews.clear()

@@ -95,7 +95,7 @@ class BranchTree:
 
     def switch(self, name: str) -> None:
         """Switch to another branch."""
-        self._state.check_idle()
+        self._state.check_can_move()
         conversation = self._state.conversation
         if name not in conversation.branches:
             raise Missing(
@@ -108,7 +108,7 @@ class BranchTree:
 
     def label(self, entry: str, text: str) -> None:
         """Label an entry."""
-        self._state.check_idle()
+        self._state.check_can_move()
         self._check_recorded()
         check_label_text(text)
         with explain_conflicts(self._state):
@@ -117,7 +117,7 @@ class BranchTree:
 
     def _new_branch_name(self, name: str) -> str:
         """Return the name of a branch that can be started now. Raises StenoError, Conflict."""
-        self._state.check_idle()
+        self._state.check_can_move()
         self._check_recorded()
         names, name = self._state.conversation.branches, name.strip()
         if name in names:

@@ -149,7 +149,7 @@ class AgentSession:
         try:
             await self._active_run.close()
         finally:  # also if the wait is cancelled
-            self._state.subscribe(None)
+            self._state.remove_listeners()
             await self._state.close()
 
     # -- status -------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ class AgentSession:
         """The calls that await a decision, requested ones first."""
         return self._state.approvals.pending_calls(self._undecided_calls().values())
 
-    def subscribe(self, listener: SessionListener) -> None:
-        """Set the listener of all further events; there is one at a time."""
-        self._state.subscribe(listener)
+    def subscribe(self, listener: SessionListener) -> Callable[[], None]:
+        """Add a listener of all further events; return the function that removes it."""
+        return self._state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         """Return the entries of the active branch, or of another; reading them costs nothing."""

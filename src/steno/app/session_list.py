@@ -58,6 +58,7 @@ class SessionList:
 
         Unreadable sessions are omitted and reported.
         """
+        await self._state.open_store()
         unreadable = UnreadableSessions()
         summaries = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
         self._state.emit_notices(_unreadable_notice(id) for id in unreadable.sessions)
@@ -108,6 +109,7 @@ class SessionList:
         state = self._state
         async with state.lock:
             state.check_idle()
+            await state.open_store()
             stored = await asyncio.to_thread(self._read_stored, session.strip())
             await state.use_recorded_model(stored.conversation.model)
             state.resume(stored)
@@ -129,6 +131,7 @@ class SessionList:
                 code="blank_title",
                 place="rename",
             )
+        await self._state.open_store()
         id = await asyncio.to_thread(self._find, session)
         await asyncio.to_thread(self._state.store.rename, id, title)
         if id == self._state.conversation.id:
@@ -143,6 +146,7 @@ class SessionList:
 
     async def delete(self, session: str) -> None:
         """Delete a session with the blobs that only it uses; not the open one."""
+        await self._state.open_store()
         id = await asyncio.to_thread(self._find, session)
         if id == self._state.conversation.id:
             raise StenoError(

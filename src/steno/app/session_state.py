@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import islice, takewhile
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from steno.agent.session_events import (
     BranchChanged,
     ErrorRaised,
     PendingCallsChanged,
+    RunFailed,
     RunStarted,
     SessionEvent,
     SessionListener,
@@ -82,6 +83,11 @@ class OperationLock:
         if cancel_count != self._cancel_count:
             self._lock.release()
             raise interrupted_before_start()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether an operation holds the lock."""
+        return self._lock.locked()
 
     async def __aexit__(
         self,
@@ -156,6 +162,8 @@ class SessionState:
         self.lock: OperationLock = OperationLock()
         """Held while an operation starts or replaces something, one after the other."""
         self.is_agent_running = False
+        self.is_compacting = False
+        """Whether the agent summarizes the conversation, which is no run."""
         self.is_shell_running = False
         self.is_closed: bool = False
         self.approvals: ApprovalQueue = ApprovalQueue(lambda: self.emit(PendingCallsChanged()))
@@ -172,10 +180,12 @@ class SessionState:
         self._mcp_startup: McpStartup | None = None
         """The MCP servers: they start with the first model, and outlive it."""
         self._store: Store | None = None
+        self._opening: asyncio.Future[Store] | None = None
         self._open_resources = AsyncExitStack()
-        self._listener: SessionListener | None = None
+        self._listeners: tuple[SessionListener, ...] = ()
+        self._failed_listeners: list[SessionListener] = []
+        """Listeners that have failed once, which was reported."""
         self._held_events: list[SessionEvent] = []
-        self._has_listener_failed = False
         self._sent_notices: set[SetupNotice] = set()
 
     @property
@@ -186,15 +196,20 @@ class SessionState:
         return self._store
 
     async def open_store(self) -> None:
-        """Open the store, if it is not open yet. Raises Unavailable."""
-        if self._store is None:
-            self.use_store(await asyncio.to_thread(self.config.open_store))
-            if self.is_closed:
-                self.store.close()
+        """Open the store in a thread, if it is not open yet. Raises Unavailable."""
         self.check_open()
-
-    def use_store(self, store: Store) -> None:
-        """Set the open store."""
+        if self._store is not None:
+            return
+        if self._opening is None:
+            loop = asyncio.get_running_loop()
+            self._opening = loop.run_in_executor(None, self.config.open_store)
+        try:
+            # A thread cannot be cancelled: after an interrupt, the next call awaits the same one.
+            store = await asyncio.shield(self._opening)
+        except Exception:
+            self._opening = None
+            raise
+        self.check_open()  # else `close` has closed it
         self._store = store
 
     def read_blob(self, digest: str) -> bytes:
@@ -203,11 +218,24 @@ class SessionState:
 
     # -- events ---------------------------------------------------------------------------
 
-    def subscribe(self, listener: SessionListener | None) -> None:
-        """Set the listener of all further events, and deliver the events that were held."""
-        self._listener = listener
-        if listener is not None and self._held_events:
+    def subscribe(self, listener: SessionListener) -> Callable[[], None]:
+        """Add a listener of all further events; return the function that removes it.
+
+        The first one receives the events that were held for it.
+        """
+        self._listeners = (*self._listeners, listener)
+        if self._held_events:
             asyncio.get_running_loop().call_soon(self._deliver_held_events)
+        return partial(self._unsubscribe, listener)
+
+    def _unsubscribe(self, listener: SessionListener) -> None:
+        self._listeners = tuple(one for one in self._listeners if one is not listener)
+        if listener in self._failed_listeners:
+            self._failed_listeners.remove(listener)
+
+    def remove_listeners(self) -> None:
+        """Remove all listeners."""
+        self._listeners = ()
 
     def _deliver_held_events(self) -> None:
         events, self._held_events = self._held_events, []
@@ -215,24 +243,27 @@ class SessionState:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
-        """Send an event to the listener; important events are held until there is one."""
+        """Send an event to the listeners; important events are held until there is one."""
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
-        if self._listener is None:
-            if isinstance(event, (Notice, ErrorRaised)):
+        if not self._listeners:
+            if isinstance(event, (Notice, ErrorRaised, RunFailed)):
                 self._held_events.append(event)
             return
-        try:
-            self._listener(event)
-        except Exception as exc:  # noqa: BLE001 - the run continues if its listener fails
-            self._report_listener_failure(event, exc)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as exc:  # noqa: BLE001 - the run continues if a listener fails
+                self._report_listener_failure(listener, event, exc)
 
-    def _report_listener_failure(self, event: SessionEvent, exc: Exception) -> None:
+    def _report_listener_failure(
+        self, listener: SessionListener, event: SessionEvent, exc: Exception
+    ) -> None:
         """Report a failing listener once; it may fail with every event."""
-        if not self._has_listener_failed:
-            self._has_listener_failed = True
+        if listener not in self._failed_listeners:
+            self._failed_listeners.append(listener)
             name = type(event).__name__
-            _logger.error("session: the listener failed at %s", name, exc_info=exc)
+            _logger.error("session: a listener failed at %s", name, exc_info=exc)
             self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
 
     def emit_notices(self, notices: Iterable[SetupNotice]) -> None:
@@ -257,14 +288,18 @@ class SessionState:
         """Refuse an operation while something runs. Raises StenoError."""
         self.check_open()
         if self.is_agent_running:
-            raise StenoError(
-                "the agent is at work; interrupt it, or wait until it is done", code="agent_busy"
-            )
+            raise _agent_busy()
         if self.is_shell_running:
             raise StenoError(
                 "your command still runs; interrupt it, or wait until it is done",
                 code="shell_running",
             )
+
+    def check_can_move(self) -> None:
+        """Refuse to change the branch while something runs or starts. Raises StenoError."""
+        self.check_idle()
+        if self.lock.is_held:  # a prompt that is being prepared belongs to this branch
+            raise _agent_busy()
 
     @property
     def agent(self) -> Agent:
@@ -281,7 +316,8 @@ class SessionState:
     def _begin_run(self) -> tuple[Conversation, Sequence[Tool]]:
         """Record the session, if it is only prepared, and report that a run begins."""
         conversation = self.ensure_recorded()
-        self.emit(RunStarted())
+        if not self.is_compacting:
+            self.emit(RunStarted())
         return conversation, self.environment.tools
 
     @property
@@ -467,9 +503,22 @@ class SessionState:
         async with AsyncExitStack() as stack:  # close each of them, even if another fails
             if self._store is not None:
                 stack.callback(self._store.close)
+            elif self._opening is not None:
+                self._opening.add_done_callback(_close_unused_store)
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
+
+
+def _agent_busy() -> StenoError:
+    return StenoError(
+        "the agent is at work; interrupt it, or wait until it is done", code="agent_busy"
+    )
+
+
+def _close_unused_store(opening: asyncio.Future[Store]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 @contextmanager

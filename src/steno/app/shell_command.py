@@ -108,6 +108,7 @@ class ShellCommandRunner:
                     code="shell_running",
                     place="shell",
                 )
+            await state.lock.run_cancellable(state.open_store())
             is_mid_run = state.is_agent_running and not state.agent.is_waiting
             if state.conversation.outstanding and not is_mid_run:
                 raise StenoError(

@@ -32,6 +32,7 @@ from steno.agent.session_events import (
     ErrorRaised,
     InputReturned,
     PendingCallsChanged,
+    RunFailed,
     RunStarted,
     SessionEvent,
     ShellEnded,
@@ -253,8 +254,10 @@ class HeadlessRun:
                 self._begin(session.status)
             case Notice() if not self._has_started:
                 self._notices.append(event)
+            case RunFailed():
+                pass  # `wait` raises the error
             case PendingCallsChanged() | BranchChanged() | InputReturned() | ErrorRaised():
-                pass  # `wait` returns or raises the end of the run
+                pass
             case ShellStarted() | ShellOutput() | ShellEnded():
                 pass
             case _ if self._has_started:

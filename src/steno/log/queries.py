@@ -400,7 +400,7 @@ def shell_command_of(entry: Entry) -> ShellCommand | None:
     return ShellCommand(
         command=command,
         output=payload.text.removeprefix(f"$ {command}\n"),
-        status=status if isinstance(status, int) else None,
+        status=status if type(status) is int else None,  # a bool is an int, too
     )
 
 

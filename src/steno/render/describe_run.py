@@ -24,6 +24,7 @@ from steno.agent import (
 from steno.agent.session_events import (
     ErrorRaised,
     InputReturned,
+    RunFailed,
     SessionEvent,
     SessionListener,
     ShellEnded,
@@ -78,7 +79,7 @@ class EventDescriber:
                 return items
             case Notice(_, text):
                 return [TranscriptItem(ItemKind.NOTICE, body=text)]
-            case ErrorRaised(text):
+            case ErrorRaised(text) | RunFailed(text):
                 return [TranscriptItem(ItemKind.ERROR, body=text)]
             case ShellStarted(command):
                 return [item_from_shell_command(command)]

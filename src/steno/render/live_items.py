@@ -25,6 +25,7 @@ from steno.agent.events import (
 from steno.agent.session_events import (
     ErrorRaised,
     InputReturned,
+    RunFailed,
     SessionEvent,
     ShellEnded,
     ShellOutput,
@@ -206,7 +207,7 @@ class LiveItems:
                 self._add(self._describer.describe_event(event))
             case ErrorRaised():
                 self._add(self._describer.describe_event(event))
-            case RunEnded():
+            case RunEnded() | RunFailed():
                 self._drop_drafts()
                 for item in self._calls.values():
                     if item.is_open:

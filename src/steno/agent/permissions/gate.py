@@ -347,7 +347,7 @@ class Gate:
 def _as_tool_fault() -> Generator[None]:
     try:
         yield
-    except ToolFailed:
+    except (ToolFailed, ToolFault):
         raise
     except Exception as exc:
         raise ToolFault(exc) from exc
@@ -382,15 +382,16 @@ def tool_headline(tool: Tool, call: AnyToolCall) -> str:
 
 
 async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
-    """Return the preview of a call. Raises InvalidTool for anything else that a tool returns."""
-    preview = await tool.preview(call)
-    if not isinstance(preview, CallPreview):
-        kind = type(preview).__name__
-        raise InvalidTool(
-            f"preview must return a CallPreview, not {kind}; CallPreview.of(…)?",
-            code="preview_type",
-            place=call.name,
-        )
+    """Return the preview of a call. Raises ToolFailed, and ToolFault for a fault of the tool."""
+    with _as_tool_fault():
+        preview = await tool.preview(call)
+        if not isinstance(preview, CallPreview):
+            kind = type(preview).__name__
+            raise InvalidTool(
+                f"preview must return a CallPreview, not {kind}; CallPreview.of(…)?",
+                code="preview_type",
+                place=call.name,
+            )
     return preview
 
 

@@ -84,6 +84,7 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     if _HELP_OPTIONS.intersection(arguments):
         return text_report(parser.format_help(), f"/{name}", TextForm.PLAIN)
     options = parser.parse_args(arguments)
+    await context.open_session.state.open_store()
     context = context._replace(branch=context.open_session.open_branch())
     run = partial(definition.run, context, options)
     is_async = iscoroutinefunction(definition.run)

@@ -24,6 +24,7 @@ from steno.agent.session_events import (
     ErrorRaised,
     InputReturned,
     PendingCallsChanged,
+    RunFailed,
     SessionEvent,
     ShellEnded,
 )
@@ -121,7 +122,7 @@ class SessionController:
                 self._show_pending()
             case EntryRecorded():
                 self._show_status()
-            case RunEnded() | ShellEnded() | ErrorRaised():
+            case RunEnded() | RunFailed() | ShellEnded() | ErrorRaised():
                 self._update_idle()
             case InputReturned(prompts):
                 self._return_to_prompt(prompts)
