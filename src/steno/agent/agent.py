@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from steno.agent.dispatch import Dispatcher, Runner, ToolRunner
 from steno.agent.events import LoopEvent, RunEnded, RunResult
@@ -47,7 +47,6 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "run": "tool_without_run",
 }
 """The attributes of a tool, and the code of the error if one is missing; codes are stable."""
-"""The message of an operation that was interrupted before anything happened."""
 
 
 @final
@@ -96,10 +95,12 @@ class Agent:
         target = ModelTarget() if target is None else target
         limits = Limits() if limits is None else limits
         _check_provider_and_conversation(provider, conversation)
-        _check_gate(gate)
-        _check_runner(runner)
+        _check_gate_and_runner(gate, runner)
         _check_settings(resolver=resolver, target=target, limits=limits, telemetry=telemetry)
-        _check_texts(model=model, actor="" if actor is None else actor)
+        if not isinstance(model, str):
+            raise _wrong_type("model", "a string", model)
+        if actor is not None and not isinstance(actor, str):
+            raise _wrong_type("actor", "a string", actor)
         _check_functions(price_of=price_of, count_tokens=count_tokens, sleep=sleep)
         hooks = {"before_run": before_run, "begin_run": begin_run}
         _check_functions(**{name: hook for name, hook in hooks.items() if hook is not None})
@@ -325,7 +326,7 @@ def _check_provider_and_conversation(provider: object, conversation: object) -> 
         raise _wrong_type("conversation", expected, conversation)
 
 
-def _check_gate(gate: object) -> None:
+def _check_gate_and_runner(gate: object, runner: object) -> None:
     if not _has_methods(gate, "offers", "decide", "denies", "authorize_reference"):
         code, advice = "wrong_type", ""
         if isinstance(gate, Permissions):
@@ -333,9 +334,6 @@ def _check_gate(gate: object) -> None:
         elif _has_methods(gate, "ask"):
             code, advice = "gate_is_approver", "Gate(approver=…)?"
         raise _wrong_type("gate", "a Gate", gate, code=code, advice=advice)
-
-
-def _check_runner(runner: object) -> None:
     if not _has_methods(runner, "run"):
         code, advice = "wrong_type", ""
         if _has_methods(runner, "put_blob"):
@@ -352,12 +350,6 @@ def _check_settings(*, resolver: object, target: object, limits: object, telemet
         raise _wrong_type("limits", "Limits of steno.agent, such as Limits(turns=20)", limits)
     if not _has_methods(telemetry, "run", "turn", "call"):
         raise _wrong_type("telemetry", "one, such as OpenTelemetry()", telemetry)
-
-
-def _check_texts(**texts: object) -> None:
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise _wrong_type(name, "a string", text)
 
 
 def _check_functions(**functions: object) -> None:
@@ -381,29 +373,24 @@ def _collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     return collected
 
 
-class _ToolProblem(NamedTuple):
-    code: str
-    advice: str
-
-
-def _tool_problem(tool: object) -> _ToolProblem | None:
+def _tool_problem(tool: object) -> tuple[str, str] | None:
     """Return the code and the advice for a value that is no tool; None if it is one."""
     if isinstance(tool, type):
-        return _ToolProblem("tool_is_class", f"{tool.__name__}(…)?")
+        return "tool_is_class", f"{tool.__name__}(…)?"
     missing = next((name for name in _MISSING_ATTRIBUTE_CODES if not hasattr(tool, name)), None)
     if missing is not None and callable(tool):
-        return _ToolProblem("tool_is_function", "@tool?")
+        return "tool_is_function", "@tool?"
     if missing is not None:
-        return _ToolProblem(_MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}")
+        return _MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}"
     if not isinstance(getattr(tool, "definition", None), ToolDefinition):
-        return _ToolProblem("tool_definition_type", "its definition must be a ToolDefinition")
+        return "tool_definition_type", "its definition must be a ToolDefinition"
     if not isinstance(getattr(tool, "capability", None), Capability):
-        advice = "its capability must be a Capability, such as Capability.READ"
-        return _ToolProblem("tool_capability_type", advice)
-    if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
-        return _ToolProblem(
-            "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
+        return (
+            "tool_capability_type",
+            "its capability must be a Capability, such as Capability.READ",
         )
+    if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
+        return "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
     return None
 
 

@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from tempfile import mkstemp
 from threading import RLock
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from steno.errors import Missing, Unavailable
@@ -79,11 +79,14 @@ def open_locked(
 def _open_registered(
     path: Path, mode: str, *, create: bool, missing: Callable[[], Missing]
 ) -> Generator[int]:
+    def open_creating(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_CREAT, 0o600)
+
     # An object from the start, no bare number: whenever an interrupt comes, it is closed.
     stream: FileIO | None = None
     try:
         with _fork_lock:
-            stream = FileIO(path, mode, opener=_open_creating if create else None)
+            stream = FileIO(path, mode, opener=open_creating if create else None)
             _lock_files[stream.fileno()] = stream
         yield stream.fileno()
     except FileNotFoundError as exc:
@@ -94,10 +97,6 @@ def _open_registered(
         if stream is not None:
             unlock(stream.fileno())
             stream.close()
-
-
-def _open_creating(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_CREAT, 0o600)
 
 
 def _acquire_file_lock(file: int, name: str, *, to_write: bool, deadline: float) -> None:
@@ -125,20 +124,8 @@ def unlock(file: int) -> None:
     _lock_files.pop(file, None)
 
 
-class ThreadLock(Protocol):
-    """A lock that knows which thread holds it, as `threading.RLock` returns it."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Wait for the lock."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock. Raises RuntimeError if this thread does not hold it."""
-        ...
-
-
 @contextmanager
-def hold_lock(lock: ThreadLock, name: str, *, deadline: float) -> Generator[None]:
+def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
     """Hold a lock between threads. Raises Unavailable at the deadline."""
     try:
         if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):

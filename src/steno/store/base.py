@@ -472,7 +472,6 @@ class BranchHeads:
     __slots__ = ("_begun", "_written")
 
     def __init__(self) -> None:
-        """Start without a branch."""
         self._begun: dict[str, str | None] = {}
         self._written: dict[str, str | None] = {}
 
