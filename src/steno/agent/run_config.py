@@ -16,7 +16,7 @@ from steno.log.queries import Price
 from steno.ports import Provider
 from steno.values import RedactedRepr
 
-_LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+_LIMIT_TYPES: Final[Mapping[str, tuple[Any, str]]] = {
     "turns": ((int,), "a whole number"),
     "tokens": ((int,), "a whole number"),
     "seconds": ((int, float), "a number of seconds"),
@@ -30,9 +30,7 @@ _LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 class Limits(RedactedRepr, frozen=True, kw_only=True):
     """The most that one run may use; None means no limit."""
 
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {"turns", "tokens", "seconds", "cost", "invalid_calls"}
-    )
+    shown: ClassVar[frozenset[str]] = frozenset(_LIMIT_TYPES)
 
     turns: int | None = 50
     """Responses of the model."""
@@ -46,20 +44,17 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
     model gets as many error results; at the next such turn the run ends."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that cannot be kept. Raises InvalidValue."""
         for name, (kinds, expected) in _LIMIT_TYPES.items():
-            limit = getattr(self, name)
+            limit: Any = getattr(self, name)
             if limit is None and name != "invalid_calls":
                 continue
+            place = f"limits.{name}"
             if not isinstance(limit, kinds) or isinstance(limit, bool):
-                kind = type(limit).__name__
-                raise InvalidValue(
-                    f"must be {expected}, not {kind}", place=f"limits.{name}", code="limit_type"
-                )
-            if not _is_positive(limit):
-                raise InvalidValue(
-                    "must be above 0", place=f"limits.{name}", code="limit_not_positive"
-                )
+                message = f"must be {expected}, not {type(limit).__name__}"
+                raise InvalidValue(message, place=place, code="limit_type")
+            is_nan = isinstance(limit, Decimal) and limit.is_nan()  # a comparison with it raises
+            if is_nan or not limit > 0:
+                raise InvalidValue("must be above 0", place=place, code="limit_not_positive")
 
     def describe_reached(
         self, *, turns: int, tokens: int, cost: Decimal | None, invalid_calls: int
@@ -74,12 +69,6 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
         if invalid_calls > self.invalid_calls:
             return f"{self.invalid_calls} turns in a row with calls that could not be run"
         return None
-
-
-def _is_positive(limit: Any) -> bool:
-    if isinstance(limit, Decimal) and limit.is_nan():  # a comparison with it raises
-        return False
-    return bool(limit > 0)
 
 
 class RunConfig(NamedTuple):

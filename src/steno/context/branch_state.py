@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast, final
 
 from msgspec.structs import replace
 
+from steno import records
 from steno.context.notes import (
     binary_resource_note,
     empty_reference_note,
@@ -51,24 +52,13 @@ from steno.messages.message import (
 )
 from steno.messages.order import OrderCode, OrderState
 from steno.records.entry import (
-    Approval,
-    BranchSwitch,
     Compaction,
     Entry,
     Feedback,
-    GrantRevoked,
-    Label,
     Mode,
-    ModeChange,
-    ModelChange,
     Payload,
-    Redacted,
-    Redaction,
-    Repair,
     Resolution,
     ResolutionStatus,
-    Rewind,
-    ShellCommand,
 )
 
 _MODEL_VISIBLE_KINDS: Final = frozenset(
@@ -196,9 +186,9 @@ class BranchState:
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
                 self._read_message(number, entry.id, payload)
-            case ShellCommand():
+            case records.ShellCommand():
                 self._read_message(number, entry.id, payload.message)
-            case ModeChange():
+            case records.ModeChange():
                 self.mode, self.mode_id = payload.new, entry.id
             case Compaction():
                 self._compact(entry.id, payload)
@@ -206,14 +196,16 @@ class BranchState:
                 self._resolve(entry.id, payload)
             case Feedback():
                 self._add_feedback(entry.id, payload)
-            case Redacted():
+            case records.Redacted():
                 if payload.kind in _MODEL_VISIBLE_KINDS:
                     self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
-            case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
-                pass  # these and the next two concern only the log
-            case Repair() | GrantRevoked() | Redaction():
+            case records.BranchSwitch() | records.Rewind() | records.ModelChange():
+                pass  # these and the next ones concern only the log
+            case records.Label() | records.Approval() | records.Repair():
+                pass
+            case records.GrantRevoked() | records.Redaction():
                 pass
             case _:
                 assert_never(payload)

@@ -28,8 +28,7 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import CallPairing, OrderCode
-from steno.messages.repair import repair
+from steno.messages.order import CallPairing, OrderCode, repair
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Mode, Payload, Resolution

@@ -31,9 +31,8 @@ from steno.log.tree import (
 )
 from steno.messages.call import AnyToolCall
 from steno.messages.message import ChatMessage, Message, ToolResult
-from steno.messages.order import OrderState
+from steno.messages.order import NO_RESULT_TEXT, OrderState
 from steno.messages.outcome import Outcome
-from steno.messages.repair import NO_RESULT_TEXT
 from steno.ports import Journal
 from steno.records.entry import (
     Approval,

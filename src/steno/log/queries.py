@@ -222,16 +222,11 @@ def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
         case ToolResultMessage():
             return (EntryKind.TOOL_ERROR if message.is_error else EntryKind.TOOL_RESULT,)
         case AssistantMessage():
-            kinds = {_block_kind(block): None for block in message.content}
-            return tuple(kinds) or (EntryKind.ASSISTANT_TEXT,)
+            action, text = EntryKind.ASSISTANT_ACTION, EntryKind.ASSISTANT_TEXT
+            kinds = [action if isinstance(b, AnyToolCall) else text for b in message.content]
+            return tuple(dict.fromkeys(kinds)) or (text,)
         case SystemMessage() | None:
             return (EntryKind.SYSTEM_CONTEXT,)
-
-
-def _block_kind(block: Block) -> EntryKind:
-    return (
-        EntryKind.ASSISTANT_ACTION if isinstance(block, AnyToolCall) else EntryKind.ASSISTANT_TEXT
-    )
 
 
 class ContentType(StrEnum):
