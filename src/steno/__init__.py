@@ -66,14 +66,7 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import (
-    OrderCode,
-    OrderIssue,
-    RepairResult,
-    Severity,
-    check_order,
-    repair,
-)
+from steno.messages.order import OrderCode, OrderIssue, RepairResult, Severity, check_order, repair
 from steno.messages.outcome import Failure, Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition

@@ -205,7 +205,6 @@ class _ReprText(str):
 
 
 def _summarize_for_repr(value: object, show_text: bool) -> str:
-    """Describe a field without its content."""
     if isinstance(value, str) and not hasattr(value, "value"):
         return repr(value) if show_text else f"<{len(value)} characters>"
     if isinstance(value, bytes):

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from steno.agent.dispatch import Dispatcher, Runner, ToolRunner
 from steno.agent.events import LoopEvent, RunEnded, RunResult
@@ -239,28 +239,21 @@ class Agent:
             await asyncio.wait([task])
 
     def steer(
-        self,
-        prompt: AnyPrompt | ShellCommand,
-        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+        self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
         """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none.
 
         A shell command of the user is recorded, too; the run does not continue because of it.
         """
         if not self.is_running:
-            raise StenoError(
-                "nothing is under way that could be steered; run it",
-                place="agent",
-                code="agent_idle",
-            )
+            message = "nothing is under way that could be steered; run it"
+            raise StenoError(message, place="agent", code="agent_idle")
         self.enqueue(prompt, policy)
         if policy is SteeringPolicy.INTERRUPT and self._run is not None:
             self._run.interrupt()
 
     def enqueue(
-        self,
-        prompt: AnyPrompt | ShellCommand,
-        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+        self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
         """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
@@ -292,11 +285,8 @@ def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
         case PromptInput(images=(), piped=""):
             return prompt._replace(message=ChatMessage.user(prompt.text))
         case PromptInput():
-            raise InvalidMessage(
-                "its images and its piped input are not part of a message yet",
-                place="agent",
-                code="invalid_prompt",
-            )
+            message = "its images and its piped input are not part of a message yet"
+            raise InvalidMessage(message, place="agent", code="invalid_prompt")
         case UserMessage():
             return PromptInput(prompt.text or "", message=prompt)
         case str():
@@ -373,24 +363,28 @@ def _collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     return collected
 
 
-def _tool_problem(tool: object) -> tuple[str, str] | None:
+class _ToolProblem(NamedTuple):
+    code: str
+    advice: str
+
+
+def _tool_problem(tool: object) -> _ToolProblem | None:
     """Return the code and the advice for a value that is no tool; None if it is one."""
     if isinstance(tool, type):
-        return "tool_is_class", f"{tool.__name__}(…)?"
+        return _ToolProblem("tool_is_class", f"{tool.__name__}(…)?")
     missing = next((name for name in _MISSING_ATTRIBUTE_CODES if not hasattr(tool, name)), None)
     if missing is not None and callable(tool):
-        return "tool_is_function", "@tool?"
+        return _ToolProblem("tool_is_function", "@tool?")
     if missing is not None:
-        return _MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}"
+        return _ToolProblem(_MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}")
     if not isinstance(getattr(tool, "definition", None), ToolDefinition):
-        return "tool_definition_type", "its definition must be a ToolDefinition"
+        return _ToolProblem("tool_definition_type", "its definition must be a ToolDefinition")
     if not isinstance(getattr(tool, "capability", None), Capability):
-        return (
-            "tool_capability_type",
-            "its capability must be a Capability, such as Capability.READ",
-        )
+        advice = "its capability must be a Capability, such as Capability.READ"
+        return _ToolProblem("tool_capability_type", advice)
     if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
-        return "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
+        advice = "its rule_aliases must be a tuple of names, such as ()"
+        return _ToolProblem("tool_rule_aliases_type", advice)
     return None
 
 

@@ -24,14 +24,7 @@ from msgspec.structs import replace
 
 from steno.agent.compaction import compact, compact_now
 from steno.agent.dispatch import finish_orphaned_calls
-from steno.agent.events import (
-    ContextChanged,
-    EndReason,
-    Notice,
-    NoticeKind,
-    RunResult,
-    TurnStarted,
-)
+from steno.agent.events import ContextChanged, EndReason, Notice, NoticeKind, RunResult, TurnStarted
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import TurnInput, is_image_refusal
 from steno.agent.run_config import RunConfig
@@ -427,7 +420,6 @@ class AgentRun:
         return None if price is None else cost_of(self._usage, price)
 
     def _close_log(self) -> None:
-        """Record results for outstanding calls, and the messages that are left."""
         self._record_prompt()
         self._input.record_remaining()
 

@@ -162,12 +162,10 @@ class ReferenceTracker:
                 self._mark_known(resolution.details, number)
 
     def _mark_known(self, details: Mapping[str, Any] | None, number: int) -> None:
-        """Note the files that the model has seen."""
         for path in _iterate_paths(details or {}):
             self._known_since[path] = number
 
     def _drop_compacted(self, entries: Sequence[Entry], through: str) -> None:
-        """Forget the references of messages that a summary replaces."""
         last = next((number for number, entry in enumerate(entries) if entry.id == through), -1)
         compacted_ids = {entry.id for entry in entries[: last + 1]}
         self._references = {
@@ -178,7 +176,6 @@ class ReferenceTracker:
 
 
 def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths in the details of a result or a resolution."""
     files = details.get("files")
     for row in (details, *(files if isinstance(files, Sequence) else ())):
         path = row.get("path") if isinstance(row, Mapping) else None

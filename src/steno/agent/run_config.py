@@ -16,7 +16,7 @@ from steno.log.queries import Price
 from steno.ports import Provider
 from steno.values import RedactedRepr
 
-_LIMIT_TYPES: Final[Mapping[str, tuple[Any, str]]] = {
+_LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "turns": ((int,), "a whole number"),
     "tokens": ((int,), "a whole number"),
     "seconds": ((int, float), "a number of seconds"),
@@ -45,15 +45,14 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, (kinds, expected) in _LIMIT_TYPES.items():
-            limit: Any = getattr(self, name)
+            limit = getattr(self, name)
             if limit is None and name != "invalid_calls":
                 continue
             place = f"limits.{name}"
             if not isinstance(limit, kinds) or isinstance(limit, bool):
                 message = f"must be {expected}, not {type(limit).__name__}"
                 raise InvalidValue(message, place=place, code="limit_type")
-            is_nan = isinstance(limit, Decimal) and limit.is_nan()  # a comparison with it raises
-            if is_nan or not limit > 0:
+            if not _is_positive(limit):
                 raise InvalidValue("must be above 0", place=place, code="limit_not_positive")
 
     def describe_reached(
@@ -69,6 +68,12 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
         if invalid_calls > self.invalid_calls:
             return f"{self.invalid_calls} turns in a row with calls that could not be run"
         return None
+
+
+def _is_positive(limit: Any) -> bool:
+    if isinstance(limit, Decimal) and limit.is_nan():  # a comparison with it raises
+        return False
+    return bool(limit > 0)
 
 
 class RunConfig(NamedTuple):
@@ -90,10 +95,7 @@ class RunConfig(NamedTuple):
     sleep: Callable[[float], Awaitable[object]]
 
     def build_request(
-        self,
-        conversation: Conversation,
-        target: ModelTarget,
-        builder: ContextBuilder | None = None,
+        self, conversation: Conversation, target: ModelTarget, builder: ContextBuilder | None = None
     ) -> BuiltRequest:
         """Return the next request for a conversation, by another builder if one is given."""
         return (builder or self.context_builder).build(

@@ -53,11 +53,8 @@ def encode_lossless(value: object) -> bytes:
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
     if read_entry(raw, "$", lambda _place, _code, _text: None) != entry:
-        raise InvalidValue(
-            "a record that is not understood can be kept, not changed",
-            code="unknown_entry_changed",
-            place="entry",
-        )
+        message = "a record that is not understood can be kept, not changed"
+        raise InvalidValue(message, code="unknown_entry_changed", place="entry")
     return raw
 
 

@@ -243,7 +243,6 @@ class BranchState:
             self._pending_feedback.clear()
 
     def _check_order(self, position: int, message: Message) -> None:
-        """Check whether a message may stand at its position."""
         waiting = self._order.outstanding
         try:
             self._order = self._order.after(message)
@@ -287,7 +286,6 @@ class BranchState:
         self._refresh_message(position, resolution.target)
 
     def _refresh_message(self, position: int, entry_id: str) -> None:
-        """Show a message with all that is known about it."""
         extents = self._extents.get(position, {})
         shown = build_model_view(
             self._messages_with_references[position],

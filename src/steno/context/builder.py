@@ -138,11 +138,8 @@ class ContextBuilder:
             fits = self._fit(start, budget_tokens)
         sent = self._lay_out_messages(leading, window.first_sent(start))
         if not sent.messages:
-            raise InvalidRequest(
-                "there is nothing to send; append a message first",
-                code="nothing_to_send",
-                place="context",
-            )
+            message = "there is nothing to send; append a message first"
+            raise InvalidRequest(message, code="nothing_to_send", place="context")
         changes = chain(
             settings.changes,
             leading.changes,

@@ -423,7 +423,6 @@ class Conversation:
         return self._loaded(name)
 
     def _loaded(self, name: str) -> Branch:
-        """Return a branch whose entries are in memory."""
         branch = self._branches.get(name)
         if branch is None:
             raise Missing(

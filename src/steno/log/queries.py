@@ -16,12 +16,7 @@ from msgspec.structs import replace
 from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
-from steno.messages.message import (
-    AssistantMessage,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.usage import Usage
 from steno.records.entry import (
     BASE_VERSION,

@@ -402,11 +402,8 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     found = tuple(messages)
     for position, message in enumerate(found):
         if not isinstance(message, ChatMessage):
-            raise InvalidMessage(
-                f"{type(message).__name__} is not a message; leave it out",
-                code="not_a_message",
-                place=f"messages[{position}]",
-            )
+            text = f"{type(message).__name__} is not a message; leave it out"
+            raise InvalidMessage(text, code="not_a_message", place=f"messages[{position}]")
     return cast("tuple[Message, ...]", found)
 
 

@@ -38,11 +38,8 @@ def translate_os_errors(place: str) -> Generator[None]:
         yield
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
-        raise Unavailable(
-            f"cannot be read or written: {reason}; check the disk and the rights",
-            code="os_error",
-            place=place,
-        ) from exc
+        message = f"cannot be read or written: {reason}; check the disk and the rights"
+        raise Unavailable(message, code="os_error", place=place) from exc
 
 
 # -- locks -----------------------------------------------------------------------------------
@@ -140,11 +137,8 @@ def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
 
 
 def _lock_timeout(name: str) -> Unavailable:
-    return Unavailable(
-        "another program or thread kept it locked for too long; try again, or end that one",
-        code="locked",
-        place=name,
-    )
+    message = "another program or thread kept it locked for too long; try again, or end that one"
+    return Unavailable(message, code="locked", place=name)
 
 
 # -- forks -----------------------------------------------------------------------------------

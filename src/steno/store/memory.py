@@ -108,11 +108,8 @@ class MemoryStore(base.Store):
                 raise Damaged("an entry without its digest", code="digest_missing", place="store")
             yield record.entry, record.digest
             wanted = record.entry.parent
-        raise Damaged(
-            "the parents of an entry lead in a circle; verify the session",
-            code="parents_circular",
-            place="store",
-        )
+        message = "the parents of an entry lead in a circle; verify the session"
+        raise Damaged(message, code="parents_circular", place="store")
 
     def records(self, session: str) -> Iterator[Record]:
         with self._lock:

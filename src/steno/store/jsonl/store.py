@@ -77,11 +77,8 @@ class JsonlStore(base.Store):
             try:
                 make_folder(self._folder)
             except ValueError as exc:
-                raise Unavailable(
-                    "no folder can have this name; choose another",
-                    code="folder_name_invalid",
-                    place="store",
-                ) from exc
+                message = "no folder can have this name; choose another"
+                raise Unavailable(message, code="folder_name_invalid", place="store") from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
         self._blobs: Final = self._folder / "blobs"
@@ -197,11 +194,8 @@ class JsonlStore(base.Store):
             index = self._index_of(session)
             with hold_lock(index.lock, self._path(session).name, deadline=self._deadline()):
                 index.reset()
-        raise Damaged(
-            "the parents of an entry lead nowhere; verify the session",
-            code="parent_missing",
-            place="store",
-        )
+        message = "the parents of an entry lead nowhere; verify the session"
+        raise Damaged(message, code="parent_missing", place="store")
 
     def replace(self, session: str, record: Record) -> None:
         """Overwrite the record of the same `seq`, in a new file."""
@@ -277,11 +271,8 @@ class JsonlStore(base.Store):
             except FileNotFoundError as exc:
                 raise base.missing_blob() from exc
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise Damaged(
-                "its bytes are not those of its name; put them again",
-                code="blob_damaged",
-                place=f"blob {sha256}",
-            )
+            message = "its bytes are not those of its name; put them again"
+            raise Damaged(message, code="blob_damaged", place=f"blob {sha256}")
         return data
 
     def blobs(self) -> Iterator[base.Blob]:

@@ -98,31 +98,23 @@ class _SessionRows:
         """Convert all records. Raises Damaged if they are inconsistent."""
         self.rows: list[_RecordRow] = []
         self.updated_at: datetime | None = None
-        self._numbers: dict[str, int] = {}
-        self._branches: dict[str, _BranchRow] = {}
+        self.numbers: dict[str, int] = {}
+        """The `seq` of every entry."""
+        self.branches: dict[str, _BranchRow] = {}
+        """The branches, each with its last record."""
         for record in base.validate_records(records):
             self._add(record)
 
-    @property
-    def entries(self) -> int:
-        """The number of records with an entry."""
-        return len(self._numbers)
-
-    @property
-    def branches(self) -> list[_BranchRow]:
-        """The branches, each with its last record."""
-        return list(self._branches.values())
-
     def _add(self, record: Record) -> None:
         entry = record.entry
-        parent = None if entry is None else self._numbers.get(entry.parent or "")
+        parent = None if entry is None else self.numbers.get(entry.parent or "")
         self.rows.append(_build_record_row(record, parent))
         branch = _BranchRow(_encode_name(record.branch), _head_after_record(record), record.seq)
         if entry is None:
-            self._branches.setdefault(record.branch, branch)  # it never moves a branch
+            self.branches.setdefault(record.branch, branch)  # it never moves a branch
             return
-        self._branches[record.branch] = branch
-        self._numbers[entry.id] = record.seq
+        self.branches[record.branch] = branch
+        self.numbers[entry.id] = record.seq
         if entry.time is not None:
             self.updated_at = max(entry.time, self.updated_at or entry.time)
 
@@ -157,7 +149,7 @@ class PostgresStore(base.Store):
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         id, body, content = _encode_name(header.id), encode_header(header), _SessionRows(records)
-        values = [id, body, len(content.rows), content.entries, content.updated_at]
+        values = [id, body, len(content.rows), len(content.numbers), content.updated_at]
 
         def add(connection: PostgresConnection, is_again: bool) -> None:
             # Waits for another writer that is adding a session of this id.
@@ -169,7 +161,7 @@ class PostgresStore(base.Store):
             connection.copy(
                 sql.COPY_RECORDS, _RECORD_COLUMN_TYPES, (number + row for row in content.rows)
             )
-            for branch in content.branches:
+            for branch in content.branches.values():
                 connection.count(sql.ADD_BRANCH, number + branch)
 
         self._connections.write(add)
@@ -360,11 +352,8 @@ class PostgresStore(base.Store):
             parts.append(part[0][0])
         data = b"".join(parts)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise Damaged(
-                "its bytes are not those that were put there",
-                code="blob_damaged",
-                place=f"blob {sha256}",
-            )
+            message = "its bytes are not those that were put there"
+            raise Damaged(message, code="blob_damaged", place=f"blob {sha256}")
         return data
 
     def blobs(self) -> Iterator[base.Blob]:
@@ -480,7 +469,6 @@ def _head_after_record(record: Record) -> bytes | None:
 
 
 def _word_keys(words: Iterable[str]) -> list[bytes]:
-    """Return the distinct words as they are indexed."""
     return [
         word.encode() if len(word) <= _MAX_WORD_LENGTH else hashlib.sha256(word.encode()).digest()
         for word in dict.fromkeys(words)
@@ -496,7 +484,6 @@ def _encode_name(text: str) -> bytes:
 
 
 def _decode_stored_record(body: bytes) -> Record:
-    """Decode a record. Raises Damaged."""
     try:
         return decode_record(body)
     except InvalidDocument as exc:

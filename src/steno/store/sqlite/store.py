@@ -206,11 +206,8 @@ class SqliteStore(base.Store):
             for content, parent_seq in batch:
                 (entry, digest), seq = rows.entry_from_content(content), parent_seq
                 if entry is None or digest is None or entry.id != wanted:
-                    raise Damaged(
-                        "another entry should be here",
-                        code="record_misplaced",
-                        place=f"record {content[0]}",
-                    )
+                    message = "another entry should be here"
+                    raise Damaged(message, code="record_misplaced", place=f"record {content[0]}")
                 yield entry, digest
                 wanted = entry.parent
 
@@ -377,11 +374,8 @@ def _unindex_records(db: sqlite3.Connection, first: int, last: int) -> None:
     if not _index_exists(db):
         return
     if not _can_index(db):
-        raise Unavailable(
-            "the search index cannot be changed; use a SQLite with FTS5",
-            code="fts5_missing",
-            place="store",
-        )
+        message = "the search index cannot be changed; use a SQLite with FTS5"
+        raise Unavailable(message, code="fts5_missing", place="store")
     deleted = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
     if deleted.rowcount:
         db.execute("INSERT INTO found (found) VALUES ('optimize')")
@@ -399,7 +393,6 @@ def _can_index(db: sqlite3.Connection) -> bool:
 
 
 def _index_entries(db: sqlite3.Connection, entries: Iterable[tuple[int, Entry]]) -> None:
-    """Add entries to the index."""
     db.execute(_CREATE_INDEX)
     words = [
         (key, " ".join(sorted(set(base.split_words(searchable_text(entry))))))
@@ -414,7 +407,6 @@ def _find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def _index_batch(db: sqlite3.Connection) -> None:
-    """Add the next records to the search index."""
     remaining = _INDEX_BATCH_SIZE
     for session, indexed in _find_unindexed(db):
         batch = rows.read_rows(db, session, indexed, remaining)
