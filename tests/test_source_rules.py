@@ -20,7 +20,7 @@ SOURCE = Path(steno.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 VOCABULARY = {
     *(f"messages.{name}" for name in ("call", "content", "event", "message", "outcome")),
-    *(f"messages.{name}" for name in ("request", "role", "tool", "usage")),
+    *(f"messages.{name}" for name in ("request", "tool", "usage")),
     *("errors", "json_object", "records.entry", "values"),
 }
 BELOW_VOCABULARY = {"schema", "schema.convert"}

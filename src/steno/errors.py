@@ -338,12 +338,7 @@ class ToolFailed(StenoError):
     code = "tool_failed"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        recoverable: bool = True,
-        code: str | None = None,
-        place: str = "",
+        self, message: str, *, recoverable: bool = True, code: str | None = None, place: str = ""
     ) -> None:
         super().__init__(message, code=code, place=place)
         self.recoverable = recoverable

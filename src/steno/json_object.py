@@ -132,8 +132,7 @@ def to_plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise InvalidValue(
-        f"not representable as JSON: values of type {type(value).__name__}",
-        code="unsupported_type",
+        f"not representable as JSON: values of type {type(value).__name__}", code="unsupported_type"
     )
 
 

@@ -205,7 +205,6 @@ class _ReprText(str):
 
 
 def _summarize_for_repr(value: object, show_text: bool) -> str:
-    """Describe a field without its content."""
     if isinstance(value, str) and not hasattr(value, "value"):
         return repr(value) if show_text else f"<{len(value)} characters>"
     if isinstance(value, bytes):
@@ -295,7 +294,8 @@ def refuse_text(value: Value, field: str, content: object) -> NoReturn:
 
 
 def _refuse_type(value: Value, field: str, content: object, allowed: frozenset[type]) -> NoReturn:
-    rule = f"{field} must be {_join_type_names(allowed)}, not {type(content).__name__}"
+    names = sorted("None" if kind is type(None) else kind.__name__ for kind in allowed)
+    rule = f"{field} must be {' or '.join(names)}, not {type(content).__name__}"
     refuse(value, rule, code="wrong_type", field=field)
 
 
@@ -335,11 +335,6 @@ def _read_field_types(name: str, hint: Any) -> _FieldTypes:
 def union_members(hint: Any) -> tuple[Any, ...]:
     """Return the members of a union; any other type is the only option."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _join_type_names(types: frozenset[type]) -> str:
-    names = sorted("None" if kind is type(None) else kind.__name__ for kind in types)
-    return " or ".join(names)
 
 
 @lru_cache(maxsize=128)

@@ -15,7 +15,7 @@ from steno import (
     ToolCall,
     repair,
 )
-from steno.messages.repair import NO_RESULT_TEXT
+from steno.messages.order import NO_RESULT_TEXT
 
 USER = ChatMessage.user("Go on")
 DONE = ChatMessage.assistant("Done")

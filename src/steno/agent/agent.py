@@ -47,7 +47,6 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "run": "tool_without_run",
 }
 """The attributes of a tool, and the code of the error if one is missing; codes are stable."""
-"""The message of an operation that was interrupted before anything happened."""
 
 
 @final
@@ -96,10 +95,12 @@ class Agent:
         target = ModelTarget() if target is None else target
         limits = Limits() if limits is None else limits
         _check_provider_and_conversation(provider, conversation)
-        _check_gate(gate)
-        _check_runner(runner)
+        _check_gate_and_runner(gate, runner)
         _check_settings(resolver=resolver, target=target, limits=limits, telemetry=telemetry)
-        _check_texts(model=model, actor="" if actor is None else actor)
+        if not isinstance(model, str):
+            raise _wrong_type("model", "a string", model)
+        if actor is not None and not isinstance(actor, str):
+            raise _wrong_type("actor", "a string", actor)
         _check_functions(price_of=price_of, count_tokens=count_tokens, sleep=sleep)
         hooks = {"before_run": before_run, "begin_run": begin_run}
         _check_functions(**{name: hook for name, hook in hooks.items() if hook is not None})
@@ -238,28 +239,21 @@ class Agent:
             await asyncio.wait([task])
 
     def steer(
-        self,
-        prompt: AnyPrompt | ShellCommand,
-        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+        self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
         """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none.
 
         A shell command of the user is recorded, too; the run does not continue because of it.
         """
         if not self.is_running:
-            raise StenoError(
-                "nothing is under way that could be steered; run it",
-                place="agent",
-                code="agent_idle",
-            )
+            message = "nothing is under way that could be steered; run it"
+            raise StenoError(message, place="agent", code="agent_idle")
         self.enqueue(prompt, policy)
         if policy is SteeringPolicy.INTERRUPT and self._run is not None:
             self._run.interrupt()
 
     def enqueue(
-        self,
-        prompt: AnyPrompt | ShellCommand,
-        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+        self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
         """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
@@ -291,11 +285,8 @@ def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
         case PromptInput(images=(), piped=""):
             return prompt._replace(message=ChatMessage.user(prompt.text))
         case PromptInput():
-            raise InvalidMessage(
-                "its images and its piped input are not part of a message yet",
-                place="agent",
-                code="invalid_prompt",
-            )
+            message = "its images and its piped input are not part of a message yet"
+            raise InvalidMessage(message, place="agent", code="invalid_prompt")
         case UserMessage():
             return PromptInput(prompt.text or "", message=prompt)
         case str():
@@ -325,7 +316,7 @@ def _check_provider_and_conversation(provider: object, conversation: object) -> 
         raise _wrong_type("conversation", expected, conversation)
 
 
-def _check_gate(gate: object) -> None:
+def _check_gate_and_runner(gate: object, runner: object) -> None:
     if not _has_methods(gate, "offers", "decide", "denies", "authorize_reference"):
         code, advice = "wrong_type", ""
         if isinstance(gate, Permissions):
@@ -333,9 +324,6 @@ def _check_gate(gate: object) -> None:
         elif _has_methods(gate, "ask"):
             code, advice = "gate_is_approver", "Gate(approver=…)?"
         raise _wrong_type("gate", "a Gate", gate, code=code, advice=advice)
-
-
-def _check_runner(runner: object) -> None:
     if not _has_methods(runner, "run"):
         code, advice = "wrong_type", ""
         if _has_methods(runner, "put_blob"):
@@ -352,12 +340,6 @@ def _check_settings(*, resolver: object, target: object, limits: object, telemet
         raise _wrong_type("limits", "Limits of steno.agent, such as Limits(turns=20)", limits)
     if not _has_methods(telemetry, "run", "turn", "call"):
         raise _wrong_type("telemetry", "one, such as OpenTelemetry()", telemetry)
-
-
-def _check_texts(**texts: object) -> None:
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise _wrong_type(name, "a string", text)
 
 
 def _check_functions(**functions: object) -> None:
@@ -401,9 +383,8 @@ def _tool_problem(tool: object) -> _ToolProblem | None:
         advice = "its capability must be a Capability, such as Capability.READ"
         return _ToolProblem("tool_capability_type", advice)
     if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
-        return _ToolProblem(
-            "tool_rule_aliases_type", "its rule_aliases must be a tuple of names, such as ()"
-        )
+        advice = "its rule_aliases must be a tuple of names, such as ()"
+        return _ToolProblem("tool_rule_aliases_type", advice)
     return None
 
 

@@ -69,9 +69,8 @@ async def compact(
             )
             span.record_result(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
-        recorder.emit(
-            Notice(NoticeKind.CONTEXT, f"no summary could be made: {exc}", "summary_failed")
-        )
+        text = f"no summary could be made: {exc}"
+        recorder.emit(Notice(NoticeKind.CONTEXT, text, "summary_failed"))
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
     return recorder.record(payload, audit={"model": config.model} if config.model else None)
@@ -120,17 +119,13 @@ async def summarize(
     `budget_tokens` is how many tokens of messages fit into one request; None if that is not known.
     Raises ProviderError and ProtocolError, also for an empty summary.
     """
-    system_messages = tuple(
-        takewhile(lambda message: isinstance(message, SystemMessage), request.messages)
-    )
+    systems = tuple(takewhile(lambda m: isinstance(m, SystemMessage), request.messages))
     summary, usage = "", Usage()
-    for chunk in _split_to_fit(
-        request.messages[len(system_messages) :], budget_tokens, count_tokens
-    ):
+    for chunk in _split_to_fit(request.messages[len(systems) :], budget_tokens, count_tokens):
         before = (summary_message(summary),) if summary else ()
         chunk_request = replace(
             request,
-            messages=(*system_messages, *before, *chunk, ChatMessage.user(_SUMMARY_PROMPT)),
+            messages=(*systems, *before, *chunk, ChatMessage.user(_SUMMARY_PROMPT)),
             tool_choice="none" if request.tools else None,
         )
         async with provider.stream(chunk_request) as stream:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -66,8 +66,6 @@ _DECISION_BY_OUTCOME: Final = {
 
 
 class _ApprovedCall(NamedTuple):
-    """A call that may run."""
-
     tool: Tool
     call: ToolCall
     subjects: tuple[str, ...] | None
@@ -99,7 +97,14 @@ class Dispatcher:
         telemetry: Telemetry,
     ) -> None:
         """Take tools of different names. Raises InvalidValue."""
-        self._tools: Mapping[str, Tool] = _index_by_name(tools)
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            name = tool.definition.name
+            if name in self._tools:
+                raise InvalidValue(
+                    f"two have the name {name}", place="tools", code="duplicate_tool_name"
+                )
+            self._tools[name] = tool
         self._gate = gate
         self._runner = runner
         self._telemetry = telemetry
@@ -220,31 +225,16 @@ class Dispatcher:
             running_call.task.cancel()
         try:
             # A cancelled tool may need a moment to end its work.
-            await asyncio.wait(
-                [running_call.task for running_call in running], timeout=_STOP_TIMEOUT_S
-            )
+            await asyncio.wait([each.task for each in running], timeout=_STOP_TIMEOUT_S)
         finally:
             for running_call in running:
                 with suppress(OutOfOrder):  # it has its result
                     self._record(running_call.call, _result_after_stop(running_call), recorder)
 
     def _record(self, call: AnyToolCall, result: ToolResultMessage, recorder: RunRecorder) -> None:
-        recorder.record(
-            result, decision=_DECISION_BY_OUTCOME.get(result.outcome, str(result.outcome))
-        )
+        decision = _DECISION_BY_OUTCOME.get(result.outcome, str(result.outcome))
+        recorder.record(result, decision=decision)
         recorder.emit(CallEnded(call, result))
-
-
-def _index_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    found: dict[str, Tool] = {}
-    for tool in tools:
-        name = tool.definition.name
-        if name in found:
-            raise InvalidValue(
-                f"two have the name {name}", place="tools", code="duplicate_tool_name"
-            )
-        found[name] = tool
-    return found
 
 
 def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
@@ -278,13 +268,13 @@ async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -
     for call_id in conversation.outstanding:
         call = conversation.outstanding_call(call_id)
         if _has_redacted_result(conversation):
-            result = build_cancelled_result(call.id, ResultCode.RESULT_REDACTED)
-            recorder.record(result, decision="cancelled")
+            code = ResultCode.RESULT_REDACTED
         elif _may_have_run(conversation, call) and not dispatcher.is_read_only(call):
-            result = build_cancelled_result(call.id, ResultCode.OUTCOME_UNKNOWN)
-            recorder.record(result, decision="cancelled")
+            code = ResultCode.OUTCOME_UNKNOWN
         else:
             await dispatcher.answer_calls([call], recorder)
+            continue
+        recorder.record(build_cancelled_result(call.id, code), decision="cancelled")
 
 
 def _has_redacted_result(conversation: Conversation) -> bool:
@@ -380,9 +370,8 @@ class ReportedOutput:
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
-        self._kept = BoundedText(
-            "".join, max_head=_MAX_END_CHARACTERS, max_tail=_MAX_END_CHARACTERS
-        )
+        size = _MAX_END_CHARACTERS
+        self._kept = BoundedText("".join, max_head=size, max_tail=size)
 
     @property
     def text(self) -> str:
@@ -393,10 +382,11 @@ class ReportedOutput:
 
     def add(self, text: str) -> None:
         """Add a piece of output."""
+        text = replace_lone_surrogates(text)
         if get_ident() == self._thread:
-            self._append(replace_lone_surrogates(text))
+            self._append(text)
         else:
-            self._loop.call_soon_threadsafe(self._append, replace_lone_surrogates(text))
+            self._loop.call_soon_threadsafe(self._append, text)
 
     def _append(self, text: str) -> None:
         self._kept.add(text)
@@ -408,21 +398,16 @@ class _RunningToolContext:
     """The context of a running tool (`steno.ports.ToolContext`)."""
 
     def __init__(self, blobs: BlobStore, context: CallContext) -> None:
-        self._blobs = blobs
         self._context = context
         self.subjects: Final = context.subjects
+        self.put_blob: Final = blobs.put_blob
+        self.read_blob: Final = blobs.blob
 
     def is_denied(self, subject: str) -> bool:
         return self._context.is_denied(subject)
 
     def report_output(self, text: str) -> None:
         self._context.report_output(text)
-
-    def put_blob(self, data: bytes) -> str:
-        return self._blobs.put_blob(data)
-
-    def read_blob(self, sha256: str) -> bytes:
-        return self._blobs.blob(sha256)
 
 
 @final

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from decimal import Decimal
-from functools import partial
 from itertools import count
 from typing import Any, Final, TypeAlias, final
 
@@ -25,16 +24,9 @@ from msgspec.structs import replace
 
 from steno.agent.compaction import compact, compact_now
 from steno.agent.dispatch import finish_orphaned_calls
-from steno.agent.events import (
-    ContextChanged,
-    EndReason,
-    Notice,
-    NoticeKind,
-    RunResult,
-    TurnStarted,
-)
+from steno.agent.events import ContextChanged, EndReason, Notice, NoticeKind, RunResult, TurnStarted
 from steno.agent.recorder import RunRecorder
-from steno.agent.resolve_references import ImageSupport, is_image_refusal
+from steno.agent.resolve_references import TurnInput, is_image_refusal
 from steno.agent.run_config import RunConfig
 from steno.agent.steering import InputRecorder, PromptInput, SteeringQueue
 from steno.agent.telemetry.spans import TelemetrySpan
@@ -220,7 +212,8 @@ class AgentRun:
             self._recorder.emit(Notice(NoticeKind.LIMIT, _UNKNOWN_PRICE_TEXT, "price_unknown"))
         await finish_orphaned_calls(self._config.dispatcher, self._recorder)
         if self._config.references is not None:
-            await self._config.references.refresh_outdated(self._recorder, self._image_support)
+            turn = self._turn_input(is_first=True)
+            await self._config.references.refresh_outdated(self._recorder, turn)
             await self._config.references.report_changes(self._recorder)
         return True
 
@@ -262,9 +255,8 @@ class AgentRun:
 
     # -- references --------------------------------------------------------------------------
 
-    @property
-    def _image_support(self) -> ImageSupport:
-        return ImageSupport(self._target.vision, self._image_refusal)
+    def _turn_input(self, *, is_first: bool) -> TurnInput:
+        return TurnInput(self._input.prompt, is_first, self._target.vision, self._image_refusal)
 
     async def _resolve_references(self) -> None:
         """Resolve the references of messages, then record the messages that were held back."""
@@ -272,15 +264,14 @@ class AgentRun:
         if references is None:
             return
         retry, self._retries_references = self._retries_references, False
-        resolve = partial(
-            references.resolve_unanswered, self._recorder, self._image_support, self._input.prompt
-        )
-        await resolve(is_first=self._turns == 0, retry=retry)
+        turn = self._turn_input(is_first=self._turns == 0)
+        await references.resolve_unanswered(self._recorder, turn, retry=retry)
         # The model may refuse images; then the prompt may still be taken back.
         if self._input.is_held and not references.has_images(self._recorder):
             self._input.release()
             if self._input.record_due(is_over=False):
-                await resolve(is_first=False, retry=False)
+                turn = self._turn_input(is_first=False)
+                await references.resolve_unanswered(self._recorder, turn)
 
     async def _replace_refused_images(self, exc: StenoError) -> bool:
         """Replace images by text if the model may have refused them; return whether it did."""
@@ -291,9 +282,8 @@ class AgentRun:
             return False
         self._image_refusal = str(exc)
         self._target = replace(self._target, vision=False)
-        await references.replace_images(
-            self._recorder, self._image_support, self._input.prompt, is_first=self._turns == 1
-        )
+        turn = self._turn_input(is_first=self._turns == 1)
+        await references.replace_images(self._recorder, turn)
         return True
 
     # -- one turn ----------------------------------------------------------------------------
@@ -430,7 +420,6 @@ class AgentRun:
         return None if price is None else cost_of(self._usage, price)
 
     def _close_log(self) -> None:
-        """Record results for outstanding calls, and the messages that are left."""
         self._record_prompt()
         self._input.record_remaining()
 

@@ -29,7 +29,7 @@ from steno.errors import (
     Unresolved,
 )
 from steno.messages.call import AnyToolCall, ToolCall, map_tool_name
-from steno.messages.content import Image, ReferenceBlock, has_references
+from steno.messages.content import Image, ReferenceBlock
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.ports import (
@@ -42,7 +42,7 @@ from steno.ports import (
     ToolContext,
     ToolOutput,
 )
-from steno.records.entry import Compaction, Entry, ModeChange, Resolution, ResolutionStatus
+from steno.records.entry import Compaction, Entry, Resolution, ResolutionStatus
 from steno.values import replace_lone_surrogates
 
 _MAX_REASON_LENGTH: Final = 1_000
@@ -162,12 +162,10 @@ class ReferenceTracker:
                 self._mark_known(resolution.details, number)
 
     def _mark_known(self, details: Mapping[str, Any] | None, number: int) -> None:
-        """Note the files that the model has seen."""
         for path in _iterate_paths(details or {}):
             self._known_since[path] = number
 
     def _drop_compacted(self, entries: Sequence[Entry], through: str) -> None:
-        """Forget the references of messages that a summary replaces."""
         last = next((number for number, entry in enumerate(entries) if entry.id == through), -1)
         compacted_ids = {entry.id for entry in entries[: last + 1]}
         self._references = {
@@ -178,7 +176,6 @@ class ReferenceTracker:
 
 
 def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths in the details of a result or a resolution."""
     files = details.get("files")
     for row in (details, *(files if isinstance(files, Sequence) else ())):
         path = row.get("path") if isinstance(row, Mapping) else None
@@ -189,12 +186,28 @@ def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
 # -- resolving -------------------------------------------------------------------------------------
 
 
-class ImageSupport(NamedTuple):
-    """Whether the model takes images."""
+class TurnInput(NamedTuple):
+    """The prompt of a run in one of its turns, and whether the model takes images."""
 
+    prompt: Entry | None
+    is_first: bool
+    """Whether it is the first turn: the prompt may still be taken back."""
     vision: bool | None
-    image_refusal: str = ""
-    """The error with which it refused images; empty if it did not."""
+    image_refusal: str
+    """The error with which the model refused images; empty if it did not."""
+
+    def errors(self, failed: Mapping[str, list[str]]) -> list[str]:
+        """Return the errors that end the run, of those by the entry of their message."""
+        if not self.is_first:
+            return []
+        entry_ids = failed if self.prompt is None else [self.prompt.id]
+        return [error for entry_id in entry_ids for error in failed.get(entry_id, ())]
+
+    def rewind_prompt(self, recorder: RunRecorder) -> None:
+        """Rewind the branch to before the prompt."""
+        if self.is_first and self.prompt is not None:
+            assert self.prompt.parent is not None
+            recorder.rewind(self.prompt.parent)
 
 
 @final
@@ -206,9 +219,9 @@ class ReferenceResolver:
         self._gate = gate
         self._tracker = ReferenceTracker()
 
-    async def refresh_outdated(self, recorder: RunRecorder, support: ImageSupport) -> None:
+    async def refresh_outdated(self, recorder: RunRecorder, turn: TurnInput) -> None:
         """Resolve references again whose resolution is out of date, or of no use to the model."""
-        context = self._resolve_context(recorder, support)
+        context = self._resolve_context(recorder, turn)
         for reference in self._read_log(recorder).resolved():
             assert reference.resolution is not None
             if not self._resolver.is_current(reference.reference, reference.resolution, context):
@@ -225,13 +238,7 @@ class ReferenceResolver:
                 _send_notice(recorder, change, "reference_changed")
 
     async def resolve_unanswered(
-        self,
-        recorder: RunRecorder,
-        support: ImageSupport,
-        prompt: Entry | None,
-        *,
-        is_first: bool,
-        retry: bool,
+        self, recorder: RunRecorder, turn: TurnInput, *, retry: bool = False
     ) -> None:
         """Resolve the references of messages without a response.
 
@@ -244,16 +251,14 @@ class ReferenceResolver:
             for reference in self._read_log(recorder).unanswered()
             if not reference.is_resolved and (retry or not reference.has_failed)
         ]
-        await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
+        await self._resolve_all(wanted, recorder, turn)
 
-    async def replace_images(
-        self, recorder: RunRecorder, support: ImageSupport, prompt: Entry | None, *, is_first: bool
-    ) -> None:
+    async def replace_images(self, recorder: RunRecorder, turn: TurnInput) -> None:
         """Resolve images again as something else, because the model has refused them.
 
         Raises Unresolved as `resolve_unanswered` does, except for images in earlier messages.
         """
-        context = self._resolve_context(recorder, support)
+        context = self._resolve_context(recorder, turn)
         tracker = self._read_log(recorder)
         wanted = [reference for reference in tracker.unanswered() if reference.is_shown_as_image]
         wanted_keys = {(reference.entry.id, reference.block) for reference in wanted}
@@ -261,20 +266,16 @@ class ReferenceResolver:
             is_wanted = (reference.entry.id, reference.block) in wanted_keys
             if reference.is_shown_as_image and not is_wanted:
                 await self._refresh(reference, recorder, context)
-        await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
+        await self._resolve_all(wanted, recorder, turn)
 
     def has_images(self, recorder: RunRecorder) -> bool:
         """Return whether the model sees an image that could be resolved in another way."""
         return any(reference.is_shown_as_image for reference in self._read_log(recorder).resolved())
 
     async def _resolve_all(
-        self,
-        wanted: Sequence[TrackedReference],
-        recorder: RunRecorder,
-        support: ImageSupport,
-        turn: _TurnInput,
+        self, wanted: Sequence[TrackedReference], recorder: RunRecorder, turn: TurnInput
     ) -> None:
-        context = self._resolve_context(recorder, support)
+        context = self._resolve_context(recorder, turn)
         failed: dict[str, list[str]] = {}
         for reference in wanted:
             try:
@@ -292,8 +293,8 @@ class ReferenceResolver:
         errors = turn.errors(failed)
         if errors:
             turn.rewind_prompt(recorder)
-            problem = support.image_refusal or "nothing was sent"
-            code = "images_refused" if support.image_refusal else None
+            problem = turn.image_refusal or "nothing was sent"
+            code = "images_refused" if turn.image_refusal else None
             rest = len(errors) - _MAX_REPORTED_ERRORS
             more = [f"{rest:,} more like these"] if rest > 0 else []
             shown = "; ".join([*errors[:_MAX_REPORTED_ERRORS], *more])
@@ -315,11 +316,11 @@ class ReferenceResolver:
         self._tracker.read(recorder.conversation.entries_view())
         return self._tracker
 
-    def _resolve_context(self, recorder: RunRecorder, support: ImageSupport) -> ResolveContext:
+    def _resolve_context(self, recorder: RunRecorder, turn: TurnInput) -> ResolveContext:
         return ResolveContext(
             authorize=build_input_authorizer(self._gate, recorder),
-            vision=support.vision,
-            image_refusal=support.image_refusal,
+            vision=turn.vision,
+            image_refusal=turn.image_refusal,
             report_progress=partial(_send_notice, recorder, code="progress"),
         )
 
@@ -336,39 +337,6 @@ class ReferenceResolver:
         if resolved.notice:
             context.report_progress(resolved.notice)
         return resolved
-
-
-class _TurnInput(NamedTuple):
-    """The prompt of a run, and whether it is in its first turn."""
-
-    prompt: Entry | None
-    is_first: bool
-
-    def errors(self, failed: Mapping[str, list[str]]) -> list[str]:
-        """Return the errors that end the run, of those by the entry of their message."""
-        if not self.is_first:
-            return []
-        entry_ids = failed if self.prompt is None else [self.prompt.id]
-        return [error for entry_id in entry_ids for error in failed.get(entry_id, ())]
-
-    def rewind_prompt(self, recorder: RunRecorder) -> None:
-        """Rewind the branch to before the prompt."""
-        if self.is_first and self.prompt is not None:
-            assert self.prompt.parent is not None
-            recorder.rewind(self.prompt.parent)
-
-
-def prompt_has_references(prompt: Entry | None) -> bool:
-    """Return whether a prompt has references, so that it may have to be taken back."""
-    message = None if prompt is None else prompt.message
-    return isinstance(message, UserMessage) and has_references(message.content)
-
-
-def ensure_rewind_target(prompt: UserMessage, recorder: RunRecorder) -> None:
-    """Record an entry to go back to, if a prompt with references would be the first one."""
-    conversation = recorder.conversation
-    if not conversation.entries_view() and has_references(prompt.content):
-        recorder.record(ModeChange(old=conversation.mode, new=conversation.mode))
 
 
 def is_image_refusal(exc: StenoError) -> bool:

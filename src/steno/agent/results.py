@@ -99,14 +99,18 @@ def build_output_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage
     """Return the result for a tool's output. Raises TypeError, InvalidMessage for anything else."""
     if not isinstance(output, ToolOutput):
         raise TypeError(f"tool: it must return a ToolOutput, not {type(output).__name__}")
-    is_ok = output.outcome is Outcome.OK
+    failure: Failure | None = None
+    if output.outcome is not Outcome.OK:
+        text = "".join([block.text for block in output.content if isinstance(block, Text)])
+        first_line = text.strip().partition("\n")[0][:_MAX_SUMMARY_LENGTH]
+        failure = Failure(message=first_line or f"the tool reported: {output.outcome}")
     return ToolResultMessage(
         tool_call_id=call.id,
         tool_name=call.name,
         content=output.content,
         outcome=output.outcome,
         details=output.details,
-        failure=None if is_ok else Failure(message=_first_line(output)),
+        failure=failure,
     )
 
 
@@ -127,19 +131,11 @@ def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
     return _build_error_result(call, Failure(message=message, traceback=trace, recoverable=False))
 
 
-def _first_line(output: ToolOutput) -> str:
-    """Return the first line of an output that reports a failure."""
-    text = "".join([block.text for block in output.content if isinstance(block, Text)])
-    first = text.strip().partition("\n")[0]
-    return first[:_MAX_SUMMARY_LENGTH] or f"the tool reported: {output.outcome}"
-
-
 def _truncate_text(text: str) -> str:
     """Return a text that may stand in a message: legal, and not too long."""
     half = _MAX_ERROR_LENGTH // 2
-    return replace_lone_surrogates(
-        truncate_middle(text, max_head=half, max_tail=half, note="\n[…]\n")
-    )
+    short = truncate_middle(text, max_head=half, max_tail=half, note="\n[…]\n")
+    return replace_lone_surrogates(short)
 
 
 def _build_error_result(call: ToolCall, failure: Failure) -> ToolResultMessage:

@@ -30,9 +30,7 @@ _LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 class Limits(RedactedRepr, frozen=True, kw_only=True):
     """The most that one run may use; None means no limit."""
 
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {"turns", "tokens", "seconds", "cost", "invalid_calls"}
-    )
+    shown: ClassVar[frozenset[str]] = frozenset(_LIMIT_TYPES)
 
     turns: int | None = 50
     """Responses of the model."""
@@ -46,20 +44,16 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
     model gets as many error results; at the next such turn the run ends."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that cannot be kept. Raises InvalidValue."""
         for name, (kinds, expected) in _LIMIT_TYPES.items():
             limit = getattr(self, name)
             if limit is None and name != "invalid_calls":
                 continue
+            place = f"limits.{name}"
             if not isinstance(limit, kinds) or isinstance(limit, bool):
-                kind = type(limit).__name__
-                raise InvalidValue(
-                    f"must be {expected}, not {kind}", place=f"limits.{name}", code="limit_type"
-                )
+                message = f"must be {expected}, not {type(limit).__name__}"
+                raise InvalidValue(message, place=place, code="limit_type")
             if not _is_positive(limit):
-                raise InvalidValue(
-                    "must be above 0", place=f"limits.{name}", code="limit_not_positive"
-                )
+                raise InvalidValue("must be above 0", place=place, code="limit_not_positive")
 
     def describe_reached(
         self, *, turns: int, tokens: int, cost: Decimal | None, invalid_calls: int
@@ -101,10 +95,7 @@ class RunConfig(NamedTuple):
     sleep: Callable[[float], Awaitable[object]]
 
     def build_request(
-        self,
-        conversation: Conversation,
-        target: ModelTarget,
-        builder: ContextBuilder | None = None,
+        self, conversation: Conversation, target: ModelTarget, builder: ContextBuilder | None = None
     ) -> BuiltRequest:
         """Return the next request for a conversation, by another builder if one is given."""
         return (builder or self.context_builder).build(

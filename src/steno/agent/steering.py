@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
 
 from steno.agent.recorder import RunRecorder
-from steno.agent.resolve_references import ensure_rewind_target, prompt_has_references
 from steno.errors import StenoError
 from steno.log.conversation import Conversation
 from steno.log.queries import last_message, shell_command_of
+from steno.messages.content import has_references
 from steno.messages.message import AssistantMessage, UserMessage
-from steno.records.entry import Entry, Resolution, Rewind, ShellCommand
+from steno.records.entry import Entry, ModeChange, Resolution, Rewind, ShellCommand
 
 
 class SteeringPolicy(StrEnum):
@@ -127,11 +127,11 @@ class InputRecorder:
         actor: str | None,
         resolves_references: bool,
     ) -> None:
-        """Take the log and the queue, and whether an unresolved prompt is taken back."""
         self._recorder = recorder
         self._queue = queue
         self._actor = actor
         self._resolves_references = resolves_references
+        """Whether a prompt is taken back if it cannot be resolved."""
         self.pending_prompt: PromptInput | None = None
         """The prompt until it is recorded."""
         self.is_held: bool = False
@@ -145,10 +145,12 @@ class InputRecorder:
         if prompt is None:
             return
         assert prompt.message is not None
-        if self._resolves_references:
-            ensure_rewind_target(prompt.message, self._recorder)
+        self.is_held = self._resolves_references and has_references(prompt.message.content)
+        conversation = self._recorder.conversation
+        if self.is_held and not conversation.entries_view():
+            # An entry to go back to: the prompt may have to be taken back.
+            self._recorder.record(ModeChange(old=conversation.mode, new=conversation.mode))
         self.prompt = self._record(prompt)
-        self.is_held = self._resolves_references and prompt_has_references(self.prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
         """Record the messages that are due, unless held; return whether one wants an answer."""
@@ -166,12 +168,10 @@ class InputRecorder:
         If the prompt was taken back, other prompts stay in the queue: they are withdrawn, or
         recorded in the next run.
         """
-        is_prompt_on_branch = self.prompt is None or self._recorder.is_on_branch(self.prompt)
-        self._record_all(
-            self._queue.take_due(is_over=True)
-            if is_prompt_on_branch
-            else self._queue.take(ShellCommand)
-        )
+        if self.prompt is None or self._recorder.is_on_branch(self.prompt):
+            self._record_all(self._queue.take_due(is_over=True))
+        else:
+            self._record_all(self._queue.take(ShellCommand))
 
     def _record_all(self, due: Sequence[QueuedInput]) -> bool:
         for queued in due:

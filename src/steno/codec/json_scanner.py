@@ -48,11 +48,8 @@ def clean_input(data: bytes | str) -> tuple[bytes, int]:
         except UnicodeDecodeError as exc:
             raise InvalidDocument(f"not valid UTF-8 at byte {exc.start}", code="not_utf8") from None
     else:
-        raise InvalidDocument(
-            f"pass bytes or str, such as path.read_bytes(), not {type(data).__name__}",
-            code="wrong_type",
-            place="input",
-        )
+        message = f"pass bytes or str, such as path.read_bytes(), not {type(data).__name__}"
+        raise InvalidDocument(message, code="wrong_type", place="input")
     raw, replaced_escapes = replace_lone_surrogate_escapes(raw)
     return raw, replaced + replaced_escapes
 

@@ -53,11 +53,8 @@ def encode_lossless(value: object) -> bytes:
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
     if read_entry(raw, "$", lambda _place, _code, _text: None) != entry:
-        raise InvalidValue(
-            "a record that is not understood can be kept, not changed",
-            code="unknown_entry_changed",
-            place="entry",
-        )
+        message = "a record that is not understood can be kept, not changed"
+        raise InvalidValue(message, code="unknown_entry_changed", place="entry")
     return raw
 
 
@@ -118,10 +115,13 @@ def read_value(
             unknown.append(key + b":" + content)
         elif name in nested and content != b"null":
             known[name] = _read_nested(content, nested[name], f"{place}.{name}", warn)
-        elif name not in optional or _is_readable(name, content, hints[name]):
-            known[name] = _read_plain(name, content, hints[name])
         else:
-            unknown.append(key + b":" + content)
+            try:
+                known[name] = _read_plain(name, content, hints[name])
+            except UnreadablePart:
+                if name not in optional:
+                    raise
+                unknown.append(key + b":" + content)
     if unknown:
         known["unknown"] = RawJson(b",".join(unknown).decode())
     token = PRECHECKED.set(is_trusted)  # every part was decoded as its type
@@ -138,7 +138,7 @@ def read_value(
 
 def read_union(raw: bytes, types: Any, place: str, warn: WarningCallback) -> Any:
     """Read one object as the member of a union that its tag names, or as `Opaque`."""
-    return _read_tagged(raw, _read_nested_field(types), place, warn)
+    return _read_one(raw, _read_nested_field(types), place, warn)
 
 
 def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
@@ -180,10 +180,6 @@ def _read_nested(raw: bytes, nested: _NestedField, place: str, warn: WarningCall
 def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> Value:
     if Entry in nested.by_tag.values():
         return read_entry(raw, place, warn)
-    return _read_tagged(raw, nested, place, warn)
-
-
-def _read_tagged(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> Value:
     tag = _read_tag(raw, nested.tag_field)
     cls = nested.by_tag.get(tag)
     try:
@@ -242,14 +238,6 @@ def _read_string(raw: bytes | None) -> str | None:
         return msgspec.json.decode(raw or b"null", type=str | None)
     except (msgspec.MsgspecError, RecursionError):
         return None
-
-
-def _is_readable(name: str, raw: bytes, hint: Any) -> bool:
-    try:
-        _read_plain(name, raw, hint)
-    except UnreadablePart:
-        return False
-    return True
 
 
 def _read_plain(name: str, raw: bytes, hint: Any) -> Any:

@@ -75,7 +75,7 @@ def _migrate_flat_list(raw: bytes) -> bytes:
         rule = "not a conversation: messages is not an array"
         raise InvalidDocument(rule, code="messages_not_an_array")
     header.pop("version", None)
-    if parts and not any(_is_chat_message(part) for part in parts):
+    if parts and not any("role" in (_split_members(part) or {}) for part in parts):
         rule = "not a conversation: no message in the list has a role"
         raise InvalidDocument(rule, code="no_roles")
     messages = [_to_session_message(part) for part in parts]
@@ -89,10 +89,6 @@ _TYPE_OF_ROLE: Final = {
     "assistant": "assistant",
     "tool": "tool_result",
 }
-
-
-def _is_chat_message(raw: bytes) -> bool:
-    return "role" in (_split_members(raw) or {})
 
 
 def _to_session_message(raw: bytes) -> bytes:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast, final
 
 from msgspec.structs import replace
 
+from steno import records
 from steno.context.notes import (
     binary_resource_note,
     empty_reference_note,
@@ -51,24 +52,13 @@ from steno.messages.message import (
 )
 from steno.messages.order import OrderCode, OrderState
 from steno.records.entry import (
-    Approval,
-    BranchSwitch,
     Compaction,
     Entry,
     Feedback,
-    GrantRevoked,
-    Label,
     Mode,
-    ModeChange,
-    ModelChange,
     Payload,
-    Redacted,
-    Redaction,
-    Repair,
     Resolution,
     ResolutionStatus,
-    Rewind,
-    ShellCommand,
 )
 
 _MODEL_VISIBLE_KINDS: Final = frozenset(
@@ -196,9 +186,9 @@ class BranchState:
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
                 self._read_message(number, entry.id, payload)
-            case ShellCommand():
+            case records.ShellCommand():
                 self._read_message(number, entry.id, payload.message)
-            case ModeChange():
+            case records.ModeChange():
                 self.mode, self.mode_id = payload.new, entry.id
             case Compaction():
                 self._compact(entry.id, payload)
@@ -206,14 +196,16 @@ class BranchState:
                 self._resolve(entry.id, payload)
             case Feedback():
                 self._add_feedback(entry.id, payload)
-            case Redacted():
+            case records.Redacted():
                 if payload.kind in _MODEL_VISIBLE_KINDS:
                     self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
-            case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
-                pass  # these and the next two concern only the log
-            case Repair() | GrantRevoked() | Redaction():
+            case records.BranchSwitch() | records.Rewind() | records.ModelChange():
+                pass  # these and the next ones concern only the log
+            case records.Label() | records.Approval() | records.Repair():
+                pass
+            case records.GrantRevoked() | records.Redaction():
                 pass
             case _:
                 assert_never(payload)
@@ -251,7 +243,6 @@ class BranchState:
             self._pending_feedback.clear()
 
     def _check_order(self, position: int, message: Message) -> None:
-        """Check whether a message may stand at its position."""
         waiting = self._order.outstanding
         try:
             self._order = self._order.after(message)
@@ -295,7 +286,6 @@ class BranchState:
         self._refresh_message(position, resolution.target)
 
     def _refresh_message(self, position: int, entry_id: str) -> None:
-        """Show a message with all that is known about it."""
         extents = self._extents.get(position, {})
         shown = build_model_view(
             self._messages_with_references[position],

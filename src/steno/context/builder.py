@@ -28,8 +28,7 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import CallPairing, OrderCode
-from steno.messages.repair import repair
+from steno.messages.order import CallPairing, OrderCode, repair
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Mode, Payload, Resolution
@@ -139,11 +138,8 @@ class ContextBuilder:
             fits = self._fit(start, budget_tokens)
         sent = self._lay_out_messages(leading, window.first_sent(start))
         if not sent.messages:
-            raise InvalidRequest(
-                "there is nothing to send; append a message first",
-                code="nothing_to_send",
-                place="context",
-            )
+            message = "there is nothing to send; append a message first"
+            raise InvalidRequest(message, code="nothing_to_send", place="context")
         changes = chain(
             settings.changes,
             leading.changes,

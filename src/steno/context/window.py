@@ -124,10 +124,7 @@ class MessageWindow:
         if self.omitted is None:
             return found
         left_out = Change(
-            ChangeCode.LEFT_OUT,
-            "oldest_messages",
-            entry=self.ids[first - 1],
-            number=first - start,
+            ChangeCode.LEFT_OUT, "oldest_messages", entry=self.ids[first - 1], number=first - start
         )
         return [left_out, *found]
 

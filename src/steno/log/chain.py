@@ -216,7 +216,6 @@ class _ChainVerifier:
         return None
 
     def find_unexplained_redaction(self) -> BadRecord | None:
-        """Find a redacted entry without a record of its redaction."""
         for entry_id, seq in self.redacted.items():
             if entry_id not in self._explained:
                 problem = "its content was taken out, and no record says why"

@@ -31,9 +31,8 @@ from steno.log.tree import (
 )
 from steno.messages.call import AnyToolCall
 from steno.messages.message import ChatMessage, Message, ToolResult
-from steno.messages.order import OrderState
+from steno.messages.order import NO_RESULT_TEXT, OrderState
 from steno.messages.outcome import Outcome
-from steno.messages.repair import NO_RESULT_TEXT
 from steno.ports import Journal
 from steno.records.entry import (
     Approval,
@@ -424,7 +423,6 @@ class Conversation:
         return self._loaded(name)
 
     def _loaded(self, name: str) -> Branch:
-        """Return a branch whose entries are in memory."""
         branch = self._branches.get(name)
         if branch is None:
             raise Missing(

@@ -16,12 +16,7 @@ from msgspec.structs import replace
 from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
-from steno.messages.message import (
-    AssistantMessage,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.usage import Usage
 from steno.records.entry import (
     BASE_VERSION,
@@ -222,16 +217,11 @@ def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
         case ToolResultMessage():
             return (EntryKind.TOOL_ERROR if message.is_error else EntryKind.TOOL_RESULT,)
         case AssistantMessage():
-            kinds = {_block_kind(block): None for block in message.content}
-            return tuple(kinds) or (EntryKind.ASSISTANT_TEXT,)
+            action, text = EntryKind.ASSISTANT_ACTION, EntryKind.ASSISTANT_TEXT
+            kinds = [action if isinstance(b, AnyToolCall) else text for b in message.content]
+            return tuple(dict.fromkeys(kinds)) or (text,)
         case SystemMessage() | None:
             return (EntryKind.SYSTEM_CONTEXT,)
-
-
-def _block_kind(block: Block) -> EntryKind:
-    return (
-        EntryKind.ASSISTANT_ACTION if isinstance(block, AnyToolCall) else EntryKind.ASSISTANT_TEXT
-    )
 
 
 class ContentType(StrEnum):

@@ -16,7 +16,7 @@ from steno.log.blobs import blob_digests
 from steno.messages.call import AnyToolCall
 from steno.messages.message import Message, ToolResultMessage
 from steno.messages.order import OrderState
-from steno.records.entry import Entry, Mode, ModeChange, ModelChange, Payload
+from steno.records.entry import Entry, Mode, ModeChange, ModelChange
 
 T = TypeVar("T")
 
@@ -29,7 +29,6 @@ class EffectiveSettings(NamedTuple):
 
 
 _DEFAULT_SETTINGS: Final = EffectiveSettings()
-_SETTING_PAYLOADS: Final[frozenset[type]] = frozenset({ModeChange, ModelChange})
 
 
 # In cycles for the garbage collector: without it, msgspec frees a long chain recursively.
@@ -48,19 +47,12 @@ class EntryNode(Struct, eq=False):
 def add_node(entry: Entry, parent: EntryNode | None, digest: str | None = None) -> EntryNode:
     """Return the node of an entry after its parent."""
     settings = _DEFAULT_SETTINGS if parent is None else parent.settings
-    if type(entry.payload) in _SETTING_PAYLOADS:
-        settings = _settings_after(settings, entry.payload)
+    payload = entry.payload
+    if type(payload) is ModeChange:
+        settings = settings._replace(mode=payload.new)
+    elif type(payload) is ModelChange:
+        settings = settings._replace(model=payload.new)
     return EntryNode(entry, parent, settings, digest)
-
-
-def _settings_after(settings: EffectiveSettings, payload: Payload) -> EffectiveSettings:
-    match payload:
-        case ModeChange(new=mode):
-            return settings._replace(mode=mode)
-        case ModelChange(new=model):
-            return settings._replace(model=model)
-        case _:
-            return settings
 
 
 def settings_at(node: EntryNode | None) -> EffectiveSettings:

@@ -44,16 +44,15 @@ from steno.messages.message import (
     AssistantMessage,
     ChatMessage,
     Message,
+    MessageRole,
     SystemMessage,
     ToolResult,
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import OrderCode, OrderIssue, Severity, check_order
+from steno.messages.order import OrderCode, OrderIssue, RepairResult, Severity, check_order
 from steno.messages.outcome import Failure, Outcome
-from steno.messages.repair import RepairResult
 from steno.messages.request import Request
-from steno.messages.role import MessageRole
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason, Usage
 

@@ -80,11 +80,8 @@ def map_tool_name(outside: str) -> str:
     if type(outside) is str and is_tool_name(outside):
         return outside
     if type(outside) is not str or _EXTERNAL_TOOL_NAME.fullmatch(outside) is None:
-        raise InvalidTool(
-            "outside names have 1 to 128 letters, digits and any of _ . : / -",
-            code="invalid_external_name",
-            place="tool name",
-        )
+        message = "outside names have 1 to 128 letters, digits and any of _ . : / -"
+        raise InvalidTool(message, code="invalid_external_name", place="tool name")
     import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never need it
 
     digest = hashlib.sha256(outside.encode()).hexdigest()[:8]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import (
     Annotated,
     Any,
@@ -31,7 +32,6 @@ from steno.json_object import wrap_parsed
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.outcome import Failure, Outcome
-from steno.messages.role import MessageRole
 from steno.messages.usage import StopReason, Usage
 from steno.values import (
     NOTHING,
@@ -45,6 +45,46 @@ from steno.values import (
 )
 
 BlockT = TypeVar("BlockT")
+
+
+class MessageRole(StrEnum):
+    """The sender of a message. The value is stored; `int(role)` numbers the roles from 0."""
+
+    SYSTEM = "system", 0
+    USER = "user", 1
+    ASSISTANT = "assistant", 2
+    TOOL = "tool", 3
+
+    _number: int
+
+    # The default is for type checkers only, so that MessageRole("user") is a call they know.
+    def __new__(cls, text: str, number: int = -1) -> MessageRole:
+        """Make a member that is its text and knows its number."""
+        role = str.__new__(cls, text)
+        role._value_ = text
+        role._number = number
+        return role
+
+    @property
+    def number(self) -> int:
+        """The place of the role, from 0."""
+        return self._number
+
+    def __int__(self) -> int:
+        return self._number
+
+    @classmethod
+    def parse(cls, text: str) -> MessageRole:
+        """Read a role in any case. Raises InvalidMessage for an unknown one."""
+        try:
+            return _ROLE_BY_TEXT[text.lower()]
+        except (KeyError, AttributeError, TypeError):
+            raise InvalidMessage(
+                "must be system, user, assistant or tool", code="unknown_role", place="role"
+            ) from None
+
+
+_ROLE_BY_TEXT: Final = {role.value: role for role in MessageRole}
 
 
 # -- the four messages -----------------------------------------------------------------------
@@ -362,11 +402,8 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     found = tuple(messages)
     for position, message in enumerate(found):
         if not isinstance(message, ChatMessage):
-            raise InvalidMessage(
-                f"{type(message).__name__} is not a message; leave it out",
-                code="not_a_message",
-                place=f"messages[{position}]",
-            )
+            text = f"{type(message).__name__} is not a message; leave it out"
+            raise InvalidMessage(text, code="not_a_message", place=f"messages[{position}]")
     return cast("tuple[Message, ...]", found)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, final
 
 from steno.errors import InvalidRequest, InvalidValue
-from steno.messages.message import Message
-from steno.messages.role import MessageRole
+from steno.messages.message import Message, MessageRole
 from steno.messages.tool import ToolDefinition
 from steno.values import Sendable, check_fields, refuse
 

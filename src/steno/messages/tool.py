@@ -175,20 +175,14 @@ def _check_schema(tool: ToolDefinition) -> None:
 
 def _require_description(found: str) -> str:
     if not found:
-        raise InvalidTool(
-            "no description; add a docstring or pass description=",
-            code="no_description",
-            place="tool definition",
-        )
+        message = "no description; add a docstring or pass description="
+        raise InvalidTool(message, code="no_description", place="tool definition")
     return found
 
 
 def _tool_name_of_type(type: Any) -> str:
     name = getattr(type, "__name__", None)
     if not isinstance(name, str):
-        raise InvalidTool(
-            "from_type needs a class with fields, or a name",
-            code="no_name",
-            place="tool definition",
-        )
+        message = "from_type needs a class with fields, or a name"
+        raise InvalidTool(message, code="no_name", place="tool definition")
     return map_tool_name(name)

@@ -145,11 +145,8 @@ def _check_parameter_kind(parameter: Parameter, name: str, *, is_first: bool) ->
             "* and ** take anything; name every parameter", code="variable_arguments", place=at
         )
     if parameter.kind is parameter.POSITIONAL_ONLY:
-        raise InvalidTool(
-            "is positional-only, but arguments come by name; remove the /",
-            code="positional_only",
-            place=at,
-        )
+        message = "is positional-only, but arguments come by name; remove the /"
+        raise InvalidTool(message, code="positional_only", place=at)
     if is_first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
         raise InvalidTool(
             "the method is not bound; take it from an instance", code="unbound_method", place=at
@@ -197,11 +194,8 @@ class _SchemaBuilder:
         """Return the schema of a type; `at` is the place that an error names."""
         # A generic class may require new instances of itself without end: Node[T], Node[list[T]], …
         if self._depth > _MAX_TYPE_DEPTH:
-            raise InvalidTool(
-                f"types are nested more than {_MAX_TYPE_DEPTH} deep",
-                code="types_too_deep",
-                place=at,
-            )
+            message = f"types are nested more than {_MAX_TYPE_DEPTH} deep"
+            raise InvalidTool(message, code="types_too_deep", place=at)
         self._depth += 1
         schema = self._build(hint, at)
         self._depth -= 1
@@ -260,7 +254,6 @@ class _SchemaBuilder:
         return found
 
     def finish(self, schema: Schema) -> Schema:
-        """Return the schema with all definitions below it."""
         return {**schema, "$defs": self._defs} if self._defs else schema
 
     def _build_property(self, field: InputField, entries: Mapping[str, str], at: str) -> Schema:
@@ -465,11 +458,8 @@ def _property_names(key: Schema, at: str) -> Schema | None:
         case {} if not key:
             return None
         case _:
-            raise InvalidTool(
-                "the keys of a mapping must be str, int or an enum of those",
-                code="unsupported_key_type",
-                place=at,
-            )
+            message = "the keys of a mapping must be str, int or an enum of those"
+            raise InvalidTool(message, code="unsupported_key_type", place=at)
 
 
 _TYPE_FORMS: dict[Any, Callable[[Any, _BuildSchema, str], Schema]] = {
@@ -498,11 +488,8 @@ def _enum_schema(enum: type[Enum], at: str) -> dict[str, Any]:
     values = [member.value for member in enum]
     kinds: set[type] = {str if isinstance(value, str) else type(value) for value in values}
     if kinds not in ({str}, {int}):
-        raise InvalidTool(
-            f"the values of {enum.__name__} must be all str or all int",
-            code="mixed_enum_values",
-            place=at,
-        )
+        message = f"the values of {enum.__name__} must be all str or all int"
+        raise InvalidTool(message, code="mixed_enum_values", place=at)
     schema = {"type": _TYPE_NAMES[kinds.pop()], "enum": values}
     if text := read_docstring(enum.__doc__).text:
         schema["description"] = text
@@ -514,11 +501,8 @@ def _literal_schema(literal: Any, at: str) -> dict[str, Any]:
     values = list(_flatten_literal(get_args(literal)))
     kinds: set[type] = {type(value) for value in values}
     if not kinds <= {str, int, bool, NoneType}:
-        raise InvalidTool(
-            "a Literal may hold str, int, bool, None and enum members",
-            code="unsupported_literal",
-            place=at,
-        )
+        message = "a Literal may hold str, int, bool, None and enum members"
+        raise InvalidTool(message, code="unsupported_literal", place=at)
     choices = [value for value in values if value is not None]
     kinds.discard(NoneType)
     schema: dict[str, Any] = {"enum": choices}
@@ -565,11 +549,8 @@ class _PydanticDefinitions:
         try:
             schema = model.model_json_schema()
         except (RuntimeError, NameError, TypeError) as exc:  # what pydantic's errors are made of
-            raise InvalidTool(
-                f"pydantic has no schema for {model.__name__}",
-                code="no_pydantic_schema",
-                place=at,
-            ) from exc
+            message = f"pydantic has no schema for {model.__name__}"
+            raise InvalidTool(message, code="no_pydantic_schema", place=at) from exc
         found: dict[str, Any] = schema.pop("$defs", {})
         # A recursive model refers to itself.
         key = schema.get("$ref", "").removeprefix(_REFERENCE_PREFIX)

@@ -116,11 +116,8 @@ class _ObjectCloser:
             return {"$ref": ref}
         self._inlined += 1
         if self._inlined > _MAX_INLINED:
-            raise InvalidTool(
-                "too many of its definitions are parts of one another",
-                code="schema_too_entangled",
-                place="schema",
-            )
+            message = "too many of its definitions are parts of one another"
+            raise InvalidTool(message, code="schema_too_entangled", place="schema")
         part = {k: v for k, v in target.items() if k not in ("$defs", "definitions")}
         return self.close(part, around)
 

@@ -345,11 +345,8 @@ def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -
     hints = _class_hints(cls, arguments, at)
     for name, found in hints.items():
         if isinstance(found, InitVar):
-            raise InvalidTool(
-                "an InitVar cannot be read from JSON; make it a field",
-                code="init_var",
-                place=f"{at}.{name}",
-            )
+            message = "an InitVar cannot be read from JSON; make it a field"
+            raise InvalidTool(message, code="init_var", place=f"{at}.{name}")
     return ClassFields(
         [
             InputField(

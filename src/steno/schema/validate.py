@@ -86,7 +86,6 @@ class _Violation(Struct, frozen=True):
 
     @property
     def rule(self) -> str:
-        """The expectation in words."""
         return self.lead + self.expected
 
 
@@ -127,7 +126,6 @@ class _ValidationRun:
                 rule(self, value, schema, path)
 
     def report(self, path: _Path, expected: str, aspect: _Aspect = "rule", lead: str = "") -> None:
-        """Add a violation."""
         self.violations.append(_Violation(path, expected, aspect, lead))
 
     def try_visit(self, value: Any, schema: Any, path: _Path) -> list[_Violation]:
@@ -456,7 +454,6 @@ def _excluding_violation(violations: list[_Violation], path: _Path) -> _Violatio
 
 
 def _join_alternatives(violations: list[_Violation], reason: _Violation) -> _Violation:
-    """Return one violation that names the expectations of all."""
     first, *others = {violation.rule: violation for violation in violations}.values()
     if all(other.lead == first.lead for other in others):
         expected = " or ".join([first.expected, *[other.expected for other in others]])

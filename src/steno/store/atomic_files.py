@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from tempfile import mkstemp
 from threading import RLock
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from steno.errors import Missing, Unavailable
@@ -38,11 +38,8 @@ def translate_os_errors(place: str) -> Generator[None]:
         yield
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
-        raise Unavailable(
-            f"cannot be read or written: {reason}; check the disk and the rights",
-            code="os_error",
-            place=place,
-        ) from exc
+        message = f"cannot be read or written: {reason}; check the disk and the rights"
+        raise Unavailable(message, code="os_error", place=place) from exc
 
 
 # -- locks -----------------------------------------------------------------------------------
@@ -79,11 +76,14 @@ def open_locked(
 def _open_registered(
     path: Path, mode: str, *, create: bool, missing: Callable[[], Missing]
 ) -> Generator[int]:
+    def open_creating(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_CREAT, 0o600)
+
     # An object from the start, no bare number: whenever an interrupt comes, it is closed.
     stream: FileIO | None = None
     try:
         with _fork_lock:
-            stream = FileIO(path, mode, opener=_open_creating if create else None)
+            stream = FileIO(path, mode, opener=open_creating if create else None)
             _lock_files[stream.fileno()] = stream
         yield stream.fileno()
     except FileNotFoundError as exc:
@@ -94,10 +94,6 @@ def _open_registered(
         if stream is not None:
             unlock(stream.fileno())
             stream.close()
-
-
-def _open_creating(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_CREAT, 0o600)
 
 
 def _acquire_file_lock(file: int, name: str, *, to_write: bool, deadline: float) -> None:
@@ -125,20 +121,8 @@ def unlock(file: int) -> None:
     _lock_files.pop(file, None)
 
 
-class ThreadLock(Protocol):
-    """A lock that knows which thread holds it, as `threading.RLock` returns it."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Wait for the lock."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock. Raises RuntimeError if this thread does not hold it."""
-        ...
-
-
 @contextmanager
-def hold_lock(lock: ThreadLock, name: str, *, deadline: float) -> Generator[None]:
+def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
     """Hold a lock between threads. Raises Unavailable at the deadline."""
     try:
         if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
@@ -153,11 +137,8 @@ def hold_lock(lock: ThreadLock, name: str, *, deadline: float) -> Generator[None
 
 
 def _lock_timeout(name: str) -> Unavailable:
-    return Unavailable(
-        "another program or thread kept it locked for too long; try again, or end that one",
-        code="locked",
-        place=name,
-    )
+    message = "another program or thread kept it locked for too long; try again, or end that one"
+    return Unavailable(message, code="locked", place=name)
 
 
 # -- forks -----------------------------------------------------------------------------------

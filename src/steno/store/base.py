@@ -236,7 +236,6 @@ class Store(ABC):
         return found._replace(bad=self._find_bad_blob(referenced))
 
     def _find_bad_blob(self, referenced: Iterable[tuple[Record, str]]) -> BadRecord | None:
-        """Return the first record with a blob that is missing or damaged."""
         for record, digest in referenced:
             try:
                 self.blob(digest)
@@ -314,10 +313,7 @@ class Store(ABC):
         return restore_blobs(payload, self.blob)
 
     def collect_garbage(
-        self,
-        *,
-        only: Iterable[str] | None = None,
-        older_than: timedelta = timedelta(hours=1),
+        self, *, only: Iterable[str] | None = None, older_than: timedelta = timedelta(hours=1)
     ) -> int:
         """Remove the blobs that no record names; return the number of bytes removed.
 
@@ -412,11 +408,8 @@ def validate_records(records: Iterable[Record]) -> Iterator[Record]:
             )
         if record.entry is not None:
             if record.entry.id in ids:
-                raise Damaged(
-                    "the id of its entry was used before",
-                    code="entry_repeated",
-                    place=f"record {expected}",
-                )
+                message = "the id of its entry was used before"
+                raise Damaged(message, code="entry_repeated", place=f"record {expected}")
             ids.add(record.entry.id)
         yield record
 
@@ -472,7 +465,6 @@ class BranchHeads:
     __slots__ = ("_begun", "_written")
 
     def __init__(self) -> None:
-        """Start without a branch."""
         self._begun: dict[str, str | None] = {}
         self._written: dict[str, str | None] = {}
 

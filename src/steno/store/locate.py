@@ -55,17 +55,11 @@ def read_address(address: str | Path) -> StoreAddress:
     if address and not colon:
         path = _expand_home(address)
         if path.suffix not in _SQLITE_SUFFIXES and not path.is_file():
-            raise InvalidValue(
-                f"{address} has no kind; write sqlite:{address} or jsonl:{address}",
-                code="store_kind_missing",
-                place="store",
-            )
+            message = f"{address} has no kind; write sqlite:{address} or jsonl:{address}"
+            raise InvalidValue(message, code="store_kind_missing", place="store")
         return StoreAddress("sqlite", path)
-    raise InvalidValue(
-        "an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:",
-        code="store_address_invalid",
-        place="store",
-    )
+    message = "an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:"
+    raise InvalidValue(message, code="store_address_invalid", place="store")
 
 
 def default_address() -> StoreAddress:
@@ -128,21 +122,15 @@ def check_location(address: StoreAddress) -> None:
         return
     folder = path.absolute().parent
     if not folder.exists() and not _is_default_file(address):
-        raise Unavailable(
-            f"there is no folder {folder}; make it, or name another place",
-            code="store_folder_missing",
-            place="store",
-        )
+        message = f"there is no folder {folder}; make it, or name another place"
+        raise Unavailable(message, code="store_folder_missing", place="store")
     with suppress(OSError):  # the store itself reports it better
         if address.kind == "sqlite" and path.is_file():
             with path.open("rb") as file:
                 start = file.read(len(_SQLITE_MAGIC))
             if start not in (b"", _SQLITE_MAGIC):
-                raise InvalidDocument(
-                    f"{address} is no store of steno; name another file",
-                    code="not_a_store",
-                    place="store",
-                )
+                message = f"{address} is no store of steno; name another file"
+                raise InvalidDocument(message, code="not_a_store", place="store")
 
 
 def _is_default_file(address: StoreAddress) -> bool:
@@ -161,8 +149,5 @@ def _home_folder() -> Path:
     if os.environ.get("HOME") != "":  # Python would take that for the root of all folders
         with suppress(RuntimeError):
             return Path.home()
-    raise InvalidValue(
-        f"no home folder is known; set HOME or {STORE_VARIABLE}, or name a store",
-        code="home_unknown",
-        place="store",
-    )
+    message = f"no home folder is known; set HOME or {STORE_VARIABLE}, or name a store"
+    raise InvalidValue(message, code="home_unknown", place="store")

@@ -14,19 +14,7 @@ from steno.errors import Damaged
 from steno.ids import utc_now
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
-from steno.store.base import (
-    Blob,
-    BranchHeads,
-    Store,
-    check_append,
-    check_fork,
-    check_replacement,
-    duplicate_session,
-    missing_blob,
-    missing_entry,
-    missing_session,
-    validate_records,
-)
+from steno.store import base
 
 
 @final
@@ -36,13 +24,12 @@ class _MemorySession:
     def __init__(self, header: Header, records: Iterable[Record]) -> None:
         self.header = header
         self.records: list[Record] = []
-        self.heads = BranchHeads()
+        self.heads = base.BranchHeads()
         self.by_id: dict[str, int] = {}
-        for record in validate_records(records):
+        for record in base.validate_records(records):
             self.add(record)
 
     def add(self, record: Record) -> None:
-        """Add a record at the end."""
         entry = record.entry
         if entry is None:
             self.heads.begin(record.branch, record.at)
@@ -53,35 +40,30 @@ class _MemorySession:
 
 
 @final
-class MemoryStore(Store):
+class MemoryStore(base.Store):
     """Keeps everything until the program ends, also after `close`."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
         self._lock = Lock()
         self._sessions: dict[str, _MemorySession] = {}
         self._blobs: dict[str, tuple[bytes, datetime]] = {}
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session."""
         session = _MemorySession(header, records)
         with self._lock:
             if header.id in self._sessions:
-                raise duplicate_session()
+                raise base.duplicate_session()
             self._sessions[header.id] = session
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session."""
         with self._lock:
             return iter([session.header for session in self._sessions.values()])
 
     def header(self, session: str) -> Header:
-        """Return the header of a session."""
         with self._lock:
             return self._session(session).header
 
     def rename(self, session: str, title: str | None) -> None:
-        """Change the title of a session."""
         with self._lock:
             found = self._session(session)
             found.header = replace(found.header, title=title)
@@ -89,10 +71,9 @@ class MemoryStore(Store):
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Append an entry to a branch."""
         with self._lock:
             found = self._session(session)
-            check_append(
+            base.check_append(
                 branch,
                 is_known=branch in found.heads,
                 head=found.heads.of(branch),
@@ -103,19 +84,16 @@ class MemoryStore(Store):
             found.add(Record(seq=seq, branch=branch, entry=entry, digest=digest))
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Begin a branch after an entry."""
         with self._lock:
             found = self._session(session)
-            check_fork(is_known=name in found.heads, has_start=at is None or at in found.by_id)
+            base.check_fork(is_known=name in found.heads, has_start=at is None or at in found.by_id)
             found.add(Record(seq=len(found.records) + 1, branch=name, at=at))
 
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch."""
         with self._lock:
             return self._session(session).heads.all()
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its ancestors."""
         with self._lock:
             found = self._session(session)
         wanted: str | None = entry_id
@@ -124,34 +102,28 @@ class MemoryStore(Store):
                 return
             number = found.by_id.get(wanted)
             if number is None:
-                raise missing_entry()
+                raise base.missing_entry()
             record = found.records[number]
             if record.entry is None or record.digest is None:
                 raise Damaged("an entry without its digest", code="digest_missing", place="store")
             yield record.entry, record.digest
             wanted = record.entry.parent
-        raise Damaged(
-            "the parents of an entry lead in a circle; verify the session",
-            code="parents_circular",
-            place="store",
-        )
+        message = "the parents of an entry lead in a circle; verify the session"
+        raise Damaged(message, code="parents_circular", place="store")
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session."""
         with self._lock:
             return iter(list(self._session(session).records))
 
     def replace(self, session: str, record: Record) -> None:
-        """Overwrite the record of the same `seq`."""
         with self._lock:
             records = self._session(session).records
-            check_replacement(
+            base.check_replacement(
                 record, records[record.seq - 1] if record.seq <= len(records) else None
             )
             records[record.seq - 1] = record
 
     def remove(self, session: str) -> None:
-        """Remove a session."""
         with self._lock:
             self._session(session)
             del self._sessions[session]
@@ -160,28 +132,24 @@ class MemoryStore(Store):
         """Do nothing: a store in memory can be used after it was closed."""
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256."""
         digest = sha256(data).hexdigest()
         with self._lock:
             self._blobs[digest] = (bytes(data), utc_now())
         return digest
 
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes."""
         with self._lock:
             found = self._blobs.get(sha256)
         if found is None:
-            raise missing_blob()
+            raise base.missing_blob()
         return found[0]
 
-    def blobs(self) -> Iterator[Blob]:
-        """Return digest, size and time of every blob."""
+    def blobs(self) -> Iterator[base.Blob]:
         with self._lock:
             found = list(self._blobs.items())
-        return iter([Blob(digest, len(data), time) for digest, (data, time) in found])
+        return iter([base.Blob(digest, len(data), time) for digest, (data, time) in found])
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob."""
         with self._lock:
             found = self._blobs.get(sha256)
             if found is not None and (put_before is None or found[1] <= put_before):
@@ -190,5 +158,5 @@ class MemoryStore(Store):
     def _session(self, session: str) -> _MemorySession:
         found = self._sessions.get(session)
         if found is None:
-            raise missing_session()
+            raise base.missing_session()
         return found

@@ -387,11 +387,8 @@ async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
         preview = await tool.preview(call)
         if not isinstance(preview, CallPreview):
             kind = type(preview).__name__
-            raise InvalidTool(
-                f"preview must return a CallPreview, not {kind}; CallPreview.of(…)?",
-                code="preview_type",
-                place=call.name,
-            )
+            message = f"preview must return a CallPreview, not {kind}; CallPreview.of(…)?"
+            raise InvalidTool(message, code="preview_type", place=call.name)
     return preview
 
 
@@ -451,11 +448,8 @@ def decide_later(
     call = conversation.outstanding_call(call_id)
     decided = last_decision(conversation.entries_view(), call)
     if decided is not None and entry_decision(decided) != ApprovalStatus.PENDING:
-        raise Missing(
-            "it is decided about, and what was allowed may have run",
-            place="approval",
-            code="already_decided",
-        )
+        message = "it is decided about, and what was allowed may have run"
+        raise Missing(message, place="approval", code="already_decided")
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
     audit = GrantSigner(conversation.id, sign_text).sign_audit(_DEFERRED_AUDIT, call, status)
     return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)
@@ -494,11 +488,8 @@ class CallbackApprover:
             return ApprovalDecision(allowed=decision, actor=self._actor)
         # Any other value that is true in Python must not count as an approval.
         kind = type(decision).__name__
-        raise InvalidValue(
-            f"the function must return an ApprovalDecision or a bool, not {kind}",
-            place="approver",
-            code="invalid_approval",
-        )
+        message = f"the function must return an ApprovalDecision or a bool, not {kind}"
+        raise InvalidValue(message, place="approver", code="invalid_approval")
 
 
 @final

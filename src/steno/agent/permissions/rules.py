@@ -405,7 +405,6 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         return None
 
     def _find_deny_rule(self, tool: Tool, subjects: tuple[str, ...]) -> PermissionRule | None:
-        """Return the first deny rule that covers any of the subjects for a tool."""
         for rule in self.deny:
             if any(rule.covers_any(name, tool.capability, subjects) for name in _rule_names(tool)):
                 return rule

@@ -127,7 +127,6 @@ class _RecordedResultsRunner:
 
 
 def _call_key(call: AnyToolCall) -> tuple[str, bytes]:
-    """Return a key that calls with the same tool and arguments share."""
     arguments = call.arguments.encode()
     # Arguments that the decoder cannot read are compared as text.
     with suppress(msgspec.MsgspecError, RecursionError, OverflowError):

@@ -153,7 +153,10 @@ def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload
             return replace(
                 payload, content=content, details=recorded.details, failure=recorded.failure
             )
-        case Repair(), Repair() if _is_same_repair(payload, recorded):
+        case Repair(), Repair() if (payload.code, payload.target) == (
+            recorded.code,
+            recorded.target,
+        ):
             return replace(payload, explanation=recorded.explanation)
         case _:
             return payload
@@ -177,10 +180,6 @@ def _repeats_its_text(result: ToolResultMessage) -> bool:
     first = result.content[0] if result.content else None
     failure = Failure(message=first.text) if isinstance(first, Text) else None
     return is_agent_result(result) and failure is not None and result.failure == failure
-
-
-def _is_same_repair(replayed: Repair, recorded: Repair) -> bool:
-    return (replayed.code, replayed.target) == (recorded.code, recorded.target)
 
 
 def _call_id_of(entry: Entry) -> str | None:

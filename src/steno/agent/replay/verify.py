@@ -127,11 +127,8 @@ def _check_records(records: object) -> tuple[Record, ...]:
     wrong_types = {type(record).__name__ for record in values if not isinstance(record, Record)}
     if wrong_types:
         kind = " or ".join(sorted(wrong_types))
-        raise InvalidValue(
-            f"takes the records of a session, not {kind}; store.records(id)?",
-            place="replay",
-            code="not_records",
-        )
+        message = f"takes the records of a session, not {kind}; store.records(id)?"
+        raise InvalidValue(message, place="replay", code="not_records")
     return values
 
 

@@ -9,11 +9,7 @@ if _typing.TYPE_CHECKING:
     from steno.agent.telemetry.opentelemetry import OpenTelemetry
     from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 
-__all__ = [
-    "NO_TELEMETRY",
-    "OpenTelemetry",
-    "Telemetry",
-]
+__all__ = ["NO_TELEMETRY", "OpenTelemetry", "Telemetry"]
 
 __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,

@@ -105,7 +105,6 @@ class OpenTelemetry:
         meter_provider: metrics.MeterProvider | None = None,
         capture_content: bool = False,
     ) -> None:
-        """Take the providers, and whether spans may hold content."""
         self._tracer = trace.get_tracer(_INSTRUMENTATION_NAME, tracer_provider=tracer_provider)
         self._histograms = _Histograms(
             metrics.get_meter(_INSTRUMENTATION_NAME, meter_provider=meter_provider)
@@ -216,11 +215,9 @@ class _OpenTelemetrySpan:
         self._usage: Usage | None = None
 
     def enable_metrics(self, histograms: _Histograms, labels: SpanAttributes, start: float) -> None:
-        """Measure time and tokens, too."""
         self._histograms, self._labels, self._start = histograms, dict(labels), start
 
     def set(self, attributes: SpanAttributes) -> None:
-        """Add attributes."""
         self._span.set_attributes(attributes)
 
     def record_result(
@@ -230,7 +227,6 @@ class _OpenTelemetrySpan:
         response_id: str | None = None,
         response_model: str | None = None,
     ) -> None:
-        """Record the result."""
         match result:
             case RunResult():
                 self._end_run(result)
@@ -264,7 +260,6 @@ class _OpenTelemetrySpan:
         self._span.set_status(trace.Status(trace.StatusCode.ERROR, text))
 
     def record_metrics(self) -> None:
-        """Record the metrics, if they are enabled."""
         if self._histograms is None:
             return
         self._histograms.duration.record(time.perf_counter() - self._start, self._labels)

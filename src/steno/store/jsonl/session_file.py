@@ -91,11 +91,8 @@ def decode_line(line: bytes) -> Header | Record:
             return decode_record(checked[len(_RECORD_KEY) : -1])
         if checked.startswith(_SESSION_KEY):
             return decode_header(checked[len(_SESSION_KEY) : -1])
-    raise InvalidDocument(
-        "it holds neither the header of a session nor a record",
-        code="not_a_session_line",
-        place="line",
-    )
+    message = "it holds neither the header of a session nor a record"
+    raise InvalidDocument(message, code="not_a_session_line", place="line")
 
 
 def scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOutline]]:
@@ -267,7 +264,6 @@ class SessionFileIndex:
     """The index of one session file. The caller of a method holds `lock`."""
 
     def __init__(self, name: str) -> None:
-        """Start an empty index for the file of this name."""
         self.lock: Final = RLock()
         self.reported_tail: tuple[int, int] | None = None
         """The begin and end of the torn tail that was last logged."""

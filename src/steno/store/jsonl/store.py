@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from steno.errors import Damaged, InvalidDocument, LogError, Missing, Unavailable
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
+from steno.store import base
 from steno.store.atomic_files import (
     append_durably,
     hold_lock,
@@ -38,18 +39,6 @@ from steno.store.atomic_files import (
     sync_folder,
     translate_os_errors,
     unlock,
-)
-from steno.store.base import (
-    Blob,
-    Store,
-    check_append,
-    check_fork,
-    check_replacement,
-    duplicate_session,
-    missing_blob,
-    missing_entry,
-    missing_session,
-    validate_records,
 )
 from steno.store.jsonl.session_file import (
     BackwardReader,
@@ -70,11 +59,11 @@ _MAX_CACHED_ENTRIES: Final = 250_000
 _CACHE_WEIGHT_PER_SESSION: Final = 100
 """A session without entries counts as this many."""
 _logger: Final = logging.getLogger("steno.store")
-_open_session_file: Final = partial(open_locked, missing=missing_session)
+_open_session_file: Final = partial(open_locked, missing=base.missing_session)
 
 
 @final
-class JsonlStore(Store):
+class JsonlStore(base.Store):
     """Keeps each session in a file of its own, as lines of JSON that other programs can read.
 
     Every method raises Unavailable if a file is locked for longer than `timeout_s`, or if the
@@ -88,11 +77,8 @@ class JsonlStore(Store):
             try:
                 make_folder(self._folder)
             except ValueError as exc:
-                raise Unavailable(
-                    "no folder can have this name; choose another",
-                    code="folder_name_invalid",
-                    place="store",
-                ) from exc
+                message = "no folder can have this name; choose another"
+                raise Unavailable(message, code="folder_name_invalid", place="store") from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
         self._blobs: Final = self._folder / "blobs"
@@ -113,13 +99,13 @@ class JsonlStore(Store):
         path = self._path(header.id)
         with translate_os_errors(path.name), open_draft(self._folder) as draft:
             draft.stream.write(encode_line(header))
-            draft.stream.writelines(map(encode_line, validate_records(records)))
+            draft.stream.writelines(map(encode_line, base.validate_records(records)))
             draft.sync()
             # An empty file is no session yet, but it can be locked: so only one can be first.
             deadline = self._deadline()
             with _open_session_file(path, to_write=True, deadline=deadline, create=True) as file:
                 if read_header(file, path.name) is not None:
-                    raise duplicate_session()
+                    raise base.duplicate_session()
                 draft.publish(path)
 
     def headers(self) -> Iterator[Header]:
@@ -154,7 +140,6 @@ class JsonlStore(Store):
             raise problem
 
     def header(self, session: str) -> Header:
-        """Return the header of a session."""
         return _check_id(self._header_of(self._path(session)), session)
 
     def rename(self, session: str, title: str | None) -> None:
@@ -176,7 +161,7 @@ class JsonlStore(Store):
     ) -> None:
         """Append an entry to a branch, with one write."""
         with self._open_for_writing(session) as (file, index):
-            check_append(
+            base.check_append(
                 branch,
                 is_known=branch in index.heads,
                 head=index.heads.of(branch),
@@ -187,13 +172,11 @@ class JsonlStore(Store):
             _append_record(file, index, Record(seq=seq, branch=branch, entry=entry, digest=digest))
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Begin a branch after an entry."""
         with self._open_for_writing(session) as (file, index):
-            check_fork(is_known=name in index.heads, has_start=at is None or at in index.spans)
+            base.check_fork(is_known=name in index.heads, has_start=at is None or at in index.spans)
             _append_record(file, index, Record(seq=index.last_seq + 1, branch=name, at=at))
 
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch."""
         with self._open_for_reading(session) as snapshot:
             return snapshot.heads
 
@@ -211,11 +194,8 @@ class JsonlStore(Store):
             index = self._index_of(session)
             with hold_lock(index.lock, self._path(session).name, deadline=self._deadline()):
                 index.reset()
-        raise Damaged(
-            "the parents of an entry lead nowhere; verify the session",
-            code="parent_missing",
-            place="store",
-        )
+        message = "the parents of an entry lead nowhere; verify the session"
+        raise Damaged(message, code="parent_missing", place="store")
 
     def replace(self, session: str, record: Record) -> None:
         """Overwrite the record of the same `seq`, in a new file."""
@@ -226,7 +206,7 @@ class JsonlStore(Store):
                 if isinstance(line.content, Record) and line.content.seq == record.seq:
                     old, raw = line.content, encode_line(record)
                 stream.write(raw)
-            check_replacement(record, old)
+            base.check_replacement(record, old)
 
     def remove(self, session: str) -> None:
         """Remove a session, also one that cannot be read."""
@@ -284,27 +264,22 @@ class JsonlStore(Store):
             return False
 
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes."""
         path = self._blob_path(sha256)
         with translate_os_errors(f"blob {sha256}"):
             try:
                 data = path.read_bytes()
             except FileNotFoundError as exc:
-                raise missing_blob() from exc
+                raise base.missing_blob() from exc
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise Damaged(
-                "its bytes are not those of its name; put them again",
-                code="blob_damaged",
-                place=f"blob {sha256}",
-            )
+            message = "its bytes are not those of its name; put them again"
+            raise Damaged(message, code="blob_damaged", place=f"blob {sha256}")
         return data
 
-    def blobs(self) -> Iterator[Blob]:
-        """Return digest, size and time of every blob."""
+    def blobs(self) -> Iterator[base.Blob]:
         self._check_open()
         return self._read_blobs()
 
-    def _read_blobs(self) -> Iterator[Blob]:
+    def _read_blobs(self) -> Iterator[base.Blob]:
         with translate_os_errors("blobs"):
             # Not `glob`, which takes a folder that cannot be read for an empty one.
             for folder in self._blobs.iterdir() if self._blobs.exists() else ():
@@ -314,10 +289,9 @@ class JsonlStore(Store):
                     with suppress(FileNotFoundError):  # it was removed meanwhile
                         status = path.stat()
                         stored_at = datetime.fromtimestamp(status.st_mtime, UTC)
-                        yield Blob(path.name, status.st_size, stored_at)
+                        yield base.Blob(path.name, status.st_size, stored_at)
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob."""
         self._check_open()
         with translate_os_errors(f"blob {sha256}"), suppress(Missing):
             path = self._blob_path(sha256)
@@ -331,7 +305,7 @@ class JsonlStore(Store):
         """Return the path of a blob. Raises Missing for text that is no digest."""
         self._check_open()
         if not _DIGEST.fullmatch(digest):
-            raise missing_blob()
+            raise base.missing_blob()
         return self._blobs / digest[:2] / digest
 
     # -- inside ------------------------------------------------------------------------------
@@ -424,7 +398,7 @@ class JsonlStore(Store):
                 if wanted is None:
                     return
                 if (span := spans.get(wanted)) is None:
-                    raise missing_entry()
+                    raise base.missing_entry()
                 if (found := reader.read(wanted, span)) is None:
                     return
                 yield found
@@ -465,7 +439,7 @@ class _SessionSnapshot(NamedTuple):
 def _check_id(header: Header | None, session: str) -> Header:
     """Check that a file is of this session; file systems without case return another one's."""
     if header is None or header.id != session:
-        raise missing_session()
+        raise base.missing_session()
     return header
 
 

@@ -105,21 +105,15 @@ def parse_server_address(text: str) -> PostgresServer:
     """
     credentials = text.partition("//")[2].rpartition("@")[0]
     if any(mark in credentials for mark in "/?#@ "):
-        raise InvalidValue(
-            "in user names, passwords and options / ? # @ and blanks are percent-encoded",
-            code="address_not_encoded",
-            place="postgresql",
-        )
+        message = "in user names, passwords and options / ? # @ and blanks are percent-encoded"
+        raise InvalidValue(message, code="address_not_encoded", place="postgresql")
     address, _, query = text.partition("?")
     options = query.split("&") if query else []
     schemas = [option.partition("=")[2] for option in options if option.startswith("schema=")]
     schema = schemas[-1] if schemas else _DEFAULT_SCHEMA
     if not _SCHEMA_NAME.fullmatch(schema):
-        raise InvalidValue(
-            "schema is a word of small letters, digits and _",
-            code="schema_name_invalid",
-            place="postgresql",
-        )
+        message = "schema is a word of small letters, digits and _"
+        raise InvalidValue(message, code="schema_name_invalid", place="postgresql")
     libpq_options = "&".join(option for option in options if not option.startswith("schema="))
     try:
         libpq_parameters = conninfo_to_dict(
@@ -128,11 +122,8 @@ def parse_server_address(text: str) -> PostgresServer:
     except psycopg.Error:
         libpq_parameters = None
     if libpq_parameters is None:  # not inside `except`: the error of psycopg quotes the address
-        raise InvalidValue(
-            "an address is postgresql://user:password@host:port/database",
-            code="store_address_invalid",
-            place="postgresql",
-        )
+        message = "an address is postgresql://user:password@host:port/database"
+        raise InvalidValue(message, code="store_address_invalid", place="postgresql")
     parameters = _DEFAULT_PARAMETERS | {
         name: str(value) for name, value in libpq_parameters.items()
     }
@@ -349,11 +340,8 @@ class ConnectionPool:
     def _error_for(self, error: BaseException | None, *, is_unsure: bool) -> LogError:
         place, state = self._server.place, getattr(error, "sqlstate", None) or ""
         if state in _DAMAGED_STATES:
-            return Damaged(
-                "the server finds its own files damaged; restore a backup",
-                code="database_damaged",
-                place=place,
-            )
+            text = "the server finds its own files damaged; restore a backup"
+            return Damaged(text, code="database_damaged", place=place)
         refused = "server_refused", f"the server refused it (SQLSTATE {state})"
         code, message = _ERRORS.get(state) or _ERRORS.get(state[:2]) or refused
         if is_unsure:

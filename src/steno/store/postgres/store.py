@@ -21,25 +21,7 @@ from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
-from steno.store.base import (
-    TITLE_SEARCH_ENTRIES,
-    Blob,
-    SearchHit,
-    SessionOverview,
-    Store,
-    build_snippet,
-    check_append,
-    check_fork,
-    check_replacement,
-    decode_stored_header,
-    derive_title,
-    duplicate_session,
-    missing_blob,
-    missing_entry,
-    missing_session,
-    split_words,
-    validate_records,
-)
+from steno.store import base
 from steno.store.postgres import sql
 from steno.store.postgres.connections import (
     ConnectionPool,
@@ -116,31 +98,23 @@ class _SessionRows:
         """Convert all records. Raises Damaged if they are inconsistent."""
         self.rows: list[_RecordRow] = []
         self.updated_at: datetime | None = None
-        self._numbers: dict[str, int] = {}
-        self._branches: dict[str, _BranchRow] = {}
-        for record in validate_records(records):
-            self._add(record)
-
-    @property
-    def entries(self) -> int:
-        """The number of records with an entry."""
-        return len(self._numbers)
-
-    @property
-    def branches(self) -> list[_BranchRow]:
+        self.numbers: dict[str, int] = {}
+        """The `seq` of every entry."""
+        self.branches: dict[str, _BranchRow] = {}
         """The branches, each with its last record."""
-        return list(self._branches.values())
+        for record in base.validate_records(records):
+            self._add(record)
 
     def _add(self, record: Record) -> None:
         entry = record.entry
-        parent = None if entry is None else self._numbers.get(entry.parent or "")
+        parent = None if entry is None else self.numbers.get(entry.parent or "")
         self.rows.append(_build_record_row(record, parent))
         branch = _BranchRow(_encode_name(record.branch), _head_after_record(record), record.seq)
         if entry is None:
-            self._branches.setdefault(record.branch, branch)  # it never moves a branch
+            self.branches.setdefault(record.branch, branch)  # it never moves a branch
             return
-        self._branches[record.branch] = branch
-        self._numbers[entry.id] = record.seq
+        self.branches[record.branch] = branch
+        self.numbers[entry.id] = record.seq
         if entry.time is not None:
             self.updated_at = max(entry.time, self.updated_at or entry.time)
 
@@ -149,7 +123,7 @@ class _SessionRows:
 
 
 @final
-class PostgresStore(Store):
+class PostgresStore(base.Store):
     """Keeps sessions in the tables of a database.
 
     The address is libpq's, `postgresql://user:password@host/database`; `?schema=name` names the
@@ -174,9 +148,8 @@ class PostgresStore(Store):
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session."""
         id, body, content = _encode_name(header.id), encode_header(header), _SessionRows(records)
-        values = [id, body, len(content.rows), content.entries, content.updated_at]
+        values = [id, body, len(content.rows), len(content.numbers), content.updated_at]
 
         def add(connection: PostgresConnection, is_again: bool) -> None:
             # Waits for another writer that is adding a session of this id.
@@ -184,30 +157,28 @@ class PostgresStore(Store):
             if number is None:
                 if is_again and connection.row(sql.HEADER, [id]) == (body,):
                     return
-                raise duplicate_session()
+                raise base.duplicate_session()
             connection.copy(
                 sql.COPY_RECORDS, _RECORD_COLUMN_TYPES, (number + row for row in content.rows)
             )
-            for branch in content.branches:
+            for branch in content.branches.values():
                 connection.count(sql.ADD_BRANCH, number + branch)
 
         self._connections.write(add)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session."""
         for _, body in self._rows_by_number(sql.HEADERS):
-            yield decode_stored_header(body)
+            yield base.decode_stored_header(body)
 
     def header(self, session: str) -> Header:
-        """Return the header of a session."""
-        return decode_stored_header(self._session_row(session).header)
+        return base.decode_stored_header(self._session_row(session).header)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Change the title of a session."""
-
         def put(connection: PostgresConnection, _is_again: bool) -> None:
             number, _ = _lock_session(connection, session)
-            header = decode_stored_header(connection.one(sql.HEADER, [_encode_name(session)])[0])
+            header = base.decode_stored_header(
+                connection.one(sql.HEADER, [_encode_name(session)])[0]
+            )
             body = encode_header(replace(header, title=title))
             connection.count(sql.RENAME, [body, number])
 
@@ -216,8 +187,6 @@ class PostgresStore(Store):
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Append an entry to a branch."""
-
         def put(connection: PostgresConnection, is_again: bool) -> None:
             number, last = _lock_session(connection, session)
             target = _read_append_target(
@@ -225,7 +194,7 @@ class PostgresStore(Store):
             )
             if is_again and target.holds_entry(branch, digest):
                 return
-            check_append(
+            base.check_append(
                 branch,
                 is_known=target.has_branch,
                 head=target.head,
@@ -238,14 +207,12 @@ class PostgresStore(Store):
         self._connections.write(put)
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Begin a branch after an entry."""
-
         def begin(connection: PostgresConnection, is_again: bool) -> None:
             number, last = _lock_session(connection, session)
             target = _read_append_target(connection, number, name, id=at)
             if is_again and target.has_branch and target.head == _encode_optional(at):
                 return
-            check_fork(
+            base.check_fork(
                 is_known=target.has_branch,
                 has_start=at is None or target.existing_record is not None,
             )
@@ -254,12 +221,10 @@ class PostgresStore(Store):
         self._connections.write(begin)
 
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch."""
         rows = self._rows(sql.HEADS, [self._session_row(session).number])
         return {name.decode(): None if head is None else head.decode() for name, head in rows}
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its ancestors."""
         number = self._session_row(session).number
         wanted: str | None = entry_id
         before: int | None = None
@@ -267,7 +232,7 @@ class PostgresStore(Store):
             # Once, unless a parent has no record, or one after its child.
             found = self._rows(sql.NUMBER, [number, _encode_name(wanted)])
             if not found:
-                raise missing_entry()
+                raise base.missing_entry()
             seq: int | None = found[0][0]
             if before is not None and found[0][0] >= before:
                 raise Damaged(
@@ -306,7 +271,7 @@ class PostgresStore(Store):
         def put(connection: PostgresConnection, _is_again: bool) -> None:
             number, _ = _lock_session(connection, session)
             old = connection.row(sql.RECORD, [number, row.seq])
-            check_replacement(record, None if old is None else _decode_stored_record(old[0]))
+            base.check_replacement(record, None if old is None else _decode_stored_record(old[0]))
             connection.count(sql.REPLACE, [row.time, row.body, row.words, number, row.seq])
 
         self._connections.write(put)
@@ -321,11 +286,9 @@ class PostgresStore(Store):
             ) from exc
 
     def remove(self, session: str) -> None:
-        """Remove a session."""
-
         def remove(connection: PostgresConnection, is_again: bool) -> None:
             if not connection.count(sql.REMOVE, [_encode_name(session)]) and not is_again:
-                raise missing_session()
+                raise base.missing_session()
 
         self._connections.write(remove)
 
@@ -335,32 +298,30 @@ class PostgresStore(Store):
 
     # -- lists and search --------------------------------------------------------------------
 
-    def summary(self, session: str) -> SessionOverview:
-        """Return a session as a list shows it."""
+    def summary(self, session: str) -> base.SessionOverview:
         found = self._session_row(session)
-        header = decode_stored_header(found.header)
+        header = base.decode_stored_header(found.header)
         first = [
             _decode_stored_record(body)
-            for (body,) in self._rows(sql.FIRST, [found.number, TITLE_SEARCH_ENTRIES])
+            for (body,) in self._rows(sql.FIRST, [found.number, base.TITLE_SEARCH_ENTRIES])
         ]
-        return SessionOverview(
+        return base.SessionOverview(
             header,
             header.title
-            or derive_title(record.entry for record in first if record.entry is not None),
+            or base.derive_title(record.entry for record in first if record.entry is not None),
             found.entries,
             tuple(self.heads(session)),
             _as_utc(found.updated_at),
         )
 
-    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
-        """Return the entries that contain all words of `text`, the newest first."""
-        wanted = frozenset(split_words(text))
+    def search(self, text: str, *, limit: int = 20) -> list[base.SearchHit]:
+        wanted = frozenset(base.split_words(text))
         if not wanted or limit <= 0:
             return []
         found = self._rows(sql.SEARCH, [_word_keys(wanted), limit])
         hits = [(session.decode(), _decode_stored_record(body).entry) for session, body in found]
         return [
-            SearchHit(session, entry, build_snippet(searchable_text(entry), wanted))
+            base.SearchHit(session, entry, base.build_snippet(searchable_text(entry), wanted))
             for session, entry in hits
             if entry is not None
         ]
@@ -368,7 +329,6 @@ class PostgresStore(Store):
     # -- blobs -------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256."""
         digest, now = hashlib.sha256(data).hexdigest(), utc_now()
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
@@ -384,29 +344,23 @@ class PostgresStore(Store):
         return digest
 
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes."""
         found = self._rows(sql.BLOB, [_encode_name(sha256)])
         if not found:
-            raise missing_blob()
+            raise base.missing_blob()
         parts: list[bytes] = []
         while part := self._rows(sql.PART, [*found[0], len(parts)]):
             parts.append(part[0][0])
         data = b"".join(parts)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise Damaged(
-                "its bytes are not those that were put there",
-                code="blob_damaged",
-                place=f"blob {sha256}",
-            )
+            message = "its bytes are not those that were put there"
+            raise Damaged(message, code="blob_damaged", place=f"blob {sha256}")
         return data
 
-    def blobs(self) -> Iterator[Blob]:
-        """Return digest, size and time of every blob."""
+    def blobs(self) -> Iterator[base.Blob]:
         for _, digest, size, stored_at in self._rows_by_number(sql.BLOBS):
-            yield Blob(digest.decode(), size, _as_utc(stored_at))
+            yield base.Blob(digest.decode(), size, _as_utc(stored_at))
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob."""
         values = [_encode_name(sha256), put_before]
         self._connections.write(lambda connection, _: connection.count(sql.REMOVE_BLOB, values))
 
@@ -425,7 +379,7 @@ class PostgresStore(Store):
     def _session_row(self, session: str) -> _SessionRow:
         found = self._rows(sql.SESSION, [_encode_name(session)])
         if not found:
-            raise missing_session()
+            raise base.missing_session()
         return _SessionRow(*found[0])
 
     def _records(self, session: _SessionRow) -> Iterator[Record]:
@@ -447,7 +401,7 @@ def _lock_session(connection: PostgresConnection, session: str) -> tuple[int, in
     """Lock a session against other writers; return its number and that of its last record."""
     found = connection.row(sql.LOCK, [_encode_name(session)])
     if found is None:
-        raise missing_session()
+        raise base.missing_session()
     return found[0], found[1]
 
 
@@ -503,7 +457,7 @@ def _build_record_row(record: Record, parent: int | None) -> _RecordRow:
     body, entry = encode_record(record), record.entry
     if entry is None:
         return _RecordRow(record.seq, None, None, None, body, None)
-    keys = _word_keys(split_words(searchable_text(entry)))
+    keys = _word_keys(base.split_words(searchable_text(entry)))
     return _RecordRow(record.seq, parent, _encode_name(entry.id), entry.time, body, keys)
 
 
@@ -515,7 +469,6 @@ def _head_after_record(record: Record) -> bytes | None:
 
 
 def _word_keys(words: Iterable[str]) -> list[bytes]:
-    """Return the distinct words as they are indexed."""
     return [
         word.encode() if len(word) <= _MAX_WORD_LENGTH else hashlib.sha256(word.encode()).digest()
         for word in dict.fromkeys(words)
@@ -531,7 +484,6 @@ def _encode_name(text: str) -> bytes:
 
 
 def _decode_stored_record(body: bytes) -> Record:
-    """Decode a record. Raises Damaged."""
     try:
         return decode_record(body)
     except InvalidDocument as exc:

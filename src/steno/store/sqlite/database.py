@@ -19,12 +19,7 @@ from typing import Final, Literal, final
 from weakref import WeakSet
 
 from steno.errors import Damaged, Missing, Unavailable
-from steno.store.sqlite.layout import (
-    PAGE_SIZE,
-    create_tables,
-    has_current_schema,
-    read_version,
-)
+from steno.store.sqlite.layout import PAGE_SIZE, create_tables, has_current_schema, read_version
 
 Durability = Literal["full", "normal"]
 
@@ -179,12 +174,10 @@ class SqliteDatabase:
         except sqlite3.OperationalError:
             # In a read-only folder the shared memory of a log cannot be created. Without a log,
             # no other process is writing either.
-            if os.access(self._file.parent, os.W_OK) or self._has_log():
+            log = self._file.with_name(f"{self._file.name}-wal")
+            if os.access(self._file.parent, os.W_OK) or log.exists():
                 raise
             return self._connect("mode=ro&immutable=1")
-
-    def _has_log(self) -> bool:
-        return self._file.with_name(f"{self._file.name}-wal").exists()
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         db = sqlite3.connect(
@@ -258,11 +251,8 @@ def _make_file(file: Path) -> None:
         if not file.exists():
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as exc:
-        raise Unavailable(
-            "the file cannot be made; see that its folder is there and may be written to",
-            code="cannot_create",
-            place="store",
-        ) from exc
+        message = "the file cannot be made; see that its folder is there and may be written to"
+        raise Unavailable(message, code="cannot_create", place="store") from exc
 
 
 _temp_folder_lock: Final = Lock()
@@ -314,11 +304,8 @@ def _translate_errors() -> Generator[None]:
 
 
 def _damaged_database() -> Damaged:
-    return Damaged(
-        "the database is damaged; bring back a copy of it, or try `.recover` of sqlite3",
-        code="database_damaged",
-        place="store",
-    )
+    message = "the database is damaged; bring back a copy of it, or try `.recover` of sqlite3"
+    return Damaged(message, code="database_damaged", place="store")
 
 
 def _primary_code(exc: sqlite3.Error) -> int:

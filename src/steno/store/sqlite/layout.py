@@ -115,11 +115,8 @@ def read_version(db: sqlite3.Connection) -> int:
         return version
     tables: int = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application or version or tables:
-        raise InvalidDocument(
-            "the database belongs to another program; name another file",
-            code="foreign_file",
-            place="store",
-        )
+        message = "the database belongs to another program; name another file"
+        raise InvalidDocument(message, code="foreign_file", place="store")
     return 0
 
 

@@ -21,13 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from steno.codec import (
-    decode_entry,
-    decode_record,
-    encode_entry,
-    encode_header,
-    encode_record,
-)
+from steno.codec import decode_entry, decode_record, encode_entry, encode_header, encode_record
 from steno.codec.json_scanner import replace_line_breaks
 from steno.errors import Damaged, InvalidDocument, Missing, UnsupportedVersion
 from steno.records.entry import Entry
@@ -205,7 +199,6 @@ def _decode_headers(rows: Iterable[tuple[object, int]]) -> Iterator[Header]:
 
 
 def _decode_checked_header(data: object, checksum: int) -> Header:
-    """Return a header. Raises Damaged, UnsupportedVersion."""
     if not isinstance(data, bytes) or crc32(data) != checksum:
         raise Damaged(
             "the header of a session is not what was written", code="header_damaged", place="store"
@@ -225,11 +218,8 @@ def _missing_session(db: sqlite3.Connection, session: str) -> Missing | Damaged:
     every_row = "SELECT 1 FROM session NOT INDEXED WHERE id = ?"
     if db.execute(every_row, (session,)).fetchone() is None:
         return missing_session()
-    return Damaged(
-        "the index of sessions is damaged; try `REINDEX` of sqlite3",
-        code="session_index_damaged",
-        place="store",
-    )
+    message = "the index of sessions is damaged; try `REINDEX` of sqlite3"
+    return Damaged(message, code="session_index_damaged", place="store")
 
 
 # -- records as columns, and back ------------------------------------------------------------
@@ -293,11 +283,8 @@ def _check_content(row: StoredContent) -> None:
         type(branch) is str and type(data) is bytes and (digest is None or type(digest) is bytes)
     )
     if not is_readable or _checksum(seq, branch, data, digest) != checksum:
-        raise Damaged(
-            "its bytes are not those that were written",
-            code="checksum_mismatch",
-            place=f"record {seq}",
-        )
+        message = "its bytes are not those that were written"
+        raise Damaged(message, code="checksum_mismatch", place=f"record {seq}")
 
 
 def _checksum(seq: int, branch: str, data: bytes, digest: bytes | None) -> int:
@@ -528,11 +515,8 @@ def check_parent_is_outside(db: sqlite3.Connection, extent: RecordRange, record:
 
 
 def _columns_disagree(seq: int) -> Damaged:
-    return Damaged(
-        "its columns do not say what its data says; bring back a copy",
-        code="columns_disagree",
-        place=f"record {seq}",
-    )
+    message = "its columns do not say what its data says; bring back a copy"
+    return Damaged(message, code="columns_disagree", place=f"record {seq}")
 
 
 def read_rows(db: sqlite3.Connection, session: int, done: int, number: int) -> list[LinkedRow]:

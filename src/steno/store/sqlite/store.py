@@ -30,50 +30,10 @@ from steno.log.chain import Verification
 from steno.log.queries import searchable_text
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
-from steno.store.base import (
-    TITLE_SEARCH_ENTRIES,
-    Blob,
-    SearchHit,
-    SessionOverview,
-    Store,
-    build_snippet,
-    check_append,
-    check_fork,
-    derive_title,
-    duplicate_session,
-    missing_blob,
-    missing_entry,
-    split_words,
-)
+from steno.store import base
+from steno.store.sqlite import rows
 from steno.store.sqlite.database import Durability, SqliteDatabase
 from steno.store.sqlite.layout import SESSION_SHIFT
-from steno.store.sqlite.rows import (
-    RecordRange,
-    StoredContent,
-    check_parent_is_outside,
-    columns_of_records,
-    delete_session,
-    entry_from_content,
-    find_range,
-    find_seq,
-    insert_record,
-    insert_session,
-    lost_record,
-    overwrite_record,
-    read_ancestors,
-    read_counts,
-    read_first_entries,
-    read_head,
-    read_header,
-    read_headers,
-    read_heads,
-    read_record_at,
-    read_rows,
-    session_exists,
-    time_from_microseconds,
-    time_to_microseconds,
-    update_title,
-)
 
 _BATCH_SIZE: Final = 64
 """How many records are read at once."""
@@ -100,7 +60,7 @@ ORDER BY record.time DESC NULLS LAST, record.key
 
 
 @final
-class SqliteStore(Store):
+class SqliteStore(base.Store):
     """Keeps sessions and blobs in one SQLite file.
 
     With `durability="normal"` an append does not wait for the disk: a crash of the program loses
@@ -141,14 +101,13 @@ class SqliteStore(Store):
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session."""
         data = encode_header(header)
         # Before the lock: they may come from this very store.
-        rows = list(columns_of_records(records))
+        columns = list(rows.columns_of_records(records))
         with self._database.write_transaction() as db:
             if db.execute("SELECT 1 FROM session WHERE id = ?", (header.id,)).fetchone():
-                raise duplicate_session()
-            insert_session(db, header.id, data, rows)
+                raise base.duplicate_session()
+            rows.insert_session(db, header.id, data, columns)
 
     def headers(self) -> Iterator[Header]:
         """Return the header of every session, in the order in which they were added.
@@ -156,24 +115,22 @@ class SqliteStore(Store):
         After them, raises the first error of those that cannot be read.
         """
         with self._database.read_transaction() as db:
-            return read_headers(db)
+            return rows.read_headers(db)
 
     def header(self, session: str) -> Header:
-        """Return the header of a session."""
         with self._database.read_transaction() as db:
-            return read_header(db, session)
+            return rows.read_header(db, session)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Change the title of a session."""
         with self._database.write_transaction() as db:
-            update_title(db, session, title)
+            rows.update_title(db, session, title)
 
     def remove(self, session: str) -> None:
         """Remove a session. If a quarter of the file is free then, it is rewritten."""
         with self._database.erase_transaction() as db:
-            extent = find_range(db, session)
+            extent = rows.find_range(db, session)
             _unindex_records(db, extent.base, extent.last)
-            delete_session(db, extent)
+            rows.delete_session(db, extent)
             (free,) = db.execute("PRAGMA freelist_count").fetchone()
             (pages,) = db.execute("PRAGMA page_count").fetchone()
         if free * 4 >= pages:
@@ -187,98 +144,95 @@ class SqliteStore(Store):
         """
         self._database.compact()
 
-    def summary(self, session: str) -> SessionOverview:
+    def summary(self, session: str) -> base.SessionOverview:
         """Return a session as a list shows it; reads only its first and last records."""
         with self._database.read_transaction() as db:
-            extent = find_range(db, session)
-            counts = read_counts(db, extent)
-            first = read_first_entries(db, extent, TITLE_SEARCH_ENTRIES)
-            branches = [name for name, _ in read_heads(db, extent)]
-        title = counts.header.title or derive_title(first)
-        return SessionOverview(counts.header, title, counts.entries, tuple(branches), counts.latest)
+            extent = rows.find_range(db, session)
+            counts = rows.read_counts(db, extent)
+            first = rows.read_first_entries(db, extent, base.TITLE_SEARCH_ENTRIES)
+            branches = [name for name, _ in rows.read_heads(db, extent)]
+        title = counts.header.title or base.derive_title(first)
+        return base.SessionOverview(
+            counts.header, title, counts.entries, tuple(branches), counts.latest
+        )
 
     # -- branches ----------------------------------------------------------------------------
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Append an entry to a branch."""
         with self._database.write_transaction() as db:
-            extent = find_range(db, session)
-            found = read_head(db, extent, branch)
-            check_append(
+            extent = rows.find_range(db, session)
+            found = rows.read_head(db, extent, branch)
+            base.check_append(
                 branch,
                 is_known=found is not None,
                 head=None if found is None else found[1],
                 expected=expected,
-                is_taken=find_seq(db, extent, entry.id) is not None,
+                is_taken=rows.find_seq(db, extent, entry.id) is not None,
             )
-            parent = None if entry.parent is None else find_seq(db, extent, entry.parent) or 0
+            parent = None if entry.parent is None else rows.find_seq(db, extent, entry.parent) or 0
             record = Record(seq=extent.length + 1, branch=branch, entry=entry, digest=digest)
-            insert_record(db, extent, record, parent)
+            rows.insert_record(db, extent, record, parent)
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Begin a branch after an entry."""
         with self._database.write_transaction() as db:
-            extent = find_range(db, session)
-            is_known = read_head(db, extent, name) is not None
-            parent = None if at is None else find_seq(db, extent, at)
-            check_fork(is_known=is_known, has_start=at is None or parent is not None)
-            insert_record(db, extent, Record(seq=extent.length + 1, branch=name, at=at), parent)
+            extent = rows.find_range(db, session)
+            is_known = rows.read_head(db, extent, name) is not None
+            parent = None if at is None else rows.find_seq(db, extent, at)
+            base.check_fork(is_known=is_known, has_start=at is None or parent is not None)
+            rows.insert_record(
+                db, extent, Record(seq=extent.length + 1, branch=name, at=at), parent
+            )
 
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch."""
         with self._database.read_transaction() as db:
-            return dict(read_heads(db, find_range(db, session)))
+            return dict(rows.read_heads(db, rows.find_range(db, session)))
 
     # -- records -----------------------------------------------------------------------------
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its ancestors."""
         with self._database.read_transaction() as db:
-            extent = find_range(db, session)
-            seq = find_seq(db, extent, entry_id)
+            extent = rows.find_range(db, session)
+            seq = rows.find_seq(db, extent, entry_id)
         wanted: str | None = entry_id
         while wanted is not None:
-            rows: list[tuple[StoredContent, int | None]] = []
+            batch: list[tuple[rows.StoredContent, int | None]] = []
             if seq is not None:
                 with self._database.read_transaction() as db:
-                    rows = read_ancestors(db, extent.base, seq, _BATCH_SIZE)
-            if not rows:
-                raise missing_entry()
-            for content, parent_seq in rows:
-                (entry, digest), seq = entry_from_content(content), parent_seq
+                    batch = rows.read_ancestors(db, extent.base, seq, _BATCH_SIZE)
+            if not batch:
+                raise base.missing_entry()
+            for content, parent_seq in batch:
+                (entry, digest), seq = rows.entry_from_content(content), parent_seq
                 if entry is None or digest is None or entry.id != wanted:
-                    raise Damaged(
-                        "another entry should be here",
-                        code="record_misplaced",
-                        place=f"record {content[0]}",
-                    )
+                    message = "another entry should be here"
+                    raise Damaged(message, code="record_misplaced", place=f"record {content[0]}")
                 yield entry, digest
                 wanted = entry.parent
 
     def records(self, session: str) -> Iterator[Record]:
         """Return the records that a session has now."""
         with self._database.read_transaction() as db:
-            extent = find_range(db, session)
+            extent = rows.find_range(db, session)
         return self._records(extent)
 
-    def _records(self, extent: RecordRange) -> Iterator[Record]:
+    def _records(self, extent: rows.RecordRange) -> Iterator[Record]:
         for done in range(0, extent.length, _BATCH_SIZE):
             number = min(_BATCH_SIZE, extent.length - done)
             with self._database.read_transaction() as db:
-                rows = read_rows(db, extent.session, done, number)
-                if not session_exists(db, extent.session):
+                batch = rows.read_rows(db, extent.session, done, number)
+                if not rows.session_exists(db, extent.session):
                     raise Missing(
                         "the session was removed meanwhile", code="session_removed", place="store"
                     )
-            if len(rows) != number:
-                raise lost_record(f"record {done + 1} or one behind it")
-            for row in rows:
+            if len(batch) != number:
+                raise rows.lost_record(f"record {done + 1} or one behind it")
+            for row in batch:
                 record = row.record()
                 if row.parent == 0:
                     with self._database.read_transaction() as db:
-                        check_parent_is_outside(db, extent, record)
+                        rows.check_parent_is_outside(db, extent, record)
                 yield record
 
     def verify(self, session: str) -> Verification:
@@ -298,8 +252,8 @@ class SqliteStore(Store):
         then replace it again, with the same record.
         """
         with self._database.erase_transaction() as db:
-            extent = find_range(db, session)
-            key, entry = overwrite_record(db, extent, record), record.entry
+            extent = rows.find_range(db, session)
+            key, entry = rows.overwrite_record(db, extent, record), record.entry
             _unindex_records(db, key, key)
             (indexed,) = db.execute(
                 "SELECT indexed FROM session WHERE key = ?", (extent.session,)
@@ -310,13 +264,13 @@ class SqliteStore(Store):
 
     # -- search ------------------------------------------------------------------------------
 
-    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
+    def search(self, text: str, *, limit: int = 20) -> list[base.SearchHit]:
         """Return the entries that contain all words of `text`, the newest first.
 
         The entries since the last search are indexed first. If that is not possible, all entries
         are read instead.
         """
-        wanted = frozenset(split_words(text))
+        wanted = frozenset(base.split_words(text))
         if not wanted or limit < 1:
             return []
         if self._is_indexed:
@@ -338,17 +292,19 @@ class SqliteStore(Store):
             with self._database.write_transaction() as db:
                 _index_batch(db)
 
-    def _search_index(self, wanted: frozenset[str], limit: int) -> list[SearchHit]:
+    def _search_index(self, wanted: frozenset[str], limit: int) -> list[base.SearchHit]:
         with self._database.read_transaction() as db:
             keys = _find_matches(db, wanted)
-        hits: list[SearchHit] = []
+        hits: list[base.SearchHit] = []
         for key in keys:
             with self._database.read_transaction() as db:
-                row = read_record_at(db, key)
+                row = rows.read_record_at(db, key)
             session, record = row or ("", None)  # none if it was removed meanwhile
             entry = None if record is None else record.entry
-            if entry is not None and wanted.issubset(split_words(found := searchable_text(entry))):
-                hits.append(SearchHit(session, entry, build_snippet(found, wanted)))
+            if entry is not None and wanted.issubset(
+                base.split_words(found := searchable_text(entry))
+            ):
+                hits.append(base.SearchHit(session, entry, base.build_snippet(found, wanted)))
                 if len(hits) == limit:
                     break
         return hits
@@ -356,7 +312,6 @@ class SqliteStore(Store):
     # -- blobs -------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256."""
         digest = hashlib.sha256(data)
         with self._database.write_transaction() as db:
             db.execute(
@@ -364,7 +319,7 @@ class SqliteStore(Store):
                 INSERT INTO blob (sha256, size, stored_at) VALUES (?, ?, ?)
                 ON CONFLICT (sha256) DO UPDATE SET stored_at = excluded.stored_at
                 """,
-                (digest.digest(), len(data), time_to_microseconds(utc_now())),
+                (digest.digest(), len(data), rows.time_to_microseconds(utc_now())),
             )
             (key,) = db.execute(
                 "SELECT key FROM blob WHERE sha256 = ?", (digest.digest(),)
@@ -377,34 +332,30 @@ class SqliteStore(Store):
         return digest.hexdigest()
 
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes."""
         with self._database.read_transaction() as db:
             row = db.execute(
                 "SELECT data FROM blob JOIN blob_data USING (key) WHERE sha256 = ?",
                 (_digest_bytes(sha256),),
             ).fetchone()
         if row is None:
-            raise missing_blob()
+            raise base.missing_blob()
         data = row[0]
         if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha256:
             raise Damaged("a blob is not what its digest says", code="blob_damaged", place="store")
         return data
 
-    def blobs(self) -> Iterator[Blob]:
-        """Return digest, size and time of every blob."""
+    def blobs(self) -> Iterator[base.Blob]:
         with self._database.read_transaction() as db:
-            rows = db.execute(
-                "SELECT hex(sha256), size, stored_at FROM blob ORDER BY key"
-            ).fetchall()
-            found = [
-                Blob(digest.lower(), size, time_from_microseconds(stored))
-                for digest, size, stored in rows
+            found = db.execute("SELECT hex(sha256), size, stored_at FROM blob ORDER BY key")
+            blobs = [
+                base.Blob(digest.lower(), size, rows.time_from_microseconds(stored))
+                for digest, size, stored in found
             ]
-        return iter(found)
+        return iter(blobs)
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Remove a blob. Nothing of it remains in the files."""
-        latest = None if put_before is None else time_to_microseconds(put_before)
+        latest = None if put_before is None else rows.time_to_microseconds(put_before)
         with self._database.erase_transaction() as db:
             db.execute(
                 "DELETE FROM blob WHERE sha256 = ?1 AND (?2 IS NULL OR stored_at <= ?2)",
@@ -423,11 +374,8 @@ def _unindex_records(db: sqlite3.Connection, first: int, last: int) -> None:
     if not _index_exists(db):
         return
     if not _can_index(db):
-        raise Unavailable(
-            "the search index cannot be changed; use a SQLite with FTS5",
-            code="fts5_missing",
-            place="store",
-        )
+        message = "the search index cannot be changed; use a SQLite with FTS5"
+        raise Unavailable(message, code="fts5_missing", place="store")
     deleted = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
     if deleted.rowcount:
         db.execute("INSERT INTO found (found) VALUES ('optimize')")
@@ -444,11 +392,11 @@ def _can_index(db: sqlite3.Connection) -> bool:
     return row is not None
 
 
-def _index_entries(db: sqlite3.Connection, rows: Iterable[tuple[int, Entry]]) -> None:
-    """Add entries to the index."""
+def _index_entries(db: sqlite3.Connection, entries: Iterable[tuple[int, Entry]]) -> None:
     db.execute(_CREATE_INDEX)
     words = [
-        (key, " ".join(sorted(set(split_words(searchable_text(entry)))))) for key, entry in rows
+        (key, " ".join(sorted(set(base.split_words(searchable_text(entry))))))
+        for key, entry in entries
     ]
     db.executemany("INSERT INTO found (rowid, words) VALUES (?, ?)", words)
 
@@ -459,16 +407,15 @@ def _find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def _index_batch(db: sqlite3.Connection) -> None:
-    """Add the next records to the search index."""
     remaining = _INDEX_BATCH_SIZE
     for session, indexed in _find_unindexed(db):
-        rows = read_rows(db, session, indexed, remaining)
-        if not rows:
-            raise lost_record(f"record {indexed + 1}")
-        found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in rows]
+        batch = rows.read_rows(db, session, indexed, remaining)
+        if not batch:
+            raise rows.lost_record(f"record {indexed + 1}")
+        found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in batch]
         _index_entries(db, [(key, entry) for key, entry in found if entry is not None])
-        db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1].seq, session))
-        remaining -= len(rows)
+        db.execute("UPDATE session SET indexed = ? WHERE key = ?", (batch[-1].seq, session))
+        remaining -= len(batch)
         if remaining <= 0:
             break
 

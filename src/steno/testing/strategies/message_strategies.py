@@ -21,6 +21,7 @@ from steno.messages.message import (
     AssistantBlock,
     AssistantMessage,
     Message,
+    MessageRole,
     ResultBlock,
     SystemMessage,
     ToolResultMessage,
@@ -29,7 +30,6 @@ from steno.messages.message import (
 )
 from steno.messages.outcome import Failure, Outcome
 from steno.messages.request import Request
-from steno.messages.role import MessageRole
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason, Usage
 from steno.records.entry import (
