@@ -48,6 +48,7 @@ def test_lines_are_kept_like_characters(lines: list[str], head: int, tail: int) 
 def test_the_middle_of_many_lines_is_replaced_by_a_note() -> None:
     assert truncate_lines("abcd", max_lines=4, note=str) == ["a", "b", "c", "d"]
     assert truncate_lines("abcdefg", max_lines=4, note=str) == ["a", "b", "3", "f", "g"]
+    assert truncate_lines("abc", max_lines=1, note=str) == ["3"]
 
 
 def test_memory_is_bounded() -> None:

@@ -33,7 +33,7 @@ def truncate_lines(
     if len(lines) <= max_lines:
         return list(lines)
     half = max_lines // 2
-    return [*lines[:half], note(len(lines) - 2 * half), *lines[-half:]]
+    return [*lines[:half], note(len(lines) - 2 * half), *lines[len(lines) - half :]]
 
 
 @final
