@@ -1,4 +1,4 @@
-"""Cases about files of a store that disks, power cuts or other programs damaged.
+"""Cases about crashes, and about files that disks, power cuts or other programs damaged.
 
 After any damage a store opens and continues, having lost at most entries that were not durable,
 or it reports the damage: on opening, on reading, or by `verify`. It never presents damaged content
@@ -22,6 +22,7 @@ from steno.errors import InvalidDocument, LogError, Missing
 from steno.messages.message import ChatMessage
 from steno.store import Store
 from steno.testing.case_results import CaseFailure, expect
+from steno.testing.stores.crash_rounds import ROUNDS_VARIABLE, run_crash_rounds
 from steno.testing.stores.store_harness import (
     SAMPLE_MESSAGES,
     NotApplicable,
@@ -195,6 +196,14 @@ def _holds_only(folder: Path, files: tuple[Path, ...]) -> bool:
     return all(
         path in files or (path.is_dir() and _holds_only(path, files)) for path in folder.iterdir()
     )
+
+
+# -- crashes -----------------------------------------------------------------------------------
+
+
+def crash(harness: StoreHarness) -> None:
+    """A process that is killed at any instant leaves an intact session that accepts entries."""
+    run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
 
 
 # -- a session and its damage ------------------------------------------------------------------
