@@ -91,20 +91,14 @@ def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[i
     """Return the files that the last record was appended to, with their size in each snapshot."""
     if written.snapshots[-1] == written.snapshots[-2]:
         raise CaseFailure("the last record was acknowledged, and is in no file")
-    found = [
-        (path, sizes) for path, sizes in _grown_files(written.snapshots) if sizes[-2] < sizes[-1]
-    ]
+    found: list[tuple[Path, list[int]]] = []
+    for path in written.files:
+        sizes = [len(files.get(path, b"")) for files in written.snapshots]
+        if sizes[-2] < sizes[-1] and sizes == sorted(sizes):
+            found.append((path, sizes))
     if not found:
         raise NotApplicable("it does not add to the end of a file")
     return found
-
-
-def _grown_files(snapshots: list[_FileContents]) -> Iterator[tuple[Path, list[int]]]:
-    """Yield the files that only grew, each with its size in every snapshot."""
-    for path in snapshots[-1]:
-        sizes = [len(files.get(path, b"")) for files in snapshots]
-        if sizes[0] < sizes[-1] and sizes == sorted(sizes):
-            yield path, sizes
 
 
 def _spread_offsets(begin: int, end: int, max_count: int) -> range:
@@ -296,7 +290,6 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
 
 
 def _read_files(harness: StoreHarness) -> _FileContents:
-    """Return the content of the files of a store. Raises NotApplicable if it has none."""
     return {path: path.read_bytes() for path in _find_files(harness)}
 
 
