@@ -356,7 +356,8 @@ async def find_model(
     missing, NotFound if there is no such file or the vendor has no model to use.
     """
     environ = os.environ if environ is None else environ
-    reason, code = ("asked for", "asked_for") if wanted else ("configured", "configured")
+    reason = "asked for" if wanted else "configured"
+    code = "asked_for" if wanted else "configured"
     async with open_vendor_probe(environ, timeouts) as probe:
         if wanted or configured:
             name = parse_model_name(wanted or configured, vendors)
@@ -427,9 +428,11 @@ def _select_last(
     last = searched[-1]
     model, open_ = last.choice, cast("Callable[[], ModelProvider]", OfflineProvider)
     if last.where == OFFLINE:
-        code, reason = "nothing_else_found", "nothing else found"
+        code = "nothing_else_found"
+        reason = "nothing else found"
     elif last.where == EMBEDDED:
-        code, reason = "embedded_found", "no key and no server found"
+        code = "embedded_found"
+        reason = "no key and no server found"
         model, open_ = "", lambda: EmbeddedProvider(bundled_model())
     else:
         vendor = vendors[last.where]
@@ -441,7 +444,8 @@ def _select_last(
         for result in searched:  # a vendor whose key is set was not selected
             skipped = vendors.get(result.where)
             if skipped is not None and find_key_variable(skipped, environ):
-                code, reason = "key_unused", f"{result.where}: {result.outcome}"
+                code = "key_unused"
+                reason = f"{result.where}: {result.outcome}"
                 break
     trail = tuple(searched)
     return ModelSelection(last.where, model, reason, open_, last.chosen_model, trail, code)

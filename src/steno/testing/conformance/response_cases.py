@@ -8,7 +8,7 @@ escapes must not change it either.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -240,7 +240,7 @@ def missing_ids(server: ScriptedServer) -> None:
 
 def _expect_calls(
     server: ScriptedServer,
-    wanted: list[tuple[str, str, str]],
+    wanted: Sequence[tuple[str, str, str]],
     *fragments: tuple[int | None, str | None, str | None, str | None],
 ) -> None:
     """Send fragments: index, id, name and arguments of each. Raises CaseFailure."""
