@@ -462,6 +462,18 @@ def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
     run(main())
 
 
+def test_a_key_that_no_header_can_carry_is_a_result_and_hides_no_other_vendor() -> None:
+    async def main() -> None:
+        async with world(anthropic=listing("claude-sonnet-5")) as (vendors, _):
+            keys = {"GROQ_API_KEY": "two words", "ANTHROPIC_API_KEY": "k"}
+            found = await find(vendors=vendors, environ=keys)
+            looked = await discover_models(vendors, keys, timeouts=TIMEOUTS, bundled_model=no_model)
+        assert found.name == "anthropic/claude-sonnet-5"
+        assert {one.where: one.code for one in looked}["groq"] == "invalid_key"
+
+    run(main())
+
+
 SLOW_TO_LOAD = """
 import asyncio, sys
 from steno.providers import Vendor

@@ -33,7 +33,6 @@ from steno.formats.format import ExportedFile, ExportLossCollector, ImportedSess
 from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
-    as_json_object,
     build_json_object,
     foreign_json,
     parse_array,
@@ -51,7 +50,7 @@ from steno.formats.json_text import (
     write_time,
 )
 from steno.ids import new_id
-from steno.json_object import JsonObject, is_json_text, raw_members
+from steno.json_object import JsonObject, as_json_object, is_json_text, raw_members
 from steno.log.queries import EntryKind, as_version_2, searchable_text
 from steno.messages.call import AnyToolCall, build_call, original_tool_name
 from steno.messages.content import Opaque, Text
@@ -314,11 +313,10 @@ def _build_block(row: _Row) -> Text | AnyToolCall:
             "an action must name its tool", code="tool_name_missing", place=f"{place}.tool_name"
         )
     arguments = row.message.get("tool_args", b"null")
-    if arguments != b"null":
-        parse_object(arguments, f"{place}.tool_args")
-    return build_call(
-        _read_call_id(row), name, "{}" if arguments == b"null" else arguments.decode()
-    )
+    if arguments == b"null":
+        arguments = b"{}"
+    parse_object(arguments, f"{place}.tool_args")
+    return build_call(_read_call_id(row), name, arguments.decode())
 
 
 def _read_call_id(row: _Row) -> str:
@@ -336,9 +334,8 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
             place=f"{place}.success",
         )
     shown = parse_string(message.get("tool_name"), f"{place}.tool_name") or ""
-    call_id = parse_string(message.get("tool_id"), f"{place}.tool_id") or context.find_unanswered(
-        shown
-    )
+    named_id = parse_string(message.get("tool_id"), f"{place}.tool_id")
+    call_id = named_id or context.find_unanswered(shown)
     if call_id is None:
         raise InvalidDocument(
             "must name the call that is answered", code="call_id_missing", place=f"{place}.tool_id"
@@ -392,9 +389,8 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
         rows += _encode_entry(entry, context)
         context.add(entry.payload)
     outer_members = restore_members({}, (header.about or {}).get(NAME)) or {}
-    return ExportedFile(
-        write_object(outer_members | {"entries": write_array(rows)}), losses.result()
-    )
+    data = write_object(outer_members | {"entries": write_array(rows)})
+    return ExportedFile(data, losses.result())
 
 
 def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
@@ -404,7 +400,7 @@ def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
     head, tail = rows[0], written[1:]
     if "#" not in entry.id and _round_trips(written, entry, context):
         return written
-    audit = dict(raw_members(as_json_object(entry.audit))) if entry.audit else {}
+    audit = dict(raw_members(as_json_object(entry.audit or {})))
     if _PAYLOAD_KEY not in audit and _ENTRY_KEY not in audit:
         head["audit"] = _add_stored(head["audit"], _PAYLOAD_KEY, encode_payload(entry.payload))
         written = [write_object(head), *tail]
@@ -440,7 +436,7 @@ def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
     surrounding = extras.pop(_SURROUNDING_KEY, None)
     first, *others = _build_messages(entry, context)
     decision = entry.decision or _default_decision(payload)
-    audit = as_json_object(entry.audit)
+    audit = as_json_object(entry.audit or {})
     if entry.decision is None and entry.audit is None:
         decision, audit = _decision_of_action(first, context) or (decision, audit)
     first |= {name: write_json(part) for name, part in extras.items() if name not in first}

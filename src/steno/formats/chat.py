@@ -83,22 +83,19 @@ def decode(data: bytes) -> ImportedSession:
             code="invalid_version",
             place="chat",
         )
-    parts = parse_array(
-        outer_members.pop("messages", b"null") if outer_members else raw, "messages"
-    )
+    messages = outer_members.pop("messages", b"null") if outer_members else raw
+    parts = parse_array(messages, "messages")
     document = decode_document(raw)
-    leading_entries = document.entries[: len(document.entries) - len(parts)]
-    entries = [*leading_entries]
-    for entry, part in zip(document.entries[len(leading_entries) :], parts, strict=True):
+    leading = len(document.entries) - len(parts)
+    entries = [*document.entries[:leading]]
+    for entry, part in zip(document.entries[leading:], parts, strict=True):
         entries.append(entry if entry.message is not None else opaque_entry(entry, part, NAME))
-    if leading_entries:
+    if leading:
         del outer_members["system_prompt"]  # it is an entry now
     extra_members = {name: value.decode() for name, value in outer_members.items()}
-    header = Header(id=document.id or new_id(), created_at=document.created_at)
-    return ImportedSession(
-        replace(header, about={NAME: extra_members}) if extra_members else header,
-        link_entries(entries),
-    )
+    about = {NAME: extra_members} if extra_members else None
+    header = Header(id=document.id or new_id(), created_at=document.created_at, about=about)
+    return ImportedSession(header, link_entries(entries))
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -31,13 +31,6 @@ _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 # -- reading ---------------------------------------------------------------------------------
 
 
-def read_json_input(data: bytes) -> bytes:
-    """Return a file as clean UTF-8. Raises InvalidDocument if it is not JSON."""
-    raw = clean_utf8(data)
-    check_syntax(raw)
-    return raw
-
-
 def clean_utf8(data: bytes) -> bytes:
     """Return UTF-8 without a byte order mark; replaced lone surrogates are logged."""
     raw, replaced = clean_input(data)
@@ -45,6 +38,13 @@ def clean_utf8(data: bytes) -> bytes:
         import logging  # noqa: PLC0415 - only when needed, as in the codec
 
         logging.getLogger("steno.formats").warning("replaced %d lone surrogates", replaced)
+    return raw
+
+
+def read_json_input(data: bytes) -> bytes:
+    """Return a file as clean UTF-8. Raises InvalidDocument if it is not JSON."""
+    raw = clean_utf8(data)
+    check_syntax(raw)
     return raw
 
 
@@ -66,20 +66,15 @@ def parse_array(raw: bytes, place: str) -> list[bytes]:
 
 def parse_string(raw: bytes | None, place: str) -> str | None:
     """Return a string; None if it is null or missing. Raises InvalidDocument."""
-    if raw is None or raw == b"null":
-        return None
-    try:
-        return msgspec.json.decode(raw, type=str)
-    except _DECODE_ERRORS:
-        raise InvalidDocument("must be a string", code="not_a_string", place=place) from None
+    return None if raw is None or raw == b"null" else require_string(raw, place)
 
 
 def require_string(raw: bytes | None, place: str) -> str:
     """Return a string. Raises InvalidDocument, also if it is null or missing."""
-    text = parse_string(raw, place)
-    if text is None:
-        raise InvalidDocument("must be a string", code="not_a_string", place=place)
-    return text
+    try:
+        return msgspec.json.decode(raw or b"null", type=str)
+    except _DECODE_ERRORS:
+        raise InvalidDocument("must be a string", code="not_a_string", place=place) from None
 
 
 def parse_time(raw: bytes | None, place: str) -> datetime | None:
@@ -149,11 +144,6 @@ def foreign_json(payload: Payload, origin: str) -> bytes | None:
     if isinstance(payload, Opaque) and payload.origin == origin and is_json_text(payload.raw):
         return payload.raw.strip().encode()
     return None
-
-
-def as_json_object(value: Mapping[str, object] | None) -> JsonObject:
-    """Return a mapping as a JSON object; None as an empty one."""
-    return value if isinstance(value, JsonObject) else JsonObject(value)
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from steno.formats.format import (
 )
 from steno.formats.json_text import (
     JsonMembers,
-    as_json_object,
     changed_members,
     clean_utf8,
     foreign_json,
@@ -52,7 +51,7 @@ from steno.formats.json_text import (
     write_object,
 )
 from steno.ids import new_id
-from steno.json_object import is_json_text, raw_members
+from steno.json_object import as_json_object, is_json_text, raw_members
 from steno.log.queries import as_version_2, searchable_text
 from steno.messages.call import (
     AnyToolCall,
@@ -221,25 +220,21 @@ class _RowReader:
 
     def entries(self) -> tuple[Entry, ...]:
         """Return the entries, each with the differences of its rows."""
-        drafts = [*([self._prompt] if self._prompt is not None else []), *self._drafts]
+        drafts = [*([] if self._prompt is None else [self._prompt]), *self._drafts]
         placed = link_entries(draft.entry() for draft in drafts)
         found: list[Entry] = []
         expected = 0
-        moved: set[int] = set()
+        taken: set[int] = set()
         for entry, draft in zip(placed, drafts, strict=True):
             differences: list[_RowDifference] = []
             for row, plain in zip(draft.rows, _build_rows(entry), strict=True):
-                is_moved = row.number != expected
-                at = row.number if is_moved else None
-                differences.append(
-                    _RowDifference(columns=changed_members(row.columns, plain), at=at)
-                )
-                moved |= {row.number} if is_moved else {expected}
-                while expected in moved:
+                at = None if row.number == expected else row.number
+                columns = changed_members(row.columns, plain)
+                differences.append(_RowDifference(columns=columns, at=at))
+                taken.add(row.number)
+                while expected in taken:
                     expected += 1
-            is_usual = not any(
-                difference.columns or difference.at is not None for difference in differences
-            )
+            is_usual = all(difference == _RowDifference() for difference in differences)
             found.append(entry if is_usual else replace(entry, audit={NAME: differences}))
         return tuple(found)
 
@@ -383,16 +378,13 @@ def _read_differences(entry: Entry, count: int) -> list[_RowDifference]:
     nothing = [_RowDifference()] * count
     if NAME not in (entry.audit or {}):
         return nothing
+    audit = write_json(raw_members(as_json_object(entry.audit or {})))
     try:
-        found = msgspec.json.decode(
-            write_json(raw_members(as_json_object(entry.audit))), type=_RowAudit
-        ).rows
+        found = msgspec.json.decode(audit, type=_RowAudit).rows
     except msgspec.MsgspecError:
         return nothing
-    is_ours = len(found) == count and all(
-        restore_members({}, note.columns) is not None for note in found
-    )
-    return found if is_ours else nothing
+    is_ours = all(restore_members({}, each.columns) is not None for each in found)
+    return found if is_ours and len(found) == count else nothing
 
 
 def _omitted_fields(

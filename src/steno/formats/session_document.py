@@ -93,10 +93,10 @@ def decode(data: bytes) -> ImportedSession:
         raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
-    leading_entries = document.entries[: len(document.entries) - len(parts)]
+    leading = len(document.entries) - len(parts)
     # An empty prompt stays in the header, as it was.
-    entries = [entry for entry in leading_entries if isinstance(entry.payload, SystemMessage)]
-    entries += map(_with_original_members, document.entries[len(leading_entries) :], parts)
+    entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
+    entries += map(_with_original_members, document.entries[leading:], parts)
     found = link_entries(entries)
     header = Header(id=document.id or new_id(), created_at=document.created_at)
     changed = changed_members(original, _session_members(header, found))
@@ -213,15 +213,17 @@ def _message_members(message: Message, time: datetime | None) -> JsonMembers:
                 return {}
             return {"type": b'"user"', "content": content, "timestamp": timestamp}
         case AssistantMessage():
-            usage = message.usage
-            return {
+            members = {
                 "type": b'"assistant"',
                 "content": content,
                 "stop_reason": write_json(message.stop_reason or ""),
                 "raw_stop_reason": write_json(message.raw_stop_reason or ""),
-                **({} if usage is None else {"usage": _encode_usage(usage)}),
-                "timestamp": timestamp,
             }
+            if (usage := message.usage) is not None:
+                counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+                known = {name: write_json(n) for name, n in counts.items() if n is not None}
+                members["usage"] = write_object(known, usage.unknown)
+            return members | {"timestamp": timestamp}
         case ToolResultMessage():
             return {
                 "type": b'"tool_result"',
@@ -233,12 +235,6 @@ def _message_members(message: Message, time: datetime | None) -> JsonMembers:
             }
         case _:
             assert_never(message)
-
-
-def _encode_usage(usage: Usage) -> bytes:
-    counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    known = {name: write_json(count) for name, count in counts.items() if count is not None}
-    return write_object(known, usage.unknown)
 
 
 def _encode_block(block: Block) -> bytes | None:

@@ -159,7 +159,12 @@ class EmbeddedProvider:
         """
         if self._calls_tools:
             return self._http.stream(request)
-        losses = _find_tool_losses(request)
+        losses = [Change(ChangeCode.TOOL, "model_without_tools", "tools")] if request.tools else []
+        losses += [
+            Change(ChangeCode.TOOL, "calls_left_out", f"messages[{number}]")
+            for number, message in enumerate(request.messages)
+            if isinstance(message, AssistantMessage) and message.tool_calls
+        ]
         stream = self._http.stream(replace(request, tools=(), tool_choice=None))
         stream.losses = (*losses, *stream.losses)
         return stream
@@ -223,19 +228,6 @@ def _read_file(path: Path) -> ModelFile:
         ) from None
 
 
-def _find_tool_losses(request: Request) -> tuple[Change, ...]:
-    """Return the losses of a request to a model that calls no tools."""
-    losses: list[Change] = []
-    if request.tools:
-        losses.append(Change(ChangeCode.TOOL, "model_without_tools", "tools"))
-    losses += [
-        Change(ChangeCode.TOOL, "calls_left_out", f"messages[{number}]")
-        for number, message in enumerate(request.messages)
-        if isinstance(message, AssistantMessage) and message.tool_calls
-    ]
-    return tuple(losses)
-
-
 # -- the process -----------------------------------------------------------------------------------
 
 
@@ -247,7 +239,6 @@ class LlamaServer:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Take the settings of the program; nothing runs yet."""
         self._settings = json.dumps(settings)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None

@@ -6,11 +6,10 @@ Nothing here knows vendors or networks; only bytes decide how long an encoder is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, final
 
-from steno.messages.message import Message
 from steno.messages.request import Request
-from steno.wire import EncodedRequest
+from steno.wire import EncodedRequest, Encoder
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Of bodies, images included. The messages are held too, usually by the caller as well."""
@@ -18,21 +17,8 @@ MAX_ENCODERS: Final = 32
 """Each is compared with a request, so their number has a bound even where they are small."""
 
 
-class ConversationEncoder(Protocol):
-    """The part of `steno.wire.Encoder` that is used here."""
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages that need not be encoded again."""
-        ...
-
-    def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
-        """Encode a request."""
-        ...
-
-
 class _CachedEncoder(NamedTuple):
-    encoder: ConversationEncoder
+    encoder: Encoder
     model: str
     size: int
 
@@ -56,10 +42,7 @@ class EncoderCache:
     and the newest stays whatever its size.
     """
 
-    def __init__(
-        self, new_encoder: Callable[[], ConversationEncoder], *, max_bytes: int = MAX_BYTES
-    ) -> None:
-        """Take the factory of encoders, all for the same vendor."""
+    def __init__(self, new_encoder: Callable[[], Encoder], *, max_bytes: int = MAX_BYTES) -> None:
         self._new_encoder = new_encoder
         self._max_bytes = max_bytes
         self._cached: list[_CachedEncoder] = []
@@ -77,7 +60,7 @@ class EncoderCache:
         """Forget all encoders; conversations that continue are encoded anew."""
         self._cached.clear()
 
-    def _take_longest(self, request: Request) -> ConversationEncoder | None:
+    def _take_longest(self, request: Request) -> Encoder | None:
         """Take the encoder with the longest prefix out of the cache: one that fails stays out."""
         longest_first = sorted(self._cached, key=lambda cached: -len(cached.encoder.messages))
         found = next((cached for cached in longest_first if cached.is_prefix_of(request)), None)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast, final
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote
 
 from steno.errors import InvalidRequest
-from steno.messages.message import Message
-from steno.messages.request import Request
-from steno.providers.encoder_cache import ConversationEncoder
 from steno.providers.models import (
     ModelPage,
     read_anthropic_models,
@@ -20,7 +17,7 @@ from steno.providers.models import (
     read_openai_models,
 )
 from steno.providers.vendor import Vendor, check_rule
-from steno.wire import WIRES, EncodedRequest, Wire
+from steno.wire import WIRES, Encoder, Wire
 
 
 class Endpoint(NamedTuple):
@@ -128,28 +125,13 @@ def find_endpoint(vendor: Vendor) -> Endpoint:
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
 
-def build_encoder(vendor: Vendor, wire: Wire) -> ConversationEncoder:
-    """Return an encoder for a vendor."""
-    names = find_endpoint(vendor).encoder_settings
-    if names is None:
-        return _StatelessEncoder(wire)
+def build_encoder(vendor: Vendor, wire: Wire) -> Encoder:
+    """Return an encoder for a vendor whose wire has one."""
     settings = {
         "dialect": vendor.chat_dialect,
         "provider": vendor.provider_name,
         "strict_tools": vendor.capabilities.strict is not False,
     }
-    new_encoder: Callable[..., ConversationEncoder] = cast("Any", wire).Encoder
+    new_encoder: Callable[..., Encoder] = cast("Any", wire).Encoder
+    names = find_endpoint(vendor).encoder_settings or ()
     return new_encoder(**{name: settings[name] for name in names})
-
-
-@final
-class _StatelessEncoder:
-    """Encodes every request anew, for wires without an encoder of their own."""
-
-    messages: tuple[Message, ...] = ()
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-
-    def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
-        return self._wire.encode_request(request, stream=stream)

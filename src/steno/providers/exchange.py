@@ -29,10 +29,7 @@ from steno.errors import (
     Unreachable,
 )
 from steno.messages.content import Opaque
-from steno.messages.event import (
-    BlockAdded,
-    Finished,
-)
+from steno.messages.event import BlockAdded, Finished
 from steno.messages.usage import StopReason, Usage
 from steno.ports import HttpRequest, HttpResponse, strip_url_secrets
 from steno.providers.endpoint import Endpoint
@@ -109,7 +106,6 @@ class HttpExchange:
         policy: RequestPolicy,
         error_source: ErrorSource,
     ) -> None:
-        """Take the request, and how to read the response; nothing is sent yet."""
         self._request = request
         self._endpoint = endpoint
         self._wire = error_source.wire

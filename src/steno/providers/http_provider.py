@@ -18,13 +18,7 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec.structs import replace
 
-from steno.errors import (
-    AuthenticationFailed,
-    InvalidRequest,
-    NotFound,
-    StenoError,
-    Unreachable,
-)
+from steno.errors import AuthenticationFailed, InvalidRequest, NotFound, StenoError, Unreachable
 from steno.messages.change import Change, ChangeCode
 from steno.messages.request import Request
 from steno.messages.usage import Usage
@@ -49,11 +43,11 @@ from steno.providers.vendor import (
     check_rule,
     check_type,
     describe_unknown_vendor,
-    find_key,
+    find_key_variable,
 )
 from steno.transport.http import HttpTransport
 from steno.values import PRECHECKED
-from steno.wire import load_wire
+from steno.wire import EncodedRequest, load_wire
 
 FIRST_EVENT_S: Final = 1800
 """Models that think without output take many minutes; their servers keep the connection alive."""
@@ -99,7 +93,7 @@ def connect(
     place = f"{vendor.name}.base_url"
     check_rule(vendor.base_url != "", rule, place, code="base_url_missing")
     environ = os.environ if environ is None else environ
-    found = find_key(vendor.key_variables, environ) if key is None else ApiKey(key)
+    found = ApiKey(environ.get(find_key_variable(vendor, environ), "") if key is None else key)
     if vendor.needs_key and not found:
         raise AuthenticationFailed(
             f"no key; {vendor.key_advice}", place=vendor.name, code="key_missing"
@@ -149,7 +143,12 @@ class HttpProvider:
         self._transport = transport or HttpTransport()
         self._is_closed = False
         self._policy = RequestPolicy(self._open, retries, sleep, jitter, first_event_s)
-        self._encoders = EncoderCache(partial(build_encoder, vendor, self._error_source.wire))
+        wire = self._error_source.wire
+        self._encoders = EncoderCache(partial(build_encoder, vendor, wire))
+        has_encoder = self._endpoint.encoder_settings is not None
+        self._encode: Callable[[Request], EncodedRequest] = (
+            self._encoders.encode if has_encoder else partial(wire.encode_request, stream=True)
+        )
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.vendor.name!r}, base_url={self.vendor.base_url!r}, model={self.model!r})"
@@ -187,7 +186,7 @@ class HttpProvider:
             )
         request, losses = self._within_limit(request)
         path = self._endpoint.path_for(request.model)
-        encoded = self._encoders.encode(request)
+        encoded = self._encode(request)
         exchange = HttpExchange(
             self._build_request("POST", path, encoded.body),
             request.model,
@@ -228,14 +227,14 @@ class HttpProvider:
                 place=self.vendor.name,
                 code="models_path_unknown",
             )
-        path, _, query = self._endpoint.models_path.partition("?")
-        page = self._endpoint.read_models(await self._fetch("GET", f"{path}?{query}".rstrip("?")))
+        path = self._endpoint.models_path
+        page = self._endpoint.read_models(await self._fetch("GET", path))
         found = list(page.models)
         for _ in range(_MAX_PAGES):
             if page.next_query is None:
                 break
-            more = "&".join(filter(None, (query, urlencode(page.next_query))))
-            page = self._endpoint.read_models(await self._fetch("GET", f"{path}?{more}"))
+            more = f"{path}{'&' if '?' in path else '?'}{urlencode(page.next_query)}"
+            page = self._endpoint.read_models(await self._fetch("GET", more))
             found += page.models
         return tuple([self._with_limits(model) for model in found])
 
@@ -258,7 +257,7 @@ class HttpProvider:
         )
 
     def _with_limits(self, model: Model) -> Model:
-        return msgspec.structs.replace(
+        return replace(
             model,
             context_tokens=model.context_tokens or self.vendor.context_tokens,
             max_output_tokens=model.max_output_tokens or self.vendor.max_output_tokens,
@@ -306,7 +305,7 @@ def _with_settings(request: Request, **settings: Any) -> Request:
     """Return a request with other settings; its messages were checked when it was made."""
     token = PRECHECKED.set(True)
     try:
-        return msgspec.structs.replace(request, **settings)
+        return replace(request, **settings)
     finally:
         PRECHECKED.reset(token)
 

@@ -28,7 +28,7 @@ from steno.providers.http_provider import connect
 from steno.providers.models import Model
 from steno.providers.offline_assistant import OfflineProvider
 from steno.providers.retry import Retries
-from steno.providers.vendor import Vendor, describe_unknown_vendor, find_key
+from steno.providers.vendor import Vendor, describe_unknown_vendor, find_key_variable
 from steno.suggest import closest_name
 from steno.transport.http import HttpTransport
 from steno.transport.proxy import is_loopback
@@ -127,11 +127,6 @@ def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
     return dict.fromkeys([*own, *servers.values()])
 
 
-def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
-    """Return the variable that holds the key of a vendor; empty if none does."""
-    return next((name for name in vendor.key_variables if environ.get(name, "").strip()), "")
-
-
 # -- servers ---------------------------------------------------------------------------------------
 
 
@@ -144,7 +139,7 @@ class VendorProbe(NamedTuple):
 
     async def __call__(self, vendor: Vendor) -> DiscoveryResult:
         """Return the models of a vendor. Raises nothing."""
-        if vendor.needs_key and not find_key(vendor.key_variables, self.environ):
+        if vendor.needs_key and not find_key_variable(vendor, self.environ):
             outcome = f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
             return _build_unusable(vendor, "key_missing", outcome)
         if not vendor.base_url:
@@ -336,9 +331,8 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
                 code="provider_unknown",
                 place="model",
             )
-        listed = ", ".join(known)
         raise InvalidValue(
-            f"must be written vendor/model, with a vendor out of {listed}",
+            f"must be written vendor/model, with a vendor out of {', '.join(known)}",
             code="model_name_malformed",
             place="model",
         )
@@ -362,12 +356,12 @@ async def find_model(
     missing, NotFound if there is no such file or the vendor has no model to use.
     """
     environ = os.environ if environ is None else environ
-    named, reason = (wanted, "asked for") if wanted else (configured, "configured")
+    reason = "asked for" if wanted else "configured"
     code = "asked_for" if wanted else "configured"
     async with open_vendor_probe(environ, timeouts) as probe:
-        if named:
-            name = parse_model_name(named, vendors)
-            selected = await _select_named(name, reason, vendors, environ, probe)
+        if wanted or configured:
+            name = parse_model_name(wanted or configured, vendors)
+            selected = await _select_named(name, reason, vendors, probe)
             return selected._replace(code=code)
         searched = await _first_usable(probe, order_vendors(vendors))
     if not (searched and searched[-1].is_usable):
@@ -378,16 +372,13 @@ async def find_model(
 
 
 async def _select_named(
-    name: ModelName,
-    reason: str,
-    vendors: Mapping[str, Vendor],
-    environ: Mapping[str, str],
-    probe: VendorProbe,
+    name: ModelName, reason: str, vendors: Mapping[str, Vendor], probe: VendorProbe
 ) -> ModelSelection:
     """Return the named model; only a vendor without a model has to be asked."""
     if name.vendor == OFFLINE:
+        offline = OfflineProvider()
         return ModelSelection(
-            OFFLINE, name.model, reason, OfflineProvider, await OfflineProvider().describe()
+            OFFLINE, name.model, reason, OfflineProvider, await offline.describe()
         )
     if name.vendor == EMBEDDED:
         provider = EmbeddedProvider(name.model or None)  # raises for what is missing
@@ -395,22 +386,21 @@ async def _select_named(
         open_ = partial(EmbeddedProvider, path or None)
         return ModelSelection(EMBEDDED, path, reason, open_, await provider.describe())
     vendor = vendors[name.vendor]
-    if vendor.needs_key and not find_key_variable(vendor, environ):
+    if vendor.needs_key and not find_key_variable(vendor, probe.environ):
         names = " or ".join(vendor.key_variables)
         advice = f"set {names}" if names else "name a variable for it in key_variables of its row"
         raise AuthenticationFailed(f"no key; {advice}", code="key_missing", place=vendor.name)
     if name.model:
-        open_named = partial(connect, vendor, model=name.model, environ=environ)
+        open_named = partial(connect, vendor, model=name.model, environ=probe.environ)
         open_named()  # raises for what is missing
         return ModelSelection(vendor.name, name.model, reason, open_named)
     found = await probe(vendor)
     if not found.is_usable:
         raise NotFound(found.outcome, code="model_missing", place=vendor.name)
-    open_there = partial(connect, vendor, model=found.choice, environ=environ)
+    open_there = partial(connect, vendor, model=found.choice, environ=probe.environ)
     reason = f"{reason} as {vendor.name} alone; {found.outcome}"
-    return ModelSelection(
-        vendor.name, found.choice, reason, open_there, found.chosen_model, (found,)
-    )
+    facts = found.chosen_model
+    return ModelSelection(vendor.name, found.choice, reason, open_there, facts, (found,))
 
 
 async def _first_usable(probe: VendorProbe, vendors: Iterable[Vendor]) -> list[DiscoveryResult]:

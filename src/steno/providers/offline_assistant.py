@@ -38,12 +38,7 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason, Usage
 from steno.providers.models import Model
-from steno.providers.offline_commands import (
-    HELP,
-    OfflineStep,
-    ParsedRequest,
-    parse_request,
-)
+from steno.providers.offline_commands import HELP, OfflineStep, ParsedRequest, parse_request
 from steno.providers.stream import SourceStream, check_request
 from steno.providers.vendor import Capabilities
 from steno.schema.convert import parse_text_arguments
@@ -179,8 +174,12 @@ def _build_answer(request: Request) -> _OfflineAnswer:
             if progress.upcoming
             else _OfflineAnswer(_build_report(parsed.steps, progress))
         )
+    elif parsed.unparsed is None:
+        answer = _OfflineAnswer(HELP)
     else:
-        answer = _OfflineAnswer(_explain(parsed))
+        quoted = "\n".join([f"> {line}" for line in parsed.unparsed.splitlines()[:5]])
+        reason = "I did nothing, because I do not understand this:"
+        answer = _OfflineAnswer(f"{reason}\n\n{quoted}\n\n{HELP}")
     if prompt.attachments and not answer.calls:
         answer = _OfflineAnswer(_add_attachments(answer.text, prompt, parsed))
     # Many readers see only the last response of a run, so the first of these has the label again.
@@ -195,18 +194,10 @@ def _build_answer(request: Request) -> _OfflineAnswer:
 
 def _find_last_prompt(messages: Sequence[Message]) -> tuple[_OfflinePrompt, Sequence[Message]]:
     """Return the last user message, and what came after it."""
-    for position in range(len(messages) - 1, -1, -1):
-        message = messages[position]
+    for count, message in enumerate(reversed(messages)):
         if isinstance(message, UserMessage):
-            return _read_prompt(message), messages[position + 1 :]
+            return _read_prompt(message), messages[len(messages) - count :]
     return _OfflinePrompt(), ()
-
-
-def _explain(parsed: ParsedRequest) -> str:
-    if parsed.unparsed is None:
-        return HELP
-    quoted = "\n".join([f"> {line}" for line in parsed.unparsed.splitlines()[:5]])
-    return f"I did nothing, because I do not understand this:\n\n{quoted}\n\n{HELP}"
 
 
 def _order_results(since: Sequence[Message]) -> deque[ToolResultMessage]:
@@ -262,7 +253,10 @@ def _build_calls(request: Request, steps: Sequence[OfflineStep]) -> _OfflineAnsw
         if isinstance(fitting, str):
             return _OfflineAnswer(f"I cannot {step.description}: {fitting}.")
         arguments.append(fitting)
-    digest = _digest(request.messages)
+    state = hashlib.sha256()  # of the conversation, so that no two calls share an id
+    for message in request.messages:
+        state.update(encode_message(message))
+    digest = state.hexdigest()[:12]
     calls = [
         ToolCall(
             id=f"offline_{digest}_{number}",
@@ -281,7 +275,12 @@ def _build_arguments(
     """Return the arguments under the names of the tool, or the reason why there are none."""
     tool = tools.get(step.tool)
     if tool is None:
-        return f"there is no tool `{step.tool}` here{_suggest_tools(step, tools)}"
+        reason = f"there is no tool `{step.tool}` here"
+        if step.argument_format == "roles":
+            return reason
+        # The user has named it, perhaps wrongly.
+        names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
+        return f"{reason}; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"
     match step.argument_format:
         case "roles":
             return _build_arguments_by_role(step, tool)
@@ -289,14 +288,6 @@ def _build_arguments(
             return {**step.arguments}
         case "words":
             return parse_text_arguments(step.arguments, tool.parameters)
-
-
-def _suggest_tools(step: OfflineStep, tools: Iterable[str]) -> str:
-    """Return the names of tools, where the user has named an unknown one."""
-    if step.argument_format == "roles":
-        return ""
-    names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
-    return f"; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"
 
 
 def _build_arguments_by_role(step: OfflineStep, tool: ToolDefinition) -> dict[str, Any] | str:
@@ -311,14 +302,6 @@ def _build_arguments_by_role(step: OfflineStep, tool: ToolDefinition) -> dict[st
     if missing:
         return f"the tool `{step.tool}` wants more than I can say: {', '.join(missing)}"
     return fitting
-
-
-def _digest(messages: Sequence[Message]) -> str:
-    """Return a digest of the conversation, so that no two calls share an id."""
-    state = hashlib.sha256()
-    for message in messages:
-        state.update(encode_message(message))
-    return state.hexdigest()[:12]
 
 
 # -- attachments -----------------------------------------------------------------------------------

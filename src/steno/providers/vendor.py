@@ -251,6 +251,6 @@ class ApiKey:
         return [self._redact_value(each) for each in part] if type(part) is list else part
 
 
-def find_key(variables: Iterable[str], environ: Mapping[str, str]) -> ApiKey:
-    """Return the key in the first of the variables that holds one, else an empty one."""
-    return ApiKey(next((environ[name] for name in variables if environ.get(name, "").strip()), ""))
+def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
+    """Return the first variable that holds a key of a vendor; empty if none does."""
+    return next((name for name in vendor.key_variables if environ.get(name, "").strip()), "")

@@ -16,6 +16,8 @@ The strategies need the extra `steno[testing]`, and are imported when the first 
 `steno.testing.stores` those for stores.
 """
 
+# ruff: noqa: F403, F405 - the names of the strategies need not be listed a third time
+
 import typing as _typing
 from collections.abc import Callable as _Callable
 
@@ -31,53 +33,7 @@ from steno.testing.doubles import (
 )
 
 if _typing.TYPE_CHECKING:
-    from steno.testing.strategies import (
-        EventStream,
-        StreamHabits,
-        approvals,
-        assistant_messages,
-        blocks,
-        controls,
-        conversations,
-        damaged_conversations,
-        documents,
-        entries,
-        event_streams,
-        events,
-        failures,
-        file_paths,
-        file_references,
-        finishes,
-        identifiers,
-        image_sources,
-        images,
-        invalid_tool_calls,
-        json_object_texts,
-        json_objects,
-        json_values,
-        messages,
-        moments,
-        opaque_blocks,
-        outside_tool_names,
-        payloads,
-        requests,
-        resolutions,
-        resources,
-        seals,
-        stream_habits,
-        system_messages,
-        text_blocks,
-        texts,
-        thinking_blocks,
-        tool_calls,
-        tool_definitions,
-        tool_names,
-        tool_results,
-        unknown_tags,
-        usages,
-        user_messages,
-        visible_texts,
-    )
+    from steno.testing.strategies import *
 
 __all__ = [
     "EventStream",

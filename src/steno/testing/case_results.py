@@ -5,6 +5,7 @@ A case compares only values of the kit itself, so a failure may show them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import traceback
 from argparse import ArgumentTypeError
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -92,6 +94,18 @@ class CaseResult:
 
     def __str__(self) -> str:
         return f"{self.subject} · {self.case}: {self.reason or self.outcome}"
+
+
+def find_cases(*modules: ModuleType) -> tuple[Any, ...]:
+    """Return the cases of modules: the public functions that they define, in their order."""
+    return tuple(
+        member
+        for module in modules
+        for name, member in vars(module).items()
+        if inspect.isfunction(member)
+        and member.__module__ == module.__name__
+        and not name.startswith("_")
+    )
 
 
 def run_case(

@@ -22,21 +22,12 @@ from msgspec.structs import replace
 from steno.assemble import WireEvent, events_from_message
 from steno.errors import CutShort, InvalidValue
 from steno.messages.call import ToolCall
-from steno.messages.event import (
-    Finished,
-)
+from steno.messages.event import Finished
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.ports import (
-    CallPreview,
-    Capability,
-    Stream,
-    ToolContext,
-    ToolOutput,
-    default_headline,
-)
+from steno.ports import CallPreview, Capability, Stream, ToolContext, ToolOutput, default_headline
 from steno.providers.stream import SourceStream
 from steno.transport.replay import RecordedResponse, ReplayedResponse
 from steno.wire import EncodedRequest, Wire, load_wire
@@ -163,8 +154,11 @@ class _ScriptedSource:
         if isinstance(turn, str):
             turn = ChatMessage.assistant(turn)
         if isinstance(turn, AssistantMessage):
-            self._message = _with_stop_reason(turn)
-            return events_from_message(self._message)
+            if turn.stop_reason is None:
+                reason = StopReason.TOOL_USE if turn.tool_calls else StopReason.END_TURN
+                turn = replace(turn, stop_reason=reason)
+            self._message = turn
+            return events_from_message(turn)
         if isinstance(turn, Exception):
             return (turn,)
         assert not callable(turn)
@@ -180,13 +174,6 @@ class _ScriptedSource:
         finally:
             self._waiting = None
         return True
-
-
-def _with_stop_reason(message: AssistantMessage) -> AssistantMessage:
-    if message.stop_reason is not None:
-        return message
-    reason = StopReason.TOOL_USE if message.tool_calls else StopReason.END_TURN
-    return replace(message, stop_reason=reason)
 
 
 # -- replaying provider ------------------------------------------------------------------------
@@ -208,7 +195,13 @@ class ReplayingProvider:
         An iterator is advanced when the next recording is needed. Raises InvalidValue if an item
         is not a recording; for an item of an iterator, reading the stream raises it.
         """
-        _check_recordings(recordings)
+        given: object = recordings
+        if isinstance(given, (bytes, str)) or not isinstance(given, Iterable):
+            kind = type(given).__name__
+            raise InvalidValue(f"recordings: must be a list of {_RECORDING_TYPES}, not {kind}")
+        if isinstance(given, Sequence):
+            for recording in given:
+                _check_recording(recording)
         self._wire = load_wire(wire) if isinstance(wire, str) else wire
         self._recordings = map(_read_recording, recordings)
         self.requests: list[Request] = []
@@ -274,15 +267,6 @@ class _ReplaySource:
         return b"".join(pieces)
 
 
-def _check_recordings(recordings: object) -> None:
-    if isinstance(recordings, (bytes, str)) or not isinstance(recordings, Iterable):
-        kind = type(recordings).__name__
-        raise InvalidValue(f"recordings: must be a list of {_RECORDING_TYPES}, not {kind}")
-    if isinstance(recordings, Sequence):
-        for recording in recordings:
-            _check_recording(recording)
-
-
 def _check_recording(recording: object) -> None:
     if not isinstance(recording, (bytes, Path, RecordedResponse)):
         hint = "; a file is named by its Path" if isinstance(recording, str) else ""
@@ -295,11 +279,8 @@ def _read_recording(recording: RecordedBody) -> RecordedResponse:
     if isinstance(recording, RecordedResponse):
         return recording
     body = recording.read_bytes() if isinstance(recording, Path) else recording
-    return (
-        RecordedResponse.from_http(body)
-        if body.startswith(b"HTTP/1.")
-        else RecordedResponse((body,))
-    )
+    is_http = body.startswith(b"HTTP/1.")
+    return RecordedResponse.from_http(body) if is_http else RecordedResponse((body,))
 
 
 # -- scripted tool -----------------------------------------------------------------------------
@@ -371,25 +352,19 @@ class ScriptedTool:
         """
         self.calls.append(call)
         self.begun.set()
+        finished = self.ended
         try:
-            output = await self._play(self._next(), call, context)
+            return await self._play(next(self._answers, None), call, context)
         except asyncio.CancelledError:
-            self.stopped.append(call)
+            finished = self.stopped
             raise
-        except BaseException:
-            self.ended.append(call)
-            raise
-        self.ended.append(call)
-        return output
+        finally:
+            finished.append(call)
 
-    def _next(self) -> ScriptedAnswer:
-        answer = next(self._answers, None)
+    async def _play(self, answer: Any, call: ToolCall, context: ToolContext) -> ToolOutput:
         if answer is None:
             name, number = self.definition.name, len(self.calls)
             raise ScriptRanOut(f"script: {name} has no answer for call {number}")
-        return answer
-
-    async def _play(self, answer: Any, call: ToolCall, context: ToolContext) -> ToolOutput:
         while True:
             if callable(answer):
                 answer = answer(call, context)

@@ -1,15 +1,20 @@
-"""Cases about the response that a wire decodes: text, tool calls, the end of a turn, errors.
+"""Cases about the response that a wire decodes: text, tool calls, the end, errors, and bytes.
 
 Servers vary in how they send ids, indexes, arguments and usage, and send members that no wire
-knows yet. The message must be the same in every case, and nothing may be lost.
+knows yet. The message must be the same in every case, and nothing may be lost. Chunks, line ends and
+escapes must not change it either.
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from steno.errors import CutShort, ProviderError
-from steno.messages.call import InvalidToolCall, ToolCall
+from steno.assemble import WireEvent
+from steno.errors import CutShort, ProtocolError, ProviderError
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Opaque, Thinking
 from steno.messages.event import Finished, TextDelta
 from steno.messages.message import AssistantMessage
@@ -25,6 +30,7 @@ from steno.testing.conformance.scripted_server import (
     NotExpressible,
     RedactedThinking,
     Refusal,
+    Script,
     ScriptedServer,
     ScriptLine,
     ServerFailure,
@@ -40,6 +46,9 @@ from steno.testing.conformance.scripted_server import (
     decode_pieces,
     decode_script,
     decode_script_or_error,
+    expect_same_decoding,
+    is_expressible,
+    supported_lines,
     usage_if_supported,
 )
 
@@ -47,6 +56,7 @@ _SEAL: Final = "c2VhbGVkLWJ5LXRoZS1raXQ="
 _UNKNOWN_TOKEN: Final = "hologram-4711"  # noqa: S105 - text that no provider knows
 _READ_CALL: Final = ("a", "read", '{"path":"x.py"}')
 _WRITE_CALL: Final = ("b", "write", '{"path":"y.py","n":1.50}')
+_BOTH_CALLS: Final = [_READ_CALL, _WRITE_CALL]
 _TOOL_USE_END: Final = TurnEnd(StopReason.TOOL_USE)
 _FRAGMENT_COUNT: Final = 2_000
 _STOP_REASONS: Final = (
@@ -70,6 +80,10 @@ _DETAILED_USAGES: Final = (
 )
 _STATUSES: Final = {400: False, 401: False, 404: False, 429: True, 503: True}
 """Statuses, and whether to retry."""
+_UNICODE_LINE_BREAKS: Final = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei"
+_ESCAPES: Final = 'NUL \0, tab \t, quote ", slash \\ / , break \r\n, data: {"a": 1}\n\n, 😀 ü'
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_RANDOM_SPLITS: Final = 40
 _ERROR_BODIES: Final = (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', b"\xff", b"[]")
 
 
@@ -149,7 +163,7 @@ def two_calls(server: ScriptedServer) -> None:
     decoded = decode_script(
         server, TextPiece("Both."), WholeCall(*_READ_CALL), WholeCall(*_WRITE_CALL), _TOOL_USE_END
     )
-    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
+    expect(decoded.calls, _BOTH_CALLS, "calls")
     expect(decoded.block_types, ["Text", "ToolCall", "ToolCall"], "kinds of blocks")
     expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
@@ -162,89 +176,76 @@ def plain_stop_with_calls(server: ScriptedServer) -> None:
 
 def interleaved_calls(server: ScriptedServer) -> None:
     """Fragments of two calls arrive in turn; each is added to its own call."""
-    decoded = decode_script(
+    _expect_calls(
         server,
-        CallFragment(0, "a", "read", '{"path"'),
-        CallFragment(1, "b", "write", '{"path":'),
-        CallFragment(0, None, None, ":"),
-        CallFragment(1, None, None, '"y.py","n":'),
-        CallFragment(0, None, None, '"x.py"}'),
-        CallFragment(1, None, None, "1.50}"),
-        _TOOL_USE_END,
+        _BOTH_CALLS,
+        (0, "a", "read", '{"path"'),
+        (1, "b", "write", '{"path":'),
+        (0, None, None, ":"),
+        (1, None, None, '"y.py","n":'),
+        (0, None, None, '"x.py"}'),
+        (1, None, None, "1.50}"),
     )
-    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
 
 
 def shared_index(server: ScriptedServer) -> None:
     """Two calls under one index stay two, by their ids."""
-    decoded = decode_script(
+    _expect_calls(
         server,
-        CallFragment(0, "a", "read", '{"path":'),
-        CallFragment(0, None, None, '"x.py"}'),
-        CallFragment(0, "b", "write", '{"path":"y.py",'),
-        CallFragment(0, None, None, '"n":1.50}'),
-        _TOOL_USE_END,
+        _BOTH_CALLS,
+        (0, "a", "read", '{"path":'),
+        (0, None, None, '"x.py"}'),
+        (0, "b", "write", '{"path":"y.py",'),
+        (0, None, None, '"n":1.50}'),
     )
-    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
 
 
 def missing_index(server: ScriptedServer) -> None:
     """Without any index, fragments belong to the call that is open."""
-    decoded = decode_script(
+    _expect_calls(
         server,
-        CallFragment(None, "a", "read", '{"path":'),
-        CallFragment(None, None, None, '"x.py"}'),
-        CallFragment(None, "b", "write", '{"path":"y.py",'),
-        CallFragment(None, None, None, '"n":1.50}'),
-        _TOOL_USE_END,
+        _BOTH_CALLS,
+        (None, "a", "read", '{"path":'),
+        (None, None, None, '"x.py"}'),
+        (None, "b", "write", '{"path":"y.py",'),
+        (None, None, None, '"n":1.50}'),
     )
-    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
 
 
 def late_name(server: ScriptedServer) -> None:
     """A name may arrive after the arguments."""
-    decoded = decode_script(
-        server,
-        CallFragment(0, "a", None, '{"path":"x.py"}'),
-        CallFragment(0, None, "read", None),
-        _TOOL_USE_END,
-    )
-    expect(decoded.calls, [_READ_CALL], "calls")
+    _expect_calls(server, [_READ_CALL], (0, "a", None, _READ_CALL[2]), (0, None, "read", None))
 
 
 def late_id(server: ScriptedServer) -> None:
     """An id may arrive after the first arguments."""
-    decoded = decode_script(
-        server,
-        CallFragment(0, None, "read", '{"path":'),
-        CallFragment(0, "a", None, '"x.py"}'),
-        _TOOL_USE_END,
-    )
-    expect(decoded.calls, [_READ_CALL], "calls")
+    begin, end = (0, None, "read", '{"path":'), (0, "a", None, '"x.py"}')
+    _expect_calls(server, [_READ_CALL], begin, end)
 
 
 def empty_ids(server: ScriptedServer) -> None:
     """An id or a name that is the empty string counts as left out."""
-    decoded = decode_script(
-        server,
-        CallFragment(0, "a", "read", '{"path":'),
-        CallFragment(0, "", "", '"x.py"}'),
-        _TOOL_USE_END,
-    )
-    expect(decoded.calls, [_READ_CALL], "calls")
+    begin, end = (0, "a", "read", '{"path":'), (0, "", "", '"x.py"}')
+    _expect_calls(server, [_READ_CALL], begin, end)
 
 
 def missing_ids(server: ScriptedServer) -> None:
     """Calls without an id get one each, and stay two."""
-    decoded = decode_script(
-        server, WholeCall(None, *_READ_CALL[1:]), WholeCall(None, *_WRITE_CALL[1:]), _TOOL_USE_END
-    )
-    expect(
-        [call[1:] for call in decoded.calls],
-        [_READ_CALL[1:], _WRITE_CALL[1:]],
-        "names and arguments",
-    )
+    nameless = [WholeCall(None, name, arguments) for _, name, arguments in _BOTH_CALLS]
+    decoded = decode_script(server, *nameless, _TOOL_USE_END)
+    found = [WholeCall(None, name, arguments) for _, name, arguments in decoded.calls]
+    expect(found, nameless, "names and arguments")
     require(len({call.id for call in decoded.message.tool_calls}) == 2, "the ids are not two")
+
+
+def _expect_calls(
+    server: ScriptedServer,
+    wanted: Sequence[tuple[str, str, str]],
+    *fragments: tuple[int | None, str | None, str | None, str | None],
+) -> None:
+    """Send fragments: index, id, name and arguments of each. Raises CaseFailure."""
+    lines = [CallFragment(*fragment) for fragment in fragments]
+    expect(decode_script(server, *lines, _TOOL_USE_END).calls, wanted, "calls")
 
 
 # -- arguments ---------------------------------------------------------------------------------
@@ -252,20 +253,14 @@ def missing_ids(server: ScriptedServer) -> None:
 
 def no_arguments(server: ScriptedServer) -> None:
     """A call without arguments can be run, with none."""
-    for arguments in _supported_arguments(server, None, "", "{}"):
-        [call] = decode_script(
-            server, _build_call(server, "now", arguments), _TOOL_USE_END
-        ).message.tool_calls
+    for arguments, call in _decode_each(server, "now", None, "", "{}"):
         require(isinstance(call, ToolCall), f"arguments {arguments!r} make a call that cannot run")
         expect((call.id, call.name, call.arguments), ("a", "now", "{}"), "the call")
 
 
 def invalid_json_arguments(server: ScriptedServer) -> None:
     """Arguments that are no JSON object make an invalid call that keeps their text."""
-    for arguments in _supported_arguments(server, '{"path":', "not JSON", "[1]"):
-        [call] = decode_script(
-            server, _build_call(server, "read", arguments), _TOOL_USE_END
-        ).message.tool_calls
+    for arguments, call in _decode_each(server, "read", '{"path":', "not JSON", "[1]"):
         require(isinstance(call, InvalidToolCall), f"arguments {arguments!r} are taken for valid")
         expect((call.id, call.name, call.arguments), ("a", "read", arguments), "the call")
 
@@ -273,39 +268,28 @@ def invalid_json_arguments(server: ScriptedServer) -> None:
 def many_fragments(server: ScriptedServer) -> None:
     """Arguments in thousands of fragments are joined, with nothing lost."""
     numbers = [f"{number} " for number in range(_FRAGMENT_COUNT)]
-    fragments = ['{"text":"', *numbers, '"}']
-    first = CallFragment(0, "a", "write", fragments[0])
-    others = [CallFragment(0, None, None, fragment) for fragment in fragments[1:]]
-    decoded = decode_script(server, first, *others, _TOOL_USE_END)
-    expect(decoded.calls, [("a", "write", "".join(fragments))], "calls")
+    rest = [(0, None, None, text) for text in (*numbers, '"}')]
+    arguments = "".join(['{"text":"', *numbers, '"}'])
+    _expect_calls(server, [("a", "write", arguments)], (0, "a", "write", '{"text":"'), *rest)
 
 
-def _supported_arguments(server: ScriptedServer, *arguments: str | None) -> list[str | None]:
-    """Return those arguments that the protocol can express. Raises NotExpressible."""
-    found = [
-        argument
-        for argument in arguments
-        if _is_expressible(server, _build_call(server, "read", argument))
-    ]
-    if not found:
+def _decode_each(
+    server: ScriptedServer, name: str, *arguments: str | None
+) -> Iterator[tuple[str | None, AnyToolCall]]:
+    """Yield the call with each of the arguments that the protocol can express.
+
+    It is sent as a fragment, or whole where the protocol knows no fragments. Raises NotExpressible.
+    """
+    has_any = False
+    for text in arguments:
+        for line in (CallFragment(0, "a", name, text), WholeCall("a", name, text)):
+            if is_expressible(server, line, _TOOL_USE_END):
+                [call] = decode_script(server, line, _TOOL_USE_END).message.tool_calls
+                yield text, call
+                has_any = True
+                break
+    if not has_any:
         raise NotExpressible("any of these arguments")
-    return found
-
-
-def _build_call(
-    server: ScriptedServer, name: str, arguments: str | None
-) -> CallFragment | WholeCall:
-    """Return a call as a fragment, or whole where the protocol knows no fragments."""
-    part = CallFragment(0, "a", name, arguments)
-    return part if _is_expressible(server, part) else WholeCall("a", name, arguments)
-
-
-def _is_expressible(server: ScriptedServer, line: ScriptLine) -> bool:
-    try:
-        server.frames([line, _TOOL_USE_END])
-    except NotExpressible:
-        return False
-    return True
 
 
 # -- the end of a turn -------------------------------------------------------------------------
@@ -315,11 +299,9 @@ def stop_reasons(server: ScriptedServer) -> None:
     """Every reason that the protocol knows is mapped to ours, and its own word is kept."""
     for reason in _STOP_REASONS:
         content = WholeCall("a", "now") if reason is StopReason.TOOL_USE else TextPiece("Hi")
-        try:
+        if is_expressible(server, content, TurnEnd(reason)):
             decoded = decode_script(server, content, TurnEnd(reason))
-        except NotExpressible:
-            continue
-        expect(decoded.message.stop_reason, reason, "stop reason")
+            expect(decoded.message.stop_reason, reason, "stop reason")
 
 
 def unknown_stop_reason(server: ScriptedServer) -> None:
@@ -341,12 +323,10 @@ def usage(server: ScriptedServer) -> None:
 def usage_inclusive(server: ScriptedServer) -> None:
     """Totals include cached and thinking tokens, however the provider counts them."""
     for full in _DETAILED_USAGES:
-        try:
-            decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=full))
-        except NotExpressible:
-            continue
-        expect(decoded.message.usage, full, "usage")
-        return
+        script = (TextPiece("Hi"), TurnEnd(usage=full))
+        if is_expressible(server, *script):
+            expect(decode_script(server, *script).message.usage, full, "usage")
+            return
     raise NotExpressible("tokens of a cache or of thinking")
 
 
@@ -378,19 +358,15 @@ def error_after_200(server: ScriptedServer) -> None:
 
 def error_keeps_what_came(server: ScriptedServer) -> None:
     """Events before an error are returned before it is raised, even in one piece with it."""
-    decoded = decode_script_or_error(
-        server, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died")
-    )
+    failure = ServerFailure("the engine died")
+    decoded = decode_script_or_error(server, TextPiece("Hal"), TextPiece("lo"), failure)
     _expect_provider_error(decoded.error)
     expect(decoded.message.text, "Hallo", "text")
     expect(decoded.has_ended, False, "that the turn ended")
-    try:
-        decoded = decode_script_or_error(
-            server, CallFragment(0, "a", "read", '{"path'), ServerFailure("the engine died")
-        )
-    except NotExpressible:
-        return
-    expect(decoded.calls, [("a", "read", '{"path')], "calls")
+    fragment = CallFragment(0, "a", "read", '{"path')
+    if is_expressible(server, fragment, failure):
+        decoded = decode_script_or_error(server, fragment, failure)
+        expect(decoded.calls, [("a", "read", '{"path')], "calls")
 
 
 def error_in_place_of_an_answer(server: ScriptedServer) -> None:
@@ -407,11 +383,13 @@ def error_in_place_of_an_answer(server: ScriptedServer) -> None:
 def cut_short(server: ScriptedServer) -> None:
     """A stream that ends too early raises CutShort, and the events before it stay."""
     frames = server.frames([TextPiece("Hal"), TextPiece("lo"), TurnEnd()])
-    with_text = [n for n in range(1, len(frames) + 1) if _decoded_text(server, frames[:n])]
-    require(bool(with_text), "no text after any of the events")
-    decoded = decode_pieces(server.wire, frames[: with_text[0]])
-    expect(type(decoded.error), CutShort, "the error")
-    expect(decoded.has_ended, False, "that the turn ended")
+    for count in range(1, len(frames) + 1):
+        decoded = decode_pieces(server.wire, frames[:count])
+        if any(isinstance(event, TextDelta) and event.text for event in decoded.events):
+            expect(type(decoded.error), CutShort, "the error")
+            expect(decoded.has_ended, False, "that the turn ended")
+            return
+    raise CaseFailure("no text after any of the events")
 
 
 def fed_after_end(server: ScriptedServer) -> None:
@@ -437,30 +415,17 @@ def _expect_provider_error(error: Exception | None) -> None:
     expect(error.status, 200, "status")
 
 
-def _decoded_text(server: ScriptedServer, frames: list[bytes]) -> str:
-    events = decode_pieces(server.wire, frames).events
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-
 # -- unknown events, members and blocks --------------------------------------------------------
 
 
 def unknown_event(server: ScriptedServer) -> None:
     """An event of a new kind harms nothing and is kept."""
-    _expect_unknown_kept(
-        decode_script(
-            server, TextPiece("Hel"), UnknownEvent(_UNKNOWN_TOKEN), TextPiece("lo"), TurnEnd()
-        )
-    )
+    _expect_unknown_kept(server, UnknownEvent(_UNKNOWN_TOKEN))
 
 
 def unknown_member(server: ScriptedServer) -> None:
     """A member that is new harms nothing and is kept."""
-    _expect_unknown_kept(
-        decode_script(
-            server, TextPiece("Hel"), UnknownMember(_UNKNOWN_TOKEN), TextPiece("lo"), TurnEnd()
-        )
-    )
+    _expect_unknown_kept(server, UnknownMember(_UNKNOWN_TOKEN))
 
 
 def unknown_block(server: ScriptedServer) -> None:
@@ -487,9 +452,171 @@ def keep_alive(server: ScriptedServer) -> None:
     expect(decoded.events, quiet.events, "events")
 
 
-def _expect_unknown_kept(decoded: DecodedStream) -> None:
+def _expect_unknown_kept(server: ScriptedServer, unknown: ScriptLine) -> None:
+    decoded = decode_script(server, TextPiece("Hel"), unknown, TextPiece("lo"), TurnEnd())
     expect(decoded.message.text, "Hello", "text")
-    require(
-        decoded.contains(_UNKNOWN_TOKEN),
-        "what was unknown is lost: neither in the message nor beside it",
+    is_kept = decoded.contains(_UNKNOWN_TOKEN)
+    require(is_kept, "what was unknown is lost: neither in the message nor beside it")
+
+
+# -- chunks ------------------------------------------------------------------------------------
+
+
+def one_byte_chunks(server: ScriptedServer) -> None:
+    """Bytes that arrive one at a time are decoded to the same events."""
+    body = b"".join(_full_response_frames(server))
+    pieces = (body[place : place + 1] for place in range(len(body)))
+    _expect_same_as_whole(server, pieces, body, "byte by byte")
+
+
+def any_chunking(server: ScriptedServer) -> None:
+    """Events and errors are the same however the bytes are cut."""
+    full = b"".join(_full_response_frames(server))
+    bodies = [full, full[:-40], full[:40] + b"\xff" + full[40:]]
+    failing: Script = [TextPiece("Hallo"), ServerFailure("the engine died")]
+    if is_expressible(server, *failing):
+        bodies.append(b"".join(server.frames(failing)))
+    for body in bodies:
+        for seed in range(_RANDOM_SPLITS):
+            pieces = _split_at_random(body, seed)
+            _expect_same_as_whole(server, pieces, body, f"cut at random (seed {seed})")
+
+
+def cut_at_every_byte(server: ScriptedServer) -> None:
+    """Wherever the bytes end, events before stay, and the result is an end or an error."""
+    frames = _full_response_frames(server)
+    full = decode_pieces(server.wire, frames)
+    require(full.error is None and full.has_ended, "the whole of it is not understood")
+    received = b""
+    for earlier, frame in zip(_events_before_each_frame(server, frames), frames, strict=True):
+        for length in range(len(frame)):
+            decoded = decode_pieces(server.wire, [received + frame[:length]])
+            _check_partial_stream(decoded, earlier, full, f"after {len(received) + length} bytes")
+        received += frame
+    expect(type(decode_pieces(server.wire, []).error), CutShort, "the error of an empty stream")
+
+
+def _events_before_each_frame(
+    server: ScriptedServer, frames: list[bytes]
+) -> list[tuple[WireEvent, ...]]:
+    """Return the events that were decoded before each of the frames."""
+    decoder = server.wire.StreamDecoder(model=MODEL)
+    decoded: list[tuple[WireEvent, ...]] = [()]
+    for frame in frames[:-1]:
+        decoded.append((*decoded[-1], *decoder.feed(frame)))
+    return decoded
+
+
+def _check_partial_stream(
+    decoded: DecodedStream, earlier: tuple[WireEvent, ...], full: DecodedStream, place: str
+) -> None:
+    """Raise CaseFailure if a part of a response lost events or has other content than the whole."""
+    if decoded.error is None:
+        require(decoded.has_ended, f"{place}: neither an end nor an error")
+    elif not isinstance(decoded.error, ProtocolError):
+        raise CaseFailure(f"{place}: raised {type(decoded.error).__name__}")
+    require(decoded.events[: len(earlier)] == earlier, f"{place}: lost what had come before")
+    text = decoded.message.text or ""
+    require((full.message.text or "").startswith(text), f"{place}: other text than in the whole")
+    require(len(decoded.calls) <= len(full.calls), f"{place}: more calls than in the whole")
+    for found, wanted in zip(decoded.calls, full.calls, strict=False):
+        is_beginning = wanted[2].startswith(found[2]) or found[2] == "{}"
+        require(is_beginning, f"{place}: other arguments than in the whole")
+
+
+# -- line ends and marks -----------------------------------------------------------------------
+
+
+def crlf(server: ScriptedServer) -> None:
+    """Lines may end in CRLF, even if it is cut in two."""
+    body = b"".join(_full_response_frames(server))
+    changed = body.replace(b"\n", b"\r\n")
+    require(changed != body, "there are no lines in this protocol")
+    _expect_same_as_whole(server, [changed], body, "with CRLF")
+    halves = changed.replace(b"\r\n", b"\r\0\n").split(b"\0")
+    _expect_same_as_whole(server, halves, body, "with CRLF cut in two")
+
+
+def byte_order_mark(server: ScriptedServer) -> None:
+    """A byte order mark at the start is not part of the response."""
+    body = b"".join(_full_response_frames(server))
+    marked = _BYTE_ORDER_MARK + body
+    _expect_same_as_whole(server, [marked], body, "with a byte order mark")
+    pieces = [marked[:1], marked[1:2], marked[2:]]
+    _expect_same_as_whole(server, pieces, body, "with a byte order mark cut in pieces")
+
+
+def no_last_line_end(server: ScriptedServer) -> None:
+    """The last line may lack its end."""
+    body = b"".join(_full_response_frames(server))
+    _expect_same_as_whole(server, [body.rstrip(b"\r\n")], body, "without the last line end")
+
+
+def no_final_mark(server: ScriptedServer) -> None:
+    """The protocol's own end marker may be missing if the stop reason has arrived."""
+    end = usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
+    marked = decode_script(server, TextPiece("Hi"), end)
+    bare = decode_script(server, TextPiece("Hi"), replace(end, has_end_marker=False))
+    expect(bare.message, marked.message, "the message")
+
+
+# -- characters --------------------------------------------------------------------------------
+
+
+def unicode_line_separators(server: ScriptedServer) -> None:
+    """Unicode line separators are text like any other."""
+    _expect_text(server, _UNICODE_LINE_BREAKS, _UNICODE_LINE_BREAKS)
+
+
+def nul_and_escapes(server: ScriptedServer) -> None:
+    """Characters that JSON escapes, and text that looks like framing, are decoded unchanged."""
+    _expect_text(server, _ESCAPES, _ESCAPES)
+
+
+def lone_surrogates(server: ScriptedServer) -> None:
+    """A lone surrogate is replaced, since no provider accepts it in a request."""
+    _expect_text(server, "a\ud83db", "a\ufffdb")
+
+
+def split_surrogates(server: ScriptedServer) -> None:
+    """A surrogate pair that is split over two events is joined."""
+    decoded = decode_script(server, TextPiece("a\ud83d"), TextPiece("\ude00b"), TurnEnd())
+    expect(decoded.message.text, "a😀b", "text")
+
+
+def _expect_text(server: ScriptedServer, sent: str, wanted: str) -> None:
+    decoded = decode_script(server, TextPiece(sent), TextPiece("."), TurnEnd())
+    expect(decoded.message.text, f"{wanted}.", "text")
+
+
+# -- a response with everything ------------------------------------------------------------------
+
+
+def _full_response_frames(server: ScriptedServer) -> list[bytes]:
+    """Return a response with everything that the protocol can express."""
+    script = supported_lines(
+        server,
+        [ThinkingPiece("Let me "), ThinkingPiece("see: ü.")],
+        [ThinkingSeal("c2VhbA==")],
+        [KeepAlive()],
+        [TextPiece("Reading "), TextPiece("both 😀.\n")],
+        [CallFragment(0, "a", "read", '{"path":'), CallFragment(0, None, None, '"ü.py"}')],
+        [WholeCall("b", "write", '{"path":"y.py","n":[1,2.50]}')],
     )
+    end = usage_if_supported(server, TurnEnd(StopReason.TOOL_USE, usage=_PLAIN_USAGE))
+    return server.frames([*script, end])
+
+
+def _expect_same_as_whole(
+    server: ScriptedServer, pieces: Iterable[bytes], body: bytes, how: str
+) -> None:
+    expect_same_decoding(
+        decode_pieces(server.wire, pieces), decode_pieces(server.wire, [body]), how
+    )
+
+
+def _split_at_random(body: bytes, seed: int) -> list[bytes]:
+    chance = random.Random(seed)  # noqa: S311 - the same cuts on every run
+    count = chance.choice((1, 2, 5, 30))
+    cuts = sorted(chance.randrange(len(body) + 1) for _ in range(count))
+    return [body[a:b] for a, b in zip([0, *cuts], [*cuts, len(body)], strict=True)]

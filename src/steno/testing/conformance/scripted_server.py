@@ -14,7 +14,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, zip_longest
 from typing import Any, Final, NoReturn, TypeAlias
 
 from steno.assemble import Assembler, WireEvent
@@ -397,37 +397,35 @@ def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> Decod
 def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
     """Raise CaseFailure if the same bytes were decoded differently."""
     expect(found.error_key, wanted.error_key, f"the error, {how}")
-    if found.events != wanted.events:
-        place = _first_different_event(found.events, wanted.events)
+    pairs = zip_longest(found.events, wanted.events)
+    place = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
+    if place is not None:
         raise CaseFailure(f"other events, {how}: the first difference is events[{place}]")
-
-
-def _first_different_event(found: tuple[WireEvent, ...], wanted: tuple[WireEvent, ...]) -> int:
-    pairs = enumerate(zip(found, wanted, strict=False))
-    return next((n for n, (one, other) in pairs if one != other), min(len(found), len(wanted)))
 
 
 # -- what a protocol can express ---------------------------------------------------------------
 
 
+def is_expressible(server: ScriptedServer, *script: ScriptLine) -> bool:
+    """Return whether the protocol can express a script."""
+    try:
+        server.frames(script)
+    except NotExpressible:
+        return False
+    return True
+
+
 def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
     """Return an end with its usage, or without it where the protocol has no token counts."""
-    try:
-        server.frames([TextPiece("Hi"), end])
-    except NotExpressible:
-        return replace(end, usage=None)
-    return end
+    return end if is_expressible(server, TextPiece("Hi"), end) else replace(end, usage=None)
 
 
 def supported_lines(server: ScriptedServer, *groups: Script) -> list[ScriptLine]:
     """Return the lines of those groups that the protocol can express. Raises NotExpressible."""
     supported: list[ScriptLine] = []
     for group in groups:
-        try:
-            server.frames([*supported, *group, TurnEnd()])
-        except NotExpressible:
-            continue
-        supported += group
+        if is_expressible(server, *supported, *group, TurnEnd()):
+            supported += group
     if not supported:
         raise NotExpressible("any of it")
     return supported

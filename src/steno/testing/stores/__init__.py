@@ -11,7 +11,7 @@ In pytest: `test_my_store = store_test(make_harness)`, from `steno.testing.store
 
 from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix
 from steno.testing.stores.cases import STORE_CASES, StoreCase, run_store_case, run_store_cases
-from steno.testing.stores.process_cases import run_crash_rounds
+from steno.testing.stores.crash_rounds import run_crash_rounds
 from steno.testing.stores.store_harness import (
     AddressStoreHarness,
     CaseScale,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from steno.testing.case_results import CaseFailure
-from steno.testing.stores.process_cases import ROUNDS_VARIABLE, run_crash_rounds
+from steno.testing.stores.crash_rounds import ROUNDS_VARIABLE, run_crash_rounds
 from steno.testing.stores.store_harness import AddressStoreHarness, add_opener_argument
 
 

@@ -1,4 +1,4 @@
-"""Cases about files of a store that disks, power cuts or other programs damaged.
+"""Cases about crashes, and about files that disks, power cuts or other programs damaged.
 
 After any damage a store opens and continues, having lost at most entries that were not durable,
 or it reports the damage: on opening, on reading, or by `verify`. It never presents damaged content
@@ -22,6 +22,7 @@ from steno.errors import InvalidDocument, LogError, Missing
 from steno.messages.message import ChatMessage
 from steno.store import Store
 from steno.testing.case_results import CaseFailure, expect
+from steno.testing.stores.crash_rounds import ROUNDS_VARIABLE, run_crash_rounds
 from steno.testing.stores.store_harness import (
     SAMPLE_MESSAGES,
     NotApplicable,
@@ -90,20 +91,14 @@ def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[i
     """Return the files that the last record was appended to, with their size in each snapshot."""
     if written.snapshots[-1] == written.snapshots[-2]:
         raise CaseFailure("the last record was acknowledged, and is in no file")
-    found = [
-        (path, sizes) for path, sizes in _grown_files(written.snapshots) if sizes[-2] < sizes[-1]
-    ]
+    found: list[tuple[Path, list[int]]] = []
+    for path in written.files:
+        sizes = [len(files.get(path, b"")) for files in written.snapshots]
+        if sizes[-2] < sizes[-1] and sizes == sorted(sizes):
+            found.append((path, sizes))
     if not found:
         raise NotApplicable("it does not add to the end of a file")
     return found
-
-
-def _grown_files(snapshots: list[_FileContents]) -> Iterator[tuple[Path, list[int]]]:
-    """Yield the files that only grew, each with its size in every snapshot."""
-    for path in snapshots[-1]:
-        sizes = [len(files.get(path, b"")) for files in snapshots]
-        if sizes[0] < sizes[-1] and sizes == sorted(sizes):
-            yield path, sizes
 
 
 def _spread_offsets(begin: int, end: int, max_count: int) -> range:
@@ -197,6 +192,14 @@ def _holds_only(folder: Path, files: tuple[Path, ...]) -> bool:
     )
 
 
+# -- crashes -----------------------------------------------------------------------------------
+
+
+def crash(harness: StoreHarness) -> None:
+    """A process that is killed at any instant leaves an intact session that accepts entries."""
+    run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
+
+
 # -- a session and its damage ------------------------------------------------------------------
 
 
@@ -287,7 +290,6 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
 
 
 def _read_files(harness: StoreHarness) -> _FileContents:
-    """Return the content of the files of a store. Raises NotApplicable if it has none."""
     return {path: path.read_bytes() for path in _find_files(harness)}
 
 

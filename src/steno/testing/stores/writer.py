@@ -178,7 +178,8 @@ def _write_random_step(conversation: Conversation, random: Random) -> None:
 
 
 def _next_message(conversation: Conversation, random: Random, lot: float) -> ChatMessage:
-    text = _random_text(random)
+    # Mostly short, and sometimes larger than any buffer.
+    text = "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
     if conversation.outstanding:
         return ChatMessage.tool_result(conversation.outstanding[0], text)
     if lot < 0.45:
@@ -190,11 +191,6 @@ def _next_message(conversation: Conversation, random: Random, lot: float) -> Cha
         data = new_id().encode() * random.randint(1, 4_000)
         return ChatMessage.user([Text(text), Image(source=ImageData(data), mime_type="image/png")])
     return ChatMessage.user(text)
-
-
-def _random_text(random: Random) -> str:
-    """Return text that is mostly short, and sometimes larger than any buffer."""
-    return "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
 
 
 if __name__ == "__main__":

@@ -120,12 +120,10 @@ def tool_names() -> SearchStrategy[str]:
 def outside_tool_names() -> SearchStrategy[str]:
     """Names of tools of other systems, which `map_tool_name` has to translate."""
     outside = st.text(st.sampled_from(_NAME_CHARACTERS + ".:/-"), max_size=100)
-    return st.builds("{}{}{}".format, outside, st.sampled_from(".:/-"), outside).map(_cut_name)
-
-
-def _cut_name(name: str) -> str:
-    # The longest that is mapped; a cut may lose the character that makes the name foreign.
-    return name if len(name) <= 128 else f"{name[:127]}-"
+    # 128 is the longest that is mapped; a cut may lose the character that makes the name foreign.
+    return st.builds("{}{}{}".format, outside, st.sampled_from(".:/-"), outside).map(
+        lambda name: name if len(name) <= 128 else f"{name[:127]}-"
+    )
 
 
 # -- time --------------------------------------------------------------------------------------
@@ -192,19 +190,13 @@ def json_objects() -> SearchStrategy[JsonObject]:
 def json_object_texts() -> SearchStrategy[str]:
     """Texts of JSON objects as a model may write them: any spacing, any escapes."""
     written = st.builds(
-        _write_json,
+        json.dumps,
         json_members(),
-        st.sampled_from(_SPACINGS),
-        st.booleans(),
-        st.sampled_from(_SURROUNDINGS),
+        separators=st.sampled_from(_SPACINGS),
+        ensure_ascii=st.booleans(),
     )
-    return written | st.sampled_from(_ODD_OBJECTS)
-
-
-def _write_json(
-    members: dict[str, Any], spacing: tuple[str, str], is_ascii: bool, around: str
-) -> str:
-    return around.format(json.dumps(members, separators=spacing, ensure_ascii=is_ascii))
+    surrounded = st.builds(str.format, st.sampled_from(_SURROUNDINGS), written)
+    return surrounded | st.sampled_from(_ODD_OBJECTS)
 
 
 # -- seals, extras and text blocks -------------------------------------------------------------

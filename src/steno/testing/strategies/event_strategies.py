@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 from hypothesis import strategies as st
@@ -54,13 +54,8 @@ NameHabit: TypeAlias = Literal["first", "every", "late"]
 BlockKind: TypeAlias = Literal["text", "thinking", "redacted", "whole", "call"]
 MAX_BLOCKS: Final = 5
 _BLOCK_KINDS: Final[tuple[BlockKind, ...]] = (
-    "text",
-    "thinking",
-    "redacted",
-    "whole",
-    "call",
-    "call",
-    "call",
+    *("text", "thinking", "redacted", "whole"),
+    *("call", "call", "call"),
 )
 _BLOCK_KIND_LISTS: Final = st.lists(st.sampled_from(_BLOCK_KINDS), max_size=MAX_BLOCKS)
 _SHORT_TEXTS: Final = texts(max_size=12)
@@ -149,11 +144,8 @@ class StreamHabits:
     @property
     def shows_new_calls(self) -> bool:
         """Whether the first fragment of a call always shows that a new call begins."""
-        return (
-            self.announces
-            or self.ids in ("first", "every")
-            or self.index in ("block", "call", "first")
-        )
+        has_index = self.index in ("block", "call", "first")
+        return self.announces or has_index or self.ids in ("first", "every")
 
     def made_decodable(self) -> StreamHabits:
         """Return the nearest habits under which fragments can be assigned to calls."""
@@ -168,9 +160,9 @@ def stream_habits() -> SearchStrategy[StreamHabits]:
     """All habits under which a turn can be decoded."""
     return st.builds(
         StreamHabits,
-        index=st.sampled_from(("block", "call", "first", "shared", "missing")),
-        ids=st.sampled_from(("first", "every", "late", "missing")),
-        names=st.sampled_from(("first", "every", "late")),
+        index=st.sampled_from(get_args(IndexHabit)),
+        ids=st.sampled_from(get_args(IdHabit)),
+        names=st.sampled_from(get_args(NameHabit)),
         absent=st.sampled_from(("", None)),
         announces=st.booleans(),
         ends=st.booleans(),
@@ -211,22 +203,20 @@ def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = No
     for part in draw(_BLOCK_KIND_LISTS):
         script.add(part)
     events = script.events()
-    end = draw(finishes()) if chosen.finishes else None
-    message = _build_message(tuple(script.expected_blocks(events)), end)
-    return EventStream((*events, *([] if end is None else [end])), message, chosen)
-
-
-def _build_message(content: tuple[AssistantBlock, ...], end: Finished | None) -> AssistantMessage:
-    if end is None:
-        return AssistantMessage(content=content, stop_reason=StopReason.UNKNOWN)
+    content = tuple(script.expected_blocks(events))
+    if not chosen.finishes:
+        message = AssistantMessage(content=content, stop_reason=StopReason.UNKNOWN)
+        return EventStream(tuple(events), message, chosen)
+    end = draw(finishes())
     has_calls = any(isinstance(block, AnyToolCall) for block in content)
     is_plain_end = has_calls and end.stop_reason is StopReason.END_TURN
-    return AssistantMessage(
+    message = AssistantMessage(
         content=content,
         stop_reason=StopReason.TOOL_USE if is_plain_end else end.stop_reason,
         raw_stop_reason=end.raw_stop_reason,
         usage=end.usage,
     )
+    return EventStream((*events, end), message, chosen)
 
 
 def _with_id_of(block: AssistantBlock, made: Iterator[AnyToolCall]) -> AssistantBlock:
@@ -337,12 +327,11 @@ class TurnScript:
         if has_own_index:  # only then does a seal identify its block
             seal = self._draw(_SEALS if part == "redacted" else _MAYBE_SEALS)
         is_redacted = part == "redacted" and seal is not None
-        script: list[Event] = [
-            TextDelta(index, piece)
+        script: list[Event] = (
+            [TextDelta(index, piece) for piece in pieces]
             if kind is TextDelta
-            else ThinkingDelta(index, piece, is_redacted)
-            for piece in pieces
-        ]
+            else [ThinkingDelta(index, piece, is_redacted) for piece in pieces]
+        )
         if seal is not None:
             # Gemini ends turns with a seal that has no text.
             is_bare = kind is TextDelta and self._draw(st.booleans())

@@ -6,9 +6,8 @@ elsewhere, and a later turn may reuse the ids of an earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -77,8 +76,11 @@ from steno.testing.strategies.block_strategies import (
 )
 
 B = TypeVar("B")
-_DamageFunction: TypeAlias = Callable[[DrawFn, list[Message]], None]
 _MOST_TURNS: Final = 5
+_DAMAGES: Final = (
+    *("drop_result", "repeat_result", "move_result", "swap_results", "add_orphan"),
+    *("share_call_id", "empty_turn", "drop_turn", "truncate"),
+)
 _SYSTEM_MESSAGES: Final = visible_texts().map(lambda text: SystemMessage((Text(text),)))
 _USER_MESSAGES: Final = st.one_of(
     visible_texts().map(lambda text: UserMessage((Text(text),))),
@@ -121,14 +123,8 @@ def user_messages() -> SearchStrategy[UserMessage]:
 def usages() -> SearchStrategy[Usage]:
     """Token counts; each may be missing, zero or enormous."""
     counts = st.none() | st.integers(0, 10_000) | st.integers(0, 2**70)
-    return st.builds(
-        Usage,
-        input_tokens=counts,
-        output_tokens=counts,
-        cache_read_tokens=counts,
-        cache_write_tokens=counts,
-        thinking_tokens=counts,
-    )
+    names = ("input", "output", "cache_read", "cache_write", "thinking")
+    return st.builds(Usage, **{f"{name}_tokens": counts for name in names})
 
 
 @named_strategy
@@ -289,8 +285,8 @@ def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
     cut off in the middle.
     """
     messages = _draw_messages(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
-    for damage in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
-        damage(draw, messages)
+    for kind in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
+        _damage(draw, messages, kind)
     return tuple(messages)
 
 
@@ -301,11 +297,8 @@ def _draw_messages(draw: DrawFn, alternating: bool, turns: int) -> list[Message]
     ids = draw(_IDS)
     for _ in range(turns):
         last = messages[-1].role if messages else None
-        roles = [
-            role
-            for role in (MessageRole.USER, MessageRole.ASSISTANT)
-            if not (alternating and role is last)
-        ]
+        either = (MessageRole.USER, MessageRole.ASSISTANT)
+        roles = [role for role in either if not (alternating and role is last)]
         if draw(st.sampled_from(roles)) is MessageRole.USER:
             messages.append(draw(_USER_MESSAGES))
         else:
@@ -344,77 +337,47 @@ def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
 # -- damage to the order -----------------------------------------------------------------------
 
 
-def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find(messages, ToolResultMessage):
-        del messages[draw(st.sampled_from(found))]
+def _damage(draw: DrawFn, messages: list[Message], kind: str) -> None:
+    """Damage the order in one way; do nothing where there is no result or turn to damage."""
+    results = [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
+    turns = [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+    match kind:
+        case "drop_result" if results:
+            del messages[draw(st.sampled_from(results))]
+        case "repeat_result" if results:
+            result = messages[draw(st.sampled_from(results))]
+            _insert(draw, messages, replace(result, content=(Text(draw(_SHORT_TEXTS)),)))
+        case "move_result" if results:
+            _insert(draw, messages, messages.pop(draw(st.sampled_from(results))))
+        case "swap_results" if results:
+            first, second = draw(st.sampled_from(results)), draw(st.sampled_from(results))
+            messages[first], messages[second] = messages[second], messages[first]
+        case "add_orphan":
+            _insert(draw, messages, ToolResultMessage(tool_call_id=draw(identifiers()), content=()))
+        case "share_call_id":
+            _share_call_id(draw, messages, [n for n in turns if messages[n].tool_calls])
+        case "empty_turn" if turns:
+            empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
+            messages[draw(st.sampled_from(turns))] = empty
+        case "drop_turn" if turns:
+            del messages[draw(st.sampled_from(turns))]
+        case "truncate":
+            del messages[draw(st.integers(0, len(messages))) :]
+        case _:
+            pass
 
 
-def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find(messages, ToolResultMessage):
-        result = messages[draw(st.sampled_from(found))]
-        _insert(draw, messages, replace(result, content=(Text(draw(_SHORT_TEXTS)),)))
-
-
-def _move_result(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find(messages, ToolResultMessage):
-        _insert(draw, messages, messages.pop(draw(st.sampled_from(found))))
-
-
-def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find(messages, ToolResultMessage):
-        first, second = draw(st.sampled_from(found)), draw(st.sampled_from(found))
-        messages[first], messages[second] = messages[second], messages[first]
-
-
-def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
-    _insert(draw, messages, ToolResultMessage(tool_call_id=draw(identifiers()), content=()))
-
-
-def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
+def _share_call_id(draw: DrawFn, messages: list[Message], turns: list[int]) -> None:
     """Add a call with the id of another call of its turn, with or without one more result."""
-    turns = _find(messages, AssistantMessage)
-    found = [position for position in turns if messages[position].tool_calls]
-    if not found:
+    if not turns:
         return
-    position = draw(st.sampled_from(found))
+    position = draw(st.sampled_from(turns))
     turn = messages[position]
     call = _draw_call(draw, draw(st.sampled_from(turn.tool_calls)).id)
     assert isinstance(turn, AssistantMessage)
     messages[position] = replace(turn, content=(*turn.content, call))
     if draw(st.booleans()):
         messages.insert(position + 1 + len(turn.tool_calls), _draw_result(draw, call))
-
-
-def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find(messages, AssistantMessage):
-        empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
-        messages[draw(st.sampled_from(found))] = empty
-
-
-def _drop_turn(draw: DrawFn, messages: list[Message]) -> None:
-    if found := _find(messages, AssistantMessage):
-        del messages[draw(st.sampled_from(found))]
-
-
-def _truncate(draw: DrawFn, messages: list[Message]) -> None:
-    del messages[draw(st.integers(0, len(messages))) :]
-
-
-_DAMAGES: Final[tuple[_DamageFunction, ...]] = (
-    _drop_result,
-    _repeat_result,
-    _move_result,
-    _swap_results,
-    _add_orphan,
-    _share_call_id,
-    _empty_turn,
-    _drop_turn,
-    _truncate,
-)
-
-
-def _find(messages: list[Message], kind: type[Message]) -> list[int]:
-    return [n for n, message in enumerate(messages) if isinstance(message, kind)]
 
 
 def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
@@ -488,10 +451,7 @@ def payloads() -> SearchStrategy[Payload]:
             Repair, code=identifiers(), explanation=identifiers(), target=st.none() | texts()
         ),
         st.builds(
-            ShellCommand,
-            command=texts(),
-            output=texts(),
-            status=st.none() | st.integers(0, 255),
+            ShellCommand, command=texts(), output=texts(), status=st.none() | st.integers(0, 255)
         ),
         st.builds(GrantRevoked, grant=identifiers(), target=identifiers()),
         st.builds(

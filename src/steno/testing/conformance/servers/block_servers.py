@@ -93,17 +93,14 @@ class AnthropicMessagesServer(ScriptedServer):
                 case TextPiece():
                     blocks.append({"type": "text", "text": part.text})
                 case WholeThinking():
-                    signature = part.token or ""
-                    blocks.append(
-                        {"type": "thinking", "thinking": part.text, "signature": signature}
-                    )
+                    thinking = {"thinking": part.text, "signature": part.token or ""}
+                    blocks.append({"type": "thinking"} | thinking)
                 case RedactedThinking():
                     blocks.append({"type": "redacted_thinking", "data": part.token})
                 case WholeCall():
                     given = json_object_text(part.arguments or "{}")
-                    blocks.append(
-                        without_none(type="tool_use", id=part.id, name=part.name, input=given)
-                    )
+                    call = without_none(type="tool_use", id=part.id, name=part.name, input=given)
+                    blocks.append(call)
                 case UnknownBlock():
                     blocks.append({"type": "hologram", "light": part.token})
                 case Refusal():
@@ -119,10 +116,8 @@ class _MessagesStream:
     """The stream of one response: blocks that begin and end, one after the other."""
 
     def __init__(self) -> None:
-        message = _MESSAGES_EMPTY_MESSAGE | {
-            "content": [],
-            "usage": {"input_tokens": 1, "output_tokens": 1},
-        }
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        message = _MESSAGES_EMPTY_MESSAGE | {"content": [], "usage": usage}
         self.frames = [_messages_event("message_start", message=message)]
         self._open: str | None = None
         self._block = -1
@@ -219,10 +214,8 @@ class _MessagesStream:
         self._close()
         for index in self._calls:
             self._stop(index)
-        about = {
-            "stop_reason": find_stop_reason(end, _MESSAGES_STOP_REASONS),
-            "stop_sequence": None,
-        }
+        reason = find_stop_reason(end, _MESSAGES_STOP_REASONS)
+        about = {"stop_reason": reason, "stop_sequence": None}
         usage = _messages_usage(end.usage or Usage(output_tokens=1))
         self.frames.append(_messages_event("message_delta", delta=about, usage=usage))
         if end.has_end_marker:
@@ -301,34 +294,19 @@ class OpenAIResponsesServer(ScriptedServer):
 
     def response(self, script: Script) -> bytes:
         """Return one whole answer."""
-        answer = build_whole_response(script)
-        output: list[dict[str, Any]] = []
-        for number, part in enumerate(answer.parts):
-            match part:
-                case TextPiece():
-                    output.append(
-                        _responses_message(number, {"type": "output_text", "text": part.text})
-                    )
-                case WholeThinking():
-                    output.append(_responses_reasoning(number, part.text, part.token))
-                case RedactedThinking():
-                    output.append(_responses_reasoning(number, "", part.token))
-                case Refusal():
-                    output.append(
-                        _responses_message(number, {"type": "refusal", "refusal": part.text})
-                    )
-                case WholeCall():
-                    call = {"call_id": part.id, "name": part.name, "arguments": part.arguments}
-                    output.append(_responses_call(number) | without_none(**call))
-                case UnknownBlock():
-                    output.append(_responses_hologram(number, part.token))
-        items = [item | {"status": "completed"} for item in output]
-        return encode_json(_responses_response(answer.end, items))
+        stream = _ResponsesStream()
+        for line in script:
+            stream.write_line(line)
+        if not stream.response:
+            stream.write_line(TurnEnd())
+        return encode_json(stream.response)
 
 
 class _ResponsesStream:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
+        self.response: dict[str, Any] = {}
+        """The whole response, which the last event repeats."""
         self._output: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None
         """The message or the reasoning that grows."""
@@ -445,10 +423,8 @@ class _ResponsesStream:
         index = None if part.index is None else self._first_call + part.index
         call = self._find_call(part, index)
         if call is None:
-            call = _responses_call(self._next_number) | {
-                "call_id": part.id or "",
-                "name": part.name or "",
-            }
+            call = _responses_call(self._next_number) | {"call_id": "", "name": ""}
+            call |= without_none(call_id=part.id, name=part.name)
             self._begin(call, index)
             self._calls.append(call)
             self._indexes.append(index)
@@ -466,9 +442,8 @@ class _ResponsesStream:
         return known[-1]
 
     def _whole_call(self, call: WholeCall) -> None:
-        members = without_none(call_id=call.id, name=call.name)
-        item = _responses_call(self._next_number) | members
         index = self._next_number
+        item = _responses_call(index) | without_none(call_id=call.id, name=call.name)
         self._begin(item, index)
         if call.arguments:
             self._append_to_call(item, index, call.arguments)
@@ -487,9 +462,9 @@ class _ResponsesStream:
         self._close()
         for call, index in zip(self._calls, self._indexes, strict=True):
             self._done(call, index)
-        answer = _responses_response(end, self._output)
-        kind = "incomplete" if answer["status"] == "incomplete" else "completed"
-        self._send(f"response.{kind}", response=answer)
+        self.response = _responses_response(end, self._output)
+        kind = "incomplete" if self.response["status"] == "incomplete" else "completed"
+        self._send(f"response.{kind}", response=self.response)
 
     def _send(self, kind: str, **members: Any) -> None:
         payload = {"type": kind, "sequence_number": len(self.frames)} | without_none(**members)
@@ -525,12 +500,9 @@ def _responses_response(end: TurnEnd, output: list[dict[str, Any]]) -> dict[str,
     if end.reason is StopReason.PAUSE:
         raise NotExpressible(f"stop reason {end.reason}")
     details = {"reason": _RESPONSES_INCOMPLETE[end.reason]} if status == "incomplete" else None
-    about = {"status": status, "incomplete_details": details, "output": output}
-    return (
-        _RESPONSES_ENVELOPE
-        | about
-        | {"usage": None if end.usage is None else _responses_usage(end.usage)}
-    )
+    usage = None if end.usage is None else _responses_usage(end.usage)
+    about = {"status": status, "incomplete_details": details, "output": output, "usage": usage}
+    return _RESPONSES_ENVELOPE | about
 
 
 def _responses_usage(usage: Usage) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -183,7 +184,7 @@ class GeminiServer(ScriptedServer):
             if isinstance(line, ThinkingPiece):
                 frames.append(_gemini_chunk(WholeThinking(line.text, token)))
             elif not isinstance(line, ThinkingSeal):
-                frames += _gemini_encode_line(line)
+                frames.append(_gemini_encode_line(line))
             elif not frames:
                 raise NotExpressible("a seal of nothing")
         return frames
@@ -191,37 +192,28 @@ class GeminiServer(ScriptedServer):
     def response(self, script: Script) -> bytes:
         """Return one whole answer."""
         answer = build_whole_response(script)
-        parts = [_gemini_part(part) for part in answer.parts]
-        return encode_json(
-            _gemini_response(parts, **_gemini_end_fields(answer.end))
-            | _gemini_usage(answer.end.usage)
-        )
+        return encode_json(_gemini_last_response(map(_gemini_part, answer.parts), answer.end))
 
 
-def _gemini_encode_line(line: ScriptLine) -> list[bytes]:
+def _gemini_encode_line(line: ScriptLine) -> bytes:
     match line:
         case TextPiece() | WholeCall() | UnknownBlock():
-            return [_gemini_chunk(line)]
+            return _gemini_chunk(line)
         case UnknownEvent():
-            return [encode_sse_event({"hologram": line.token})]
+            return encode_sse_event({"hologram": line.token})
         case UnknownMember():
-            return [encode_sse_event(_gemini_response([{"text": ""}], hologram=line.token))]
+            return encode_sse_event(_gemini_response([{"text": ""}], hologram=line.token))
         case KeepAlive():
-            return [b": keep-alive\n\n"]
+            return b": keep-alive\n\n"
         case UsageOnly():
-            return [encode_sse_event(_gemini_usage(line.usage) | _GEMINI_ENVELOPE)]
+            return encode_sse_event(_gemini_usage(line.usage) | _GEMINI_ENVELOPE)
         case TurnEnd():
             if not line.has_end_marker:
                 raise NotExpressible("an end without its mark: there is never one")
-            return [
-                encode_sse_event(
-                    _gemini_response([{"text": ""}], **_gemini_end_fields(line))
-                    | _gemini_usage(line.usage)
-                )
-            ]
+            return encode_sse_event(_gemini_last_response([{"text": ""}], line))
         case ServerFailure():
             error = {"code": 503, "message": line.message, "status": "UNAVAILABLE"}
-            return [encode_sse_event({"error": error})]
+            return encode_sse_event({"error": error})
         case _:
             raise NotExpressible(line)
 
@@ -245,13 +237,14 @@ def _gemini_chunk(part: ResponsePart) -> bytes:
     return encode_sse_event(_gemini_response([_gemini_part(part)]))
 
 
-def _gemini_response(parts: list[dict[str, Any]], **about: Any) -> dict[str, Any]:
-    candidate = {"content": {"parts": parts, "role": "model"}, "index": 0} | about
+def _gemini_response(parts: Iterable[dict[str, Any]], **about: Any) -> dict[str, Any]:
+    candidate = {"content": {"parts": list(parts), "role": "model"}, "index": 0} | about
     return {"candidates": [candidate]} | _GEMINI_ENVELOPE
 
 
-def _gemini_end_fields(end: TurnEnd) -> dict[str, Any]:
-    return {"finishReason": find_stop_reason(end, _GEMINI_STOP_REASONS)}
+def _gemini_last_response(parts: Iterable[dict[str, Any]], end: TurnEnd) -> dict[str, Any]:
+    reason = find_stop_reason(end, _GEMINI_STOP_REASONS)
+    return _gemini_response(parts, finishReason=reason) | _gemini_usage(end.usage)
 
 
 def _gemini_usage(usage: Usage | None) -> dict[str, Any]:
@@ -338,14 +331,8 @@ def _ollama_encode_line(line: ScriptLine) -> bytes:
         case TurnEnd():
             if not line.has_end_marker:
                 raise NotExpressible("an end without its mark: the reason stands in the mark")
-            return (
-                encode_json(
-                    _OLLAMA_ENVELOPE
-                    | {"message": {"role": "assistant", "content": ""}}
-                    | _ollama_end_fields(line)
-                )
-                + b"\n"
-            )
+            message = {"message": {"role": "assistant", "content": ""}}
+            return encode_json(_OLLAMA_ENVELOPE | message | _ollama_end_fields(line)) + b"\n"
         case ServerFailure():
             return encode_json({"error": line.message}) + b"\n"
         case _:
@@ -364,9 +351,8 @@ def _ollama_call(call: WholeCall) -> dict[str, Any]:
 
 def _ollama_end_fields(end: TurnEnd) -> dict[str, Any]:
     reason = find_stop_reason(end, _OLLAMA_STOP_REASONS)
-    return {"done": True, "done_reason": reason, "total_duration": 5_000_000} | _ollama_usage(
-        end.usage
-    )
+    about = {"done": True, "done_reason": reason, "total_duration": 5_000_000}
+    return about | _ollama_usage(end.usage)
 
 
 def _ollama_usage(usage: Usage | None) -> dict[str, Any]:
@@ -420,9 +406,8 @@ class OpenAIChatServer(ScriptedServer):
 
     def frames(self, script: Script) -> list[bytes]:
         """Return the events of a stream."""
-        frames = [frame for line in script for frame in _openai_encode_line(line)]
-        end = next((line for line in script if isinstance(line, TurnEnd)), None)
-        if end is not None and end.has_end_marker:
+        frames = [_openai_encode_line(line) for line in script]
+        if any(isinstance(line, TurnEnd) and line.has_end_marker for line in script):
             frames.append(b"data: [DONE]\n\n")
         return frames
 
@@ -435,11 +420,13 @@ class OpenAIChatServer(ScriptedServer):
                 case WholeThinking():
                     message["reasoning"] = part.text
                     if part.token is not None:
-                        message["reasoning_details"] = _openai_details(part.text) + _openai_seal(
-                            part.token
-                        )
+                        sealed = [
+                            _openai_detail(text=part.text),
+                            _openai_detail(signature=part.token),
+                        ]
+                        message["reasoning_details"] = sealed
                 case RedactedThinking():
-                    message["reasoning_details"] = _openai_redacted(part.token)
+                    message["reasoning_details"] = [_openai_redacted(part.token)]
                 case Refusal():
                     message["refusal"] = part.text
                 case TextPiece() | WholeCall():
@@ -448,68 +435,44 @@ class OpenAIChatServer(ScriptedServer):
                     raise NotExpressible(part)
         if answer.calls:
             message["tool_calls"] = [_openai_whole_call(call) for call in answer.calls]
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": find_stop_reason(answer.end, _OPENAI_STOP_REASONS),
-        }
-        usage = answer.end.usage
-        return encode_json(
-            _openai_envelope([choice]) | ({} if usage is None else {"usage": _openai_usage(usage)})
-        )
+        return encode_json(_openai_last_response(answer.end, message=message))
 
 
-def _openai_encode_line(line: ScriptLine) -> list[bytes]:
+def _openai_encode_line(line: ScriptLine) -> bytes:
     match line:
         case TextPiece():
-            return [_openai_chunk(content=line.text)]
+            return _openai_chunk(content=line.text)
         case ThinkingPiece():
-            return [
-                _openai_chunk(reasoning=line.text, reasoning_details=_openai_details(line.text))
-            ]
+            detail = _openai_detail(text=line.text)
+            return _openai_chunk(reasoning=line.text, reasoning_details=[detail])
         case ThinkingSeal():
-            return [_openai_chunk(reasoning_details=_openai_seal(line.token))]
+            return _openai_chunk(reasoning_details=[_openai_detail(signature=line.token)])
         case RedactedThinking():
-            return [_openai_chunk(reasoning_details=_openai_redacted(line.token))]
+            return _openai_chunk(reasoning_details=[_openai_redacted(line.token)])
         case Refusal():
-            return [_openai_chunk(refusal=line.text)]
+            return _openai_chunk(refusal=line.text)
         case CallFragment():
             function = without_none(name=line.name, arguments=line.arguments)
-            return [
-                _openai_chunk(
-                    tool_calls=[without_none(index=line.index, id=line.id, function=function)]
-                )
-            ]
+            call = without_none(index=line.index, id=line.id, function=function)
+            return _openai_chunk(tool_calls=[call])
         case WholeCall():
-            return [_openai_chunk(tool_calls=[_openai_whole_call(line)])]
+            return _openai_chunk(tool_calls=[_openai_whole_call(line)])
         case UnknownEvent():
-            return [
-                encode_sse_event(
-                    {"id": "chatcmpl-1", "object": "hologram.chunk", "hologram": line.token}
-                )
-            ]
+            about = {"id": "chatcmpl-1", "object": "hologram.chunk"}
+            return encode_sse_event(about | {"hologram": line.token})
         case UnknownBlock():
-            return [_openai_chunk(content=[{"type": "hologram", "light": line.token}])]
+            return _openai_chunk(content=[{"type": "hologram", "light": line.token}])
         case UnknownMember():
-            return [_openai_chunk(content="", hologram=line.token)]
+            return _openai_chunk(content="", hologram=line.token)
         case KeepAlive():
-            return [b": keep-alive\n\n"]
+            return b": keep-alive\n\n"
         case UsageOnly():
-            return [encode_sse_event(_openai_envelope([]) | {"usage": _openai_usage(line.usage)})]
+            return encode_sse_event(_openai_envelope([]) | {"usage": _openai_usage(line.usage)})
         case TurnEnd():
-            usage = {} if line.usage is None else {"usage": _openai_usage(line.usage)}
-            choice = {
-                "index": 0,
-                "delta": {},
-                "finish_reason": find_stop_reason(line, _OPENAI_STOP_REASONS),
-            }
-            return [encode_sse_event(_openai_envelope([choice]) | usage)]
+            return encode_sse_event(_openai_last_response(line, delta={}))
         case ServerFailure():
-            return [
-                encode_sse_event(
-                    {"error": {"message": line.message, "type": "server_error", "code": 500}}
-                )
-            ]
+            error = {"message": line.message, "type": "server_error", "code": 500}
+            return encode_sse_event({"error": error})
         case _:
             raise NotExpressible(line)
 
@@ -528,16 +491,18 @@ def _openai_whole_call(call: WholeCall) -> dict[str, Any]:
     return without_none(id=call.id, type="function", function=function)
 
 
-def _openai_details(text: str) -> list[dict[str, Any]]:
-    return [{"type": "reasoning.text", "index": 0, "text": text}]
+def _openai_detail(**members: str) -> dict[str, Any]:
+    return {"type": "reasoning.text", "index": 0} | members
 
 
-def _openai_seal(token: str) -> list[dict[str, Any]]:
-    return [{"type": "reasoning.text", "index": 0, "signature": token}]
+def _openai_redacted(token: str) -> dict[str, Any]:
+    return {"type": "reasoning.encrypted", "index": 0, "data": token}
 
 
-def _openai_redacted(token: str) -> list[dict[str, Any]]:
-    return [{"type": "reasoning.encrypted", "index": 0, "data": token}]
+def _openai_last_response(end: TurnEnd, **content: Any) -> dict[str, Any]:
+    reason = find_stop_reason(end, _OPENAI_STOP_REASONS)
+    usage = {} if end.usage is None else {"usage": _openai_usage(end.usage)}
+    return _openai_envelope([{"index": 0, **content, "finish_reason": reason}]) | usage
 
 
 def _openai_usage(usage: Usage) -> dict[str, Any]:
