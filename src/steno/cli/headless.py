@@ -52,11 +52,10 @@ from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.usage import Usage
 from steno.render.items import SessionStatus
-from steno.render.json_output import JsonReporter
 from steno.render.output import OutputError
+from steno.render.run_output import JsonReporter, RunDescription, RunReporter, TextReporter
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.render.text_output import RunDescription, RunReporter, TextReporter
 from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.values import is_utf8_text, replace_lone_surrogates
 

@@ -40,9 +40,9 @@ from steno.render.describe import entry_type
 from steno.render.output import print_json
 from steno.render.progress import show_activity
 from steno.render.quantities import format_count
+from steno.render.run_output import RunDescription, RunReporter
 from steno.render.table_output import Column, StdoutPrinter, StyledText, print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.render.text_output import RunDescription, RunReporter
 from steno.store import Store
 
 _EPILOG: Final = """\

@@ -35,18 +35,16 @@ from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCa
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Approval, Entry, Resolution, Rewind
 from steno.render.describe import Headline, summarize_call
-from steno.render.describe_run import (
+from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
+from steno.render.session_items import (
     NOTHING_SENT,
     EventDescriber,
-    queued_prompt_item,
-    returned_prompt_item,
-)
-from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
-from steno.render.items_from_entries import (
     answer_item,
     apply_decision,
     apply_exit_status,
     apply_result,
+    queued_prompt_item,
+    returned_prompt_item,
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
