@@ -47,7 +47,7 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.ports import PreviewKind
-from steno.records import Approval, ApprovalStatus, Entry, Resolution, ResolutionStatus
+from steno.records import Entry
 from steno.render.changes import format_change, is_ignored_by_server, notice_text, summarize_ignored
 from steno.render.describe import (
     Headline,
@@ -222,11 +222,11 @@ def _without_file_header(diff: str, head: str) -> str:
     return changes if is_named and head.endswith(f" {new[4:]}") else diff
 
 
-def apply_decision(item: TranscriptItem, approval: Approval) -> None:
+def apply_decision(item: TranscriptItem, approval: records.Approval) -> None:
     """Show the decision about a call."""
-    if approval.status is ApprovalStatus.PENDING:
+    if approval.status is records.ApprovalStatus.PENDING:
         item.state = CallState.WAITING
-    elif approval.status is ApprovalStatus.DENIED:
+    elif approval.status is records.ApprovalStatus.DENIED:
         item.state = CallState.DENIED
     elif item.state is CallState.WAITING:
         item.state = None
@@ -373,7 +373,7 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
         case records.Repair():
             text = f"mended: {payload.explanation}"
             return TranscriptItem(ItemKind.NOTICE, body=text, entry=entry.id)
-        case Resolution():
+        case records.Resolution():
             return _resolution_item(entry, payload, prompts.get(payload.target))
         case _:
             return None
@@ -384,16 +384,16 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
 
 
 def _resolution_item(
-    entry: Entry, resolution: Resolution, prompt: UserMessage | None
+    entry: Entry, resolution: records.Resolution, prompt: UserMessage | None
 ) -> TranscriptItem | None:
     """Return the outcome of a reference, if the user should know."""
     blocks = () if prompt is None else prompt.content[resolution.block :]
     reference = _reference_text(blocks[0]) if blocks else "something"
-    if resolution.status is ResolutionStatus.FAILED:
+    if resolution.status is records.ResolutionStatus.FAILED:
         text = f"{reference}: failed: {resolution.error}"
         return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id, hint=ItemHint.RETRY)
     details = resolution.details or {}
-    if resolution.status is ResolutionStatus.RESOLVED and details.get("used") == "ocr":
+    if resolution.status is records.ResolutionStatus.RESOLVED and details.get("used") == "ocr":
         return TranscriptItem(
             ItemKind.NOTICE, body=f"{reference}: the model reads the text in it", entry=entry.id
         )
