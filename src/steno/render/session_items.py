@@ -11,18 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never, final
 
 from steno import records
-from steno.agent import (
-    CallEnded,
-    CallStarted,
-    ContextChanged,
-    EndReason,
-    EntryRecorded,
-    Notice,
-    NoticeKind,
-    RunEnded,
-    RunResult,
-    TurnStarted,
-)
+from steno.agent import events
 from steno.agent.session_events import (
     ErrorRaised,
     InputReturned,
@@ -100,11 +89,11 @@ class EventDescriber:
     def describe_event(self, event: SessionEvent) -> list[TranscriptItem]:
         """Return the new items of an event."""
         match event:
-            case EntryRecorded(entry):
+            case events.EntryRecorded(entry):
                 items = self.describe_entry(entry)
                 self._has_reported_failure |= any(item.kind is ItemKind.ERROR for item in items)
                 return items
-            case Notice(_, text):
+            case events.Notice(_, text):
                 return [TranscriptItem(ItemKind.NOTICE, body=text)]
             case ErrorRaised(text):
                 return [TranscriptItem(ItemKind.ERROR, body=text)]
@@ -112,7 +101,7 @@ class EventDescriber:
                 return [item_from_shell_command(command)]
             case InputReturned(prompts):
                 return [returned_prompt_item(prompt.text) for prompt in prompts]
-            case RunEnded(result):
+            case events.RunEnded(result):
                 is_reported = self._has_reported_failure and isinstance(result.error, Unresolved)
                 self._has_reported_failure = False
                 ending = None if is_reported else describe_run_end(result)
@@ -136,19 +125,19 @@ class EventDescriber:
                 return [] if marker is None else [marker]
 
 
-def describe_run_end(result: RunResult) -> TranscriptItem | None:
+def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
     """Return why a run ended early or its answer is incomplete; else None."""
     match result.end_reason:
-        case EndReason.FAILED:
+        case events.EndReason.FAILED:
             text = str(result.error or result.reason)
             return TranscriptItem(ItemKind.ERROR, body=text, hint=ItemHint.RETRY)
-        case EndReason.INTERRUPTED:
+        case events.EndReason.INTERRUPTED:
             return TranscriptItem(ItemKind.NOTICE, body="interrupted", hint=ItemHint.CONTINUE)
-        case EndReason.DONE if result.reason:
+        case events.EndReason.DONE if result.reason:
             is_cut = result.message and result.message.stop_reason is StopReason.LENGTH
             hint = ItemHint.RAISE_LIMIT if is_cut else None
             return TranscriptItem(ItemKind.NOTICE, body=result.reason, hint=hint)
-        case EndReason.DONE | EndReason.LIMIT:  # a notice has reported the limit
+        case events.EndReason.DONE | events.EndReason.LIMIT:  # a notice has reported the limit
             return None
 
 
@@ -412,19 +401,21 @@ def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | No
             return "thinking"
         case ToolCallBegin(_, _, name):
             return f"calling {terminal_line(name or 'a tool')}"
-        case TurnStarted():
+        case events.TurnStarted():
             return f"waiting for {terminal_line(model())}"
-        case CallStarted(call):
+        case events.CallStarted(call):
             return f"running {terminal_line(call.name)}"
         case ShellStarted(command):
             return f"running {terminal_line(command)}"
-        case CallEnded() | RunEnded() | ShellEnded():  # another one may still be running
+        case (
+            events.CallEnded() | events.RunEnded() | ShellEnded()
+        ):  # another one may still be running
             return "working"
         case _:
             return None
 
 
-def describe_run_usage(result: RunResult) -> str:
+def describe_run_usage(result: events.RunResult) -> str:
     """Return the tokens of a run, and their price if it is known."""
     tokens = format_count(result.usage.total_tokens, "token", "tokens")
     return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
@@ -451,19 +442,19 @@ class ChangeSummarizer:
 
     def __call__(self, event: SessionEvent) -> None:
         """Pass on an event, or a notice in its place."""
-        if isinstance(event, EntryRecorded) and isinstance(
+        if isinstance(event, events.EntryRecorded) and isinstance(
             event.entry.payload, records.ModelChange
         ):
             self._ignored = Counter()  # another server ignores other fields
-        if isinstance(event, ContextChanged):
+        if isinstance(event, events.ContextChanged):
             change = event.change
             text = format_change(change) if self._is_verbose else notice_text(change)
             if text is None:
                 if is_ignored_by_server(change) and self._ignored is not None:
                     self._ignored[change.place_parts.member] += 1
                 return
-            event = Notice(NoticeKind.CONTEXT, text, change.code)
+            event = events.Notice(events.NoticeKind.CONTEXT, text, change.code)
         if self._ignored:  # the first request contains all of them
             text, self._ignored = summarize_ignored(self._ignored), None
-            self._listener(Notice(NoticeKind.CONTEXT, text, "fields_ignored"))
+            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, "fields_ignored"))
         self._listener(event)
