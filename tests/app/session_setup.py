@@ -20,7 +20,7 @@ from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
 from steno.records.entry import Approval, Entry
-from steno.render.describe_run import ChangeSummarizer
+from steno.render.session_items import ChangeSummarizer
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]

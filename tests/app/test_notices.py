@@ -15,7 +15,7 @@ from steno.render.changes import (
     is_ignored_by_server,
     notice_text,
 )
-from steno.render.describe_run import ChangeSummarizer
+from steno.render.session_items import ChangeSummarizer
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import open_user_session, run

@@ -15,7 +15,7 @@ from steno.app.compose import target_for
 from steno.app.settings import Settings
 from steno.messages.usage import Usage
 from steno.providers.model_discovery import find_model
-from steno.render.text_output import TextReporter
+from steno.render.run_output import TextReporter
 from steno.store import MemoryStore, open_store
 from tests.app.project_setup import (
     OFFLINE,

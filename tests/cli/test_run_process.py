@@ -23,7 +23,7 @@ from steno.messages.order import check_order
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.records.entry import Mode, ShellCommand
-from steno.render import json_output
+from steno.render import run_output
 from steno.store import open_store
 from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
 from tests.app.scripted_vendor import Call
@@ -408,7 +408,7 @@ def test_a_fault_of_the_reporter_stops_the_run(monkeypatch: pytest.MonkeyPatch) 
     def fail(event: object) -> None:
         raise ValueError("no such event")
 
-    monkeypatch.setattr(json_output, "event_as_json", fail)
+    monkeypatch.setattr(run_output, "event_as_json", fail)
     with pytest.raises(ValueError, match="no such event"):
         run_steno("-p", "run ls", *OFFLINE, "--yes", "--output-format", "stream-json")
     with open_store() as store:

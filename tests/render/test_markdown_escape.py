@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -53,6 +53,7 @@ def test_words_and_code_are_one_paragraph_of_just_these_words(text: str) -> None
 
 
 @given(st.lists(st.tuples(words, st.sampled_from(["", CODE_STYLE])), max_size=4))
+@example([("", ""), ("1) x", "")])
 def test_a_line_of_pieces_is_one_paragraph_of_just_these_words(
     pieces: list[tuple[str, str]],
 ) -> None:

@@ -50,8 +50,8 @@ from steno.ports import Approver, SetupNotice, Tool
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
-from steno.render.describe_run import describe_bug
 from steno.render.items import SessionStatus
+from steno.render.session_items import describe_bug
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 

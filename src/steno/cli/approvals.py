@@ -105,11 +105,9 @@ def _report_waiting(conversation: Conversation) -> Report:
         )
         actor = "" if approval.actor is None else f" by {terminal_text(approval.actor)}"
         heading = (f"{approval.status}{actor} ", "bold")
-        lines.append(
-            ReportLine([(f"{terminal_line(call.id)} ", "cyan"), heading, terminal_line(call.name)])
-        )
-        lines += [
-            ReportLine([f"{INDENT}{line}"]) for line in terminal_text(call.arguments).splitlines()
-        ]
+        call_id = (f"{terminal_line(call.id)} ", "cyan")
+        lines.append(ReportLine([call_id, heading, terminal_line(call.name)]))
+        arguments = terminal_text(call.arguments).splitlines()
+        lines += [ReportLine([f"{INDENT}{line}"]) for line in arguments]
     notices = () if data else ("no call of this session waits for a decision",)
     return Report([Lines(lines)], data=data, notices=notices)

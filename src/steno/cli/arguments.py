@@ -9,12 +9,6 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol, final
 
 from steno.app.commands.arguments import Argument, CommandParser, OneOf, add_arguments, argument
 
-_SETTING_OPTIONS: Final = (
-    *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
-    *("temperature", "add_dirs", "system_prompt", "append_system_prompt", "image_mode"),
-)
-"""Options that are settings as well, by their names."""
-
 
 @final
 class ExitStatus(IntEnum):
@@ -123,12 +117,5 @@ def add_group(
     group = commands.add_parser(name, **settings)
     subparsers = group.add_subparsers(title="commands", metavar="COMMAND", required=is_required)
     for action in actions:
-        name, run, help, description, arguments, epilog = action
-        add_command(subparsers, name, run, help, description, arguments=arguments, epilog=epilog)
+        add_command(subparsers, **action._asdict())
     return group
-
-
-def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that are settings as well."""
-    flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
-    return flags | {"store": getattr(options, "store", None)}

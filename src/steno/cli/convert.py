@@ -130,8 +130,7 @@ def _run_convert(options: argparse.Namespace) -> int:
     _check_report_file(options.report, options.file)
     data = read_recorded_body(options.file)
     request = _decode_request(data, source)
-    suggestion = suggest_other_wire(data, request, source.NAME)
-    if suggestion is not None:
+    if suggestion := suggest_other_wire(data, request, source.NAME):
         print_notice(suggestion)
     report: list[_ReportLine] = []
     if options.repair:
@@ -149,13 +148,9 @@ def _run_convert(options: argparse.Namespace) -> int:
     if target.NAME in WIRES:
         _print_builtin_body(encoded, request, source=source, target=target)
         names = {source.NAME, target.NAME}
-        changes_vendor = source is not target and names <= _PROVIDER_WIRES
-        if (
-            options.model is None
-            and changes_vendor
-            and request.model
-            and not names <= _OPENAI_WIRES
-        ):
+        is_other_vendor = names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
+        is_model_kept = options.model is None and bool(request.model)
+        if source is not target and is_other_vendor and is_model_kept:
             model = terminal_line(request.model)
             print_notice(f"request: the model is {model}, as it was; --model NAME asks another")
     else:
@@ -192,26 +187,20 @@ def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
 def _print_builtin_body(
     encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
 ) -> None:
-    """Print a body of a built-in wire, and notes about it."""
+    """Print a body of a built-in wire, and notes about it. Raises InvalidRequest if it is empty."""
     # Only its members: deep inside may be what Python has no value for.
     body = read_as(encoded.body, RawMembers) or {}
-    if source is not target:
-        _check_messages(body, target)
-    print_json(encoded.body, escape=False)
-    for text in _conversion_notes(request, body, source=source, target=target):
-        print_notice(terminal_line(text))
-
-
-def _check_messages(body: RawMembers, target: Wire) -> None:
-    """Refuse a body without a message."""
     messages = body.get(messages_field(target.NAME))
-    if messages is None or not is_nonempty_json(messages):
+    if source is not target and (messages is None or not is_nonempty_json(messages)):
         raise InvalidRequest(
             "nothing is left to send; add a message, beside the system prompt, that "
             f"{target.NAME} has words for",
             code="nothing_to_send",
             place="request",
         )
+    print_json(encoded.body, escape=False)
+    for text in _conversion_notes(request, body, source=source, target=target):
+        print_notice(terminal_line(text))
 
 
 def _conversion_notes(
@@ -222,9 +211,12 @@ def _conversion_notes(
         if "model" not in body and (request.model or source is not target):
             stream = pop_stream_flag(request, source.NAME)[1]
             is_stream = is_streamed(stream, source.NAME)
+            model = request.model
+            name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
+            method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
             yield (
                 "request: model and streaming are not in the body but in the address: "
-                f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
+                f"POST /v1beta/{name}:{method}"
             )
         if source is not target and SIGNATURE_SENTINEL.encode() in bytes(body.get("contents", b"")):
             yield f"request: calls are signed {SIGNATURE_SENTINEL}, since gemini refuses those without"
@@ -237,12 +229,6 @@ def _conversion_notes(
         )
     if target.NAME in _PROVIDER_WIRES:
         yield from _order_notes(request, is_translated=source is not target)
-
-
-def _gemini_path(model: str, *, is_stream: bool) -> str:
-    name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
-    method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
-    return f"/v1beta/{name}:{method}"
 
 
 def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:

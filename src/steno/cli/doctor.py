@@ -100,9 +100,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
     ]
     report = Report(
         [Table((Column("what", "cyan"), Column("state", "bold"), Column("")), rows)],
-        data=[
-            {"what": check.subject, "state": check.state, "told": check.detail} for check in checks
-        ],
+        data=[{"what": what, "state": state, "told": told} for what, state, told, _ in checks],
         is_failed=any(check.state is CheckState.BROKEN for check in checks),
     )
     return print_report(report, as_json=options.json)
@@ -140,7 +138,11 @@ def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
         yield from _check_mcp_servers(loaded)
         yield _check_ocr(loaded.settings.ocr)
         yield from asyncio.run(_check_models(loaded))
-    yield _check_search()
+    if (program := find_ripgrep()) is not None:
+        yield DoctorCheck("search", CheckState.OK, f"ripgrep at {program}")
+    else:
+        text = "ripgrep is not installed; searching in Python, which is slower"
+        yield DoctorCheck("search", CheckState.MISSING, text)
     yield from map(_check_package, _OPTIONAL_PACKAGES)
 
 
@@ -149,9 +151,8 @@ def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
         if file is None:
             yield DoctorCheck(subject, CheckState.MISSING, "no home folder is known; set HOME")
         else:
-            yield DoctorCheck(
-                subject, CheckState.OK, f"{file}" if file.is_file() else f"none ({file})"
-            )
+            text = f"{file}" if file.is_file() else f"none ({file})"
+            yield DoctorCheck(subject, CheckState.OK, text)
     for notice in loaded.notices:
         yield DoctorCheck("project", CheckState.MISSING, notice.text)
     user_folder = None if loaded.user_file is None else loaded.user_file.parent
@@ -176,9 +177,8 @@ def _check_store(options: argparse.Namespace) -> DoctorCheck:
             count = sum(1 for _ in store.headers())
     except StenoError as exc:
         return DoctorCheck("store", CheckState.BROKEN, str(exc))
-    return DoctorCheck(
-        "store", CheckState.OK, f"{address}, {count:,} session{'' if count == 1 else 's'}"
-    )
+    text = f"{address}, {format_count(count, 'session', 'sessions')}"
+    return DoctorCheck("store", CheckState.OK, text)
 
 
 def _check_grants() -> DoctorCheck:
@@ -254,14 +254,6 @@ def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
     state = CheckState.MISSING if setting is OcrEngineSetting.AUTO else CheckState.BROKEN
     extra, _ = _OPTIONAL_PACKAGES[next(iter(engines.values()))]
     return DoctorCheck(subject, state, f"nothing recognises it: pip install 'steno[{extra}]'")
-
-
-def _check_search() -> DoctorCheck:
-    program = find_ripgrep()
-    if program is None:
-        text = "ripgrep is not installed; searching in Python, which is slower"
-        return DoctorCheck("search", CheckState.MISSING, text)
-    return DoctorCheck("search", CheckState.OK, f"ripgrep at {program}")
 
 
 def _check_package(package: str) -> DoctorCheck:

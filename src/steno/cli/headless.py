@@ -16,8 +16,6 @@ from threading import Timer
 from typing import Final, final
 
 from steno.agent import (
-    AllowingApprover,
-    Approver,
     EndReason,
     EntryRecorded,
     LoopEvent,
@@ -40,24 +38,21 @@ from steno.agent.session_events import (
     ShellStarted,
 )
 from steno.app.errors import UsageError
-from steno.app.input_setup import McpOptions
+from steno.app.folders import working_folder
 from steno.app.session import AgentSession
-from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import exit_status_for, settings_from_options
+from steno.cli.arguments import exit_status_for
+from steno.cli.open_session import open_session_from_options
 from steno.cli.signals import StopSignals
-from steno.cli.store_options import session_start_from_options
 from steno.errors import InvalidValue, StenoError, Unresolved
 from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.usage import Usage
 from steno.render.items import SessionStatus
-from steno.render.json_output import JsonReporter
 from steno.render.output import OutputError
+from steno.render.run_output import JsonReporter, RunDescription, RunReporter, TextReporter
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.render.text_output import RunDescription, RunReporter, TextReporter
 from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.values import is_utf8_text, replace_lone_surrogates
 
@@ -68,23 +63,19 @@ _STDIN_WARNING_S: Final = 3.0
 
 def run_headless(options: argparse.Namespace) -> int:
     """Run the prompt of the command line, and return the exit status."""
-    start = session_start_from_options(options)
     if options.ask and not has_terminal():
         options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     prompt = None if options.retry else _read_prompt(options)
-    loaded = load_settings(flags=settings_from_options(options))
-    reporter = _build_reporter(options)
+    reporter: RunReporter
+    if options.output_format == "text":
+        reporter = TextReporter(quiet=options.quiet, verbose=options.verbose)
+    else:
+        streams = options.output_format == "stream-json"
+        reporter = JsonReporter(streams=streams, quiet=options.quiet, verbose=options.verbose)
     try:
-        return asyncio.run(HeadlessRun(options, loaded, start, reporter).run(prompt))
+        return asyncio.run(HeadlessRun(options, reporter).run(prompt))
     finally:
         reporter.close()
-
-
-def _build_reporter(options: argparse.Namespace) -> RunReporter:
-    if options.output_format == "text":
-        return TextReporter(quiet=options.quiet, verbose=options.verbose)
-    streams = options.output_format == "stream-json"
-    return JsonReporter(streams=streams, quiet=options.quiet, verbose=options.verbose)
 
 
 # -- prompt -----------------------------------------------------------------------------------
@@ -147,17 +138,8 @@ def _warn_if_stdin_stays_open() -> Generator[None]:
 class HeadlessRun:
     """One run: the events of its session go to the reporter, and its result to the exit status."""
 
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        loaded: LoadedSettings,
-        start: SessionStart,
-        reporter: RunReporter,
-    ) -> None:
-        """Take the options, the settings and the session."""
+    def __init__(self, options: argparse.Namespace, reporter: RunReporter) -> None:
         self._options = options
-        self._loaded = loaded
-        self._start = start
         self._reporter = reporter
         self._totals = PartialRunResult()
         self._has_started = False
@@ -175,17 +157,11 @@ class HeadlessRun:
             return await signals.run(self._run_session(prompt, signals))
 
     async def _run_session(self, prompt: PromptInput | None, signals: StopSignals) -> int:
-        options = self._options
-        approver: Approver | None = ConsoleApprover() if options.ask else None
-        async with AgentSession.open(
-            self._loaded,
-            self._start,
-            is_persistent=not options.no_session,
-            mode=options.mode,
-            mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
-            approver=AllowingApprover() if options.yes else approver,
+        async with open_session_from_options(
+            self._options,
+            self._reporter.prepare,
+            approver=ConsoleApprover() if self._options.ask else None,
             is_interactive=False,
-            on_progress=self._reporter.prepare,
             on_skipped=lambda notice: print_notice(notice.text),
         ) as session:
             session.subscribe(partial(self._on_event, session))
@@ -274,7 +250,7 @@ class HeadlessRun:
                 branch=status.branch,
                 model=status.model,
                 mode=str(status.mode),
-                folder=replace_lone_surrogates(str(self._start.folder)),
+                folder=replace_lone_surrogates(str(working_folder())),
             )
         )
         for notice in self._notices:
@@ -288,7 +264,7 @@ class HeadlessRun:
         """Return how to retry where a reference could not be opened; the prompt is recorded."""
         if not isinstance(error, Unresolved) or self._options.no_session:
             return ""
-        session = "-c" if self._start.resume is None else "-r last"
+        session = "-c" if self._options.resume is None else "-r last"
         return f"; {session} --retry tries the same again, {session} -p says something else"
 
 
@@ -310,7 +286,6 @@ class PartialRunResult:
     """The sum of the events of a run, for a run that ends without a result."""
 
     def __init__(self) -> None:
-        """Start with an empty result."""
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None

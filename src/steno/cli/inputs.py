@@ -56,7 +56,16 @@ class _InputRow(NamedTuple):
     facts: ResolutionFacts
     change_status: str
     """same, changed, gone; fresh, stale; `-` if nothing was shown that could change; `?`."""
-    changes: tuple[str, ...] = ()
+    changes: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        resolution = self.reference.resolution
+        return str(ResolutionStatus.PENDING if resolution is None else resolution.status)
+
+    @property
+    def error(self) -> str | None:
+        return None if self.reference.resolution is None else self.reference.resolution.error
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -99,7 +108,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
         notice = f"{hidden:,} were not sent or are not on this branch; --all shows them"
     elif not rows:
         notice = "nothing is pointed at"
-    errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
+    errors = {number: terminal_line(row.error or "") for number, row in enumerate(rows)}
     table = Table(_INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors)
     report = Report(
         [table] if rows else [],
@@ -122,11 +131,9 @@ def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
 
 def _session_workspace(folder: str | None) -> Workspace | None:
     """Return the workspace of the session; None if it is unknown or gone."""
-    more = [
-        path for path in load_settings_leniently(print_notice).settings.add_dirs if path.is_dir()
-    ]
+    more = load_settings_leniently(print_notice).settings.add_dirs
     try:
-        return None if folder is None else Workspace([Path(folder), *more])
+        return None if folder is None else Workspace([Path(folder), *filter(Path.is_dir, more)])
     except InvalidValue:
         return None
 
@@ -134,46 +141,45 @@ def _session_workspace(folder: str | None) -> Workspace | None:
 async def _compare_all(
     references: Iterable[TrackedReference], workspace: Workspace | None
 ) -> list[_InputRow]:
-    inputs = InputResolver(workspace)
-    return [await _compare(reference, inputs, workspace) for reference in references]
+    inputs, rows = InputResolver(workspace), list[_InputRow]()
+    for reference in references:
+        details = None if reference.resolution is None else reference.resolution.details
+        status, changes = await _compare(reference, inputs, workspace)
+        rows.append(_InputRow(reference, resolution_facts(details), status, changes))
+    return rows
 
 
 async def _compare(
     tracked: TrackedReference, inputs: InputResolver, workspace: Workspace | None
-) -> _InputRow:
-    details = None if tracked.resolution is None else tracked.resolution.details
-    facts, path = resolution_facts(details), _path_of(tracked)
-    if not tracked.is_resolved or tracked.resolution is None:
-        return _InputRow(tracked, facts, _NO_VALUE)
-    if isinstance(tracked.reference, Resource):
-        is_fresh = inputs.is_current(
-            tracked.reference, tracked.resolution, ResolveContext(_refuse_to_open)
-        )
-        return _InputRow(tracked, facts, "fresh" if is_fresh else "stale")
-    if path is None:
-        return _InputRow(tracked, facts, _NO_VALUE)
-    if workspace is not None and (file := _file_elsewhere(details, workspace)) is not None:
+) -> tuple[str, tuple[str, ...]]:
+    """Return the status of a reference, and how its target differs from the record."""
+    reference, resolution = tracked.reference, tracked.resolution
+    if not tracked.is_resolved or resolution is None:
+        return _NO_VALUE, ()
+    match reference:
+        case Resource():
+            is_fresh = inputs.is_current(reference, resolution, ResolveContext(_refuse_to_open))
+            return "fresh" if is_fresh else "stale", ()
+        case FileReference(path=path) | Image(source=ImageFile(path)):
+            pass
+        case _:  # it has no path
+            return _NO_VALUE, ()
+    file = None if workspace is None else _file_elsewhere(resolution.details, workspace)
+    if workspace is not None and file is not None:
         workspace = await asyncio.to_thread(_with_folder_of, file, workspace)
         inputs = InputResolver(workspace)
     if workspace is None:
-        return _InputRow(tracked, facts, _UNKNOWN)
-    changes = await inputs.changes(tracked.reference, tracked.resolution)
+        return _UNKNOWN, ()
+    changes = await inputs.changes(reference, resolution)
     if not changes:
-        return _InputRow(tracked, facts, "same")
+        return "same", ()
     if _kind_of(tracked) == "pattern":  # it is not the name of anything
-        return _InputRow(tracked, facts, "changed", changes)
-    return _InputRow(
-        tracked, facts, await asyncio.to_thread(_change_status, workspace, path), changes
-    )
-
-
-def _path_of(tracked: TrackedReference) -> str | None:
-    """Return the path of a reference in the workspace; None if it has none."""
-    match tracked.reference:
-        case FileReference(path=path) | Image(source=ImageFile(path)):
-            return path
-        case _:
-            return None
+        return "changed", changes
+    try:
+        exists = await asyncio.to_thread(workspace.exists, path)
+    except ToolFailed:
+        return _UNKNOWN, changes
+    return "changed" if exists else "gone", changes
 
 
 def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
@@ -197,14 +203,6 @@ def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
         return None
 
 
-def _change_status(workspace: Workspace, path: str) -> str:
-    """Return "changed" if a path that differs from the record exists, else "gone"."""
-    try:
-        return "changed" if workspace.exists(path) else "gone"
-    except ToolFailed:
-        return _UNKNOWN
-
-
 async def _refuse_to_open(
     tool: str, capability: Capability, subject: str, *, preview: str = ""
 ) -> str:
@@ -221,7 +219,7 @@ def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
         _kind_of(tracked),
         reference_name(tracked.reference, with_size=False),
         format_age(tracked.entry.time, utc_now()),
-        _status_of(tracked),
+        row.status,
         facts.method or _NO_VALUE,
         _NO_VALUE if facts.size is None else f"{facts.size:,}",
         facts.short_hash or _NO_VALUE,
@@ -243,22 +241,12 @@ def _kind_of(tracked: TrackedReference) -> str:
             return "pattern" if is_glob(tracked.reference.path) else "file"
 
 
-def _status_of(tracked: TrackedReference) -> str:
-    status = ResolutionStatus.PENDING if tracked.resolution is None else tracked.resolution.status
-    return str(status)
-
-
-def _error_of(tracked: TrackedReference) -> str:
-    return "" if tracked.resolution is None else terminal_line(tracked.resolution.error or "")
-
-
 # -- JSON output -----------------------------------------------------------------------------
 
 
 def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
     tracked, facts = row.reference, row.facts
-    resolution = tracked.resolution
-    details = None if resolution is None else resolution.details
+    details = None if tracked.resolution is None else tracked.resolution.details
     return {
         "number": log.numbers[tracked.entry.id],
         "entry": tracked.entry.id,
@@ -266,12 +254,12 @@ def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
         "kind": _kind_of(tracked),
         "name": reference_name(tracked.reference, with_size=False),
         "time": tracked.entry.time,
-        "status": _status_of(tracked),
+        "status": row.status,
         "how": facts.method or None,
         "bytes": facts.size,
         "sha256": facts.sha256 or None,
         "since": None if row.change_status == _NO_VALUE else row.change_status,
         "changes": row.changes,
-        "error": None if resolution is None else resolution.error,
+        "error": row.error,
         "details": None if details is None else raw_members(as_json_object(details)),
     }

@@ -32,10 +32,7 @@ from steno.app.commands.mcp import (
 from steno.app.commands.report import Report
 from steno.app.errors import UsageError
 from steno.app.folders import working_folder
-from steno.app.mcp_servers import (
-    ConfiguredServers,
-    find_servers,
-)
+from steno.app.mcp_servers import ConfiguredServers, find_servers
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import print_report
@@ -185,7 +182,8 @@ def _list_servers(options: argparse.Namespace) -> int:
 
 async def _list_tools(context: McpCommandContext) -> int:
     """Print the tools of servers, or the schema of one."""
-    tools = await _fetch_tools(context)
+    with context.show_wait():
+        tools = await list_mcp_tools(context.connections)
     report = report_tools(tools)
     if context.options.schema is None or report.is_failed:
         return print_report(report, as_json=context.options.json)
@@ -193,11 +191,6 @@ async def _list_tools(context: McpCommandContext) -> int:
     tool = _find_tool(tools, context.options.schema)
     print_json(msgspec.json.encode(raw_members(as_json_object(tool.definition.parameters))))
     return ExitStatus.OK
-
-
-async def _fetch_tools(context: McpCommandContext) -> McpTools:
-    with context.show_wait():
-        return await list_mcp_tools(context.connections)
 
 
 def _find_tool(tools: McpTools, name: str) -> McpTool:
@@ -243,10 +236,9 @@ async def _list_prompts(context: McpCommandContext) -> int:
     servers = context.connections
     with context.show_wait():
         prompts = await list_mcp_prompts(servers)
-    is_empty = bool(servers) and not prompts.notices
-    report = report_prompts(prompts)._replace(
-        when_empty="no prompts are offered" if is_empty else ""
-    )
+    is_complete = servers and not prompts.notices
+    when_empty = "no prompts are offered" if is_complete else ""
+    report = report_prompts(prompts)._replace(when_empty=when_empty)
     return print_report(report, as_json=context.options.json)
 
 
@@ -329,26 +321,26 @@ async def _call_tool(context: McpCommandContext) -> int:
     """Call a tool with checked arguments, and print its result."""
     options = context.options
     _parse_tool_arguments(options.arguments, {})  # errors are reported before a server starts
-    tools = await _fetch_tools(context)
+    with context.show_wait():
+        tools = await list_mcp_tools(context.connections)
     for notice in tools.notices:
         print_notice(terminal_line(notice.text))
     if tools.notices and not tools.tools:
         return ExitStatus.FAILED
     tool = _find_tool(tools, options.tool)
+    name = tool.definition.name
     arguments = _parse_tool_arguments(options.arguments, tool.definition.parameters)
     try:
-        tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
+        tool.definition.check_arguments(ToolCall.create(name, arguments))
     except InvalidArguments as exc:
-        schema = f"steno mcp tools {options.server} --schema {tool.definition.name}"
-        raise UsageError(
-            f"{exc}; see {schema}", code=exc.code, place=tool.definition.name
-        ) from None
+        text = f"{exc}; see steno mcp tools {options.server} --schema {name}"
+        raise UsageError(text, code=exc.code, place=name) from None
     [server] = context.connections
-    with context.show_wait(f"calling {tool.definition.name}"):
+    with context.show_wait(f"calling {name}"):
         result = await server.call(tool.original_name, arguments, progress=context.print_progress)
     if options.json:
         names = ("content", "structured", "is_error")
-        members = sanitize_json({name: getattr(result, name) for name in names})
+        members = sanitize_json({member: getattr(result, member) for member in names})
         print_json(msgspec.json.encode(members))
     else:
         _print_result(result)
@@ -394,18 +386,14 @@ def _print_result(result: CallToolResult) -> None:
             texts.append(str(block.get("text", "")))
             printer.line(terminal_text(texts[-1]))
         else:
-            print_notice(f"not shown: {_describe_content_block(block)}; --json has all of it")
+            resource = block.get("resource")
+            source = resource if isinstance(resource, Mapping) else block
+            facts = [block.get("type"), source.get("mimeType"), source.get("uri")]
+            description = terminal_line(" ".join([str(fact) for fact in facts if fact]))
+            print_notice(f"not shown: {description}; --json has all of it")
     structured = sanitize_json(result.structured)
     if structured is not None and not is_repeated_in_texts(structured, texts):
         print_json(msgspec.json.encode(structured))
-
-
-def _describe_content_block(block: Mapping[str, Any]) -> str:
-    """Describe a content block on one line."""
-    resource = block.get("resource")
-    source = resource if isinstance(resource, Mapping) else block
-    facts = [block.get("type"), source.get("mimeType"), source.get("uri")]
-    return terminal_line(" ".join([str(fact) for fact in facts if fact]))
 
 
 # -- the group --------------------------------------------------------------------------------

@@ -133,7 +133,6 @@ def _outcome_as_json(name: str, outcome: OcrResult | _ReadFailure) -> dict[str, 
 
 
 async def _read_image(file: str, ocr: OcrReader, piped: bytes) -> OcrResult | _ReadFailure:
-    """Read one image."""
     try:
         # Ctrl-C does not wait until a large image is decoded.
         data = await run_in_cancellable_thread(

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
-from steno.agent import AllowingApprover
+from steno.agent import AllowingApprover, Approver
+from steno.app.folders import working_folder
 from steno.app.input_setup import McpOptions
 from steno.app.session import AgentSession
+from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import settings_from_options
-from steno.cli.store_options import session_start_from_options
+from steno.ports import SetupNotice
+
+_SETTING_OPTIONS: Final = (
+    *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
+    *("temperature", "add_dirs", "system_prompt", "append_system_prompt", "image_mode"),
+)
+"""Options that are settings as well, by their names."""
 
 
-@asynccontextmanager
-async def open_session_from_options(
-    options: argparse.Namespace, on_progress: Callable[[str], None]
-) -> AsyncGenerator[AgentSession]:
-    """Open the session of a command line; `on_progress` receives each step."""
-    start = session_start_from_options(options)
-    loaded = load_settings(flags=settings_from_options(options))
-    async with AgentSession.open(
-        loaded,
+def open_session_from_options(
+    options: argparse.Namespace,
+    on_progress: Callable[[str], None],
+    *,
+    approver: Approver | None = None,
+    is_interactive: bool = True,
+    on_skipped: Callable[[SetupNotice], None] | None = None,
+) -> AbstractAsyncContextManager[AgentSession]:
+    """Open the session of a command line, as `AgentSession.open` does."""
+    flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
+    flags["store"] = getattr(options, "store", None)
+    start = SessionStart(
+        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
+    )
+    return AgentSession.open(
+        load_settings(flags=flags),
         start,
         is_persistent=not options.no_session,
         mode=options.mode,
-        approver=AllowingApprover() if options.yes else None,
+        approver=AllowingApprover() if options.yes else approver,
         mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
+        is_interactive=is_interactive,
         on_progress=on_progress,
-    ) as session:
-        yield session
+        on_skipped=on_skipped,
+    )

@@ -9,19 +9,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-import msgspec
-
 from steno.agent import Agent, AllowingApprover, Runner
-from steno.agent.replay.comparison import (
-    Divergence,
-    ModelComparison,
-    RecordedResults,
-    RunSummary,
-    rerun,
-)
+from steno.agent.replay.comparison import ModelComparison, RecordedResults, RunSummary, rerun
 from steno.agent.replay.verify import ReplayResult, replay
 from steno.app.commands.arguments import BRANCH, SESSION, add_arguments, argument, flag
-from steno.app.commands.report import Lines, Report, ReportLine
+from steno.app.commands.report import Lines, Report, ReportLine, ReportPart, Table
 from steno.app.compose import open_environment
 from steno.app.folders import working_folder
 from steno.app.models import choose_model
@@ -37,12 +29,11 @@ from steno.providers.prices import find_price
 from steno.records.entry import Entry
 from steno.records.stored_record import unused_branch_name
 from steno.render.describe import entry_type
-from steno.render.output import print_json
 from steno.render.progress import show_activity
 from steno.render.quantities import format_count
-from steno.render.table_output import Column, StdoutPrinter, StyledText, print_notice
+from steno.render.run_output import RunDescription, RunReporter
+from steno.render.table_output import Column, StyledText, print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
-from steno.render.text_output import RunDescription, RunReporter
 from steno.store import Store
 
 _EPILOG: Final = """\
@@ -65,7 +56,6 @@ _COMPARISON_COLUMNS: Final = (
     Column("new", may_shrink=True),
 )
 _MAX_ANSWER_LENGTH: Final = 200
-_MAX_TEXT_LENGTH: Final = 60
 _MAX_SUMMARY_LENGTH: Final = 200
 
 
@@ -206,10 +196,8 @@ def rerun_session(options: argparse.Namespace) -> int:
         session = find_named_session(store, options.session)
         with explain_damage(session):
             comparison = asyncio.run(_compare_models(options, loaded, store, session))
-    if options.json:
-        print_json(msgspec.json.encode(_comparison_as_json(comparison), enc_hook=str))
-    else:
-        _print_comparison(comparison)
+    report = Report(list(_comparison_parts(comparison)), data=[_comparison_as_json(comparison)])
+    print_report(report, as_json=options.json)
     stopped = comparison.stopped
     if stopped is None:
         return ExitStatus.OK
@@ -241,15 +229,11 @@ async def _compare_models(
                 gate=recorded.wrap_gate(environment.gate),
             )
 
-        preferred_name, branches = f"replay-{model.name}", conversation.branches
-        name = (
-            unused_branch_name(preferred_name, branches, first=2)
-            if preferred_name in branches
-            else preferred_name
-        )
-        reporter.begin(
-            RunDescription(session, name, model.name, str(conversation.mode), str(folder))
-        )
+        name = f"replay-{model.name}"
+        if name in conversation.branches:
+            name = unused_branch_name(name, conversation.branches, first=2)
+        mode = str(conversation.mode)
+        reporter.begin(RunDescription(session, name, model.name, mode, str(folder)))
         try:
             return await rerun(
                 conversation,
@@ -303,10 +287,22 @@ def _answer_as_json(answer: AssistantMessage | None) -> dict[str, Any] | None:
     return {"text": answer.text, "calls": calls}
 
 
-def _print_comparison(comparison: ModelComparison) -> None:
-    printer = StdoutPrinter()
-    _print_first_difference(printer, comparison.divergence)
-    printer.line()
+def _comparison_parts(comparison: ModelComparison) -> Iterator[ReportPart]:
+    divergence = comparison.divergence
+    if divergence is None:
+        yield Lines([ReportLine([("same", "bold green"), ": both gave the same answers"])])
+    else:
+        turn = f": turn {divergence.turn} is the first"
+        answers = (("recorded", divergence.recorded), ("new", divergence.new))
+        yield Lines(
+            [
+                ReportLine([("different", "bold yellow"), turn]),
+                *[
+                    ReportLine([(f"  {name:8}  ", "dim"), _summarize_answer(answer)])
+                    for name, answer in answers
+                ],
+            ]
+        )
     sides = (comparison.recorded, comparison.new)
     rows = [
         ("model", [terminal_line(side.model) or "?" for side in sides]),
@@ -316,36 +312,20 @@ def _print_comparison(comparison: ModelComparison) -> None:
         ("tokens out", [_format_number(side.usage.output_tokens) for side in sides]),
         ("cost", ["?" if side.cost is None else f"{side.cost:.4f}" for side in sides]),
         ("ended", [_format_endings(side) for side in sides]),
-        (
-            "last words",
-            [truncate_to_width(terminal_line(side.text), _MAX_TEXT_LENGTH) for side in sides],
-        ),
+        ("last words", [truncate_to_width(terminal_line(side.text), 60) for side in sides]),
     ]
-    printer.table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
-    printer.line()
+    yield Table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
     used = format_count(comparison.reused_results, "result", "results")
-    printer.line(
-        f"{used} on record used again; branch ", (terminal_line(comparison.branch), "bold")
-    )
-
-
-def _print_first_difference(printer: StdoutPrinter, divergence: Divergence | None) -> None:
-    if divergence is None:
-        printer.line(("same", "bold green"), ": both gave the same answers")
-        return
-    printer.line(("different", "bold yellow"), f": turn {divergence.turn} is the first")
-    for name, answer in (("recorded", divergence.recorded), ("new", divergence.new)):
-        printer.line((f"  {name:8}  ", "dim"), _summarize_answer(answer))
+    branch = (terminal_line(comparison.branch), "bold")
+    yield Lines([ReportLine([f"{used} on record used again; branch ", branch])])
 
 
 def _summarize_answer(answer: AssistantMessage | None) -> str:
     if answer is None:
         return "(no more)"
     calls = [f"→ {call.name} {call.arguments}" for call in answer.tool_calls]
-    return (
-        truncate_to_width(terminal_line(" ".join([answer.text or "", *calls])), _MAX_ANSWER_LENGTH)
-        or "(nothing)"
-    )
+    line = terminal_line(" ".join([answer.text or "", *calls]))
+    return truncate_to_width(line, _MAX_ANSWER_LENGTH) or "(nothing)"
 
 
 def _format_number(number: int | None) -> str:
@@ -354,7 +334,5 @@ def _format_number(number: int | None) -> str:
 
 def _format_endings(side: RunSummary) -> str:
     counts = Counter(side.stop_reasons).items()
-    return (
-        ", ".join([ending if number == 1 else f"{number} x {ending}" for ending, number in counts])
-        or "?"
-    )
+    endings = [ending if number == 1 else f"{number} x {ending}" for ending, number in counts]
+    return ", ".join(endings) or "?"

@@ -1,7 +1,4 @@
-"""`steno sessions`: list, search, print, export and import conversations.
-
-The commands that change a session are in `session_edit`.
-"""
+"""`steno sessions`: list, search, print, export, import, change and remove conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from steno.app.commands.export import ARGUMENTS as EXPORT_ARGUMENTS
 from steno.app.commands.export import FORMATS_HELP, export_session
 from steno.app.commands.report import Lines, Report, ReportLine, Table
 from steno.app.errors import UsageError
-from steno.app.folders import display_folder, working_folder
+from steno.app.folders import display_folder, user_name, working_folder
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     LINES_FORMAT,
@@ -42,6 +39,7 @@ from steno.app.session_log import (
 from steno.app.session_lookup import (
     FOLDER_KEY,
     UnreadableSessions,
+    explain_damage,
     find_by_title,
     last_changed,
     open_store_at,
@@ -51,7 +49,6 @@ from steno.app.session_lookup import (
     session_folder,
     shortest_unique_length,
 )
-from steno.cli import session_edit
 from steno.cli.arguments import (
     ENTRY,
     ENTRY_NAMES,
@@ -63,28 +60,26 @@ from steno.cli.arguments import (
 )
 from steno.cli.report_command import command_context, print_report
 from steno.cli.store_options import (
+    find_named_session,
     open_existing_store,
     progress_display,
     read_named_log,
     store_address,
 )
 from steno.codec import encode_entry
-from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
+from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, LogError, Missing
 from steno.formats import detect_format
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
-from steno.log.queries import tools_of, total_usage
+from steno.log.conversation import Conversation
+from steno.log.queries import check_label_text, tools_of, total_usage
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
-from steno.records.entry import Entry
+from steno.records.entry import Entry, Redacted
 from steno.records.stored_record import Header
 from steno.render.describe import describe_decider, describe_origin, entry_type
 from steno.render.message_text import ROLE_STYLES, StyledParagraph, message_paragraphs
-from steno.render.output import (
-    STDOUT,
-    print_json,
-    report_write_errors,
-)
+from steno.render.output import STDOUT, print_json, report_write_errors
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_age, format_count, format_time
 from steno.render.table_output import INDENT, Column, StdoutPrinter, StyledText, print_notice
@@ -113,12 +108,11 @@ _HIT_COLUMNS: Final = (
     Column("when", "dim"),
     Column("text", may_shrink=True),
 )
-_TITLE_TYPE: Final = "title"
-"""The type of a hit that is no entry."""
 _MAX_UNFOLDED: Final = 3
 """A run of entries in the tree that is this long is not worth folding."""
 _MAX_SUMMARY_LENGTH: Final = 100
 """How much of an entry is shown where a line may be of any length."""
+_MAX_REDACTED_SUMMARY: Final = 60
 _DETAIL_LIMITS: Final = (12, 2_000)
 """Lines and characters of a printed detail, such as a tool result."""
 _TEXT_LIMITS: Final = (400, 40_000)
@@ -193,33 +187,18 @@ def search_sessions(options: argparse.Namespace) -> int:
         titled = find_by_title(headers, text)[: options.limit]
         # One more than is printed shows whether there are more.
         all_hits = search_entries(
-            store,
-            headers,
-            text,
-            options.limit + 1,
-            unreadable,
-            show_progress=progress_display(),
+            store, headers, text, options.limit + 1, unreadable, show_progress=progress_display()
         )
         hits = all_hits[: options.limit]
         numbers = _entry_numbers(store, hits)
         length = shortest_unique_length(header.id for header in headers)
     found = [
-        *[
-            _Hit(header.id, None, None, header.created_at, _TITLE_TYPE, header.title or "")
-            for header in titled
-        ],
-        *[
-            _Hit(
-                hit.session,
-                numbers.get((hit.session, hit.entry.id)),
-                hit.entry.id,
-                hit.entry.time,
-                entry_type(hit.entry),
-                hit.snippet,
-            )
-            for hit in hits
-        ],
+        _Hit(header.id, None, None, header.created_at, "title", header.title or "")
+        for header in titled
     ]
+    for session, entry, snippet in hits:
+        number = numbers.get((session, entry.id))
+        found.append(_Hit(session, number, entry.id, entry.time, entry_type(entry), snippet))
     rows = [list(map(terminal_line, hit.row(length))) for hit in found]
     more = f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
     return print_report(
@@ -454,16 +433,13 @@ def import_session(options: argparse.Namespace) -> int:
         place = "stdin" if options.file == "-" else terminal_text(options.file)
         raise InvalidDocument(str(exc), code=exc.code, place=place) from exc
     with open_store_at(store_address(options)) as store:
-        header = _apply_import_options(
-            with_unused_id(store, session.header) if name == DOCUMENT_FORMAT else session.header,
-            options,
-        )
-        with show_activity("preparing records"):
-            records = (
-                session.records
-                if name == LINES_FORMAT
-                else store_large_content(store, session.records)
-            )
+        header, records = session.header, session.records
+        if name == DOCUMENT_FORMAT:
+            header = with_unused_id(store, header)
+        header = _apply_import_options(header, options)
+        if name != LINES_FORMAT:
+            with show_activity("preparing records"):
+                records = store_large_content(store, records)
         try:
             with show_progress("adding records", len(records)) as progress:
                 store.add_session(header, progress.track(records))
@@ -474,9 +450,8 @@ def import_session(options: argparse.Namespace) -> int:
                 place="import",
             ) from exc
     print(terminal_line(header.id))
-    print_notice(
-        f"imported {format_count(len(records), 'record', 'records')} from the format {name}"
-    )
+    count = format_count(len(records), "record", "records")
+    print_notice(f"imported {count} from the format {name}")
     return ExitStatus.OK
 
 
@@ -499,6 +474,161 @@ def _apply_import_options(header: Header, options: argparse.Namespace) -> Header
         about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
         header = replace(header, about=about or None)
     return header if header.created_at is not None else replace(header, created_at=utc_now())
+
+
+# -- fork, label and rename -------------------------------------------------------------------
+
+
+def fork_session(options: argparse.Namespace) -> int:
+    """Begin a branch, or copy a session."""
+    if options.name is not None and not options.name.strip():
+        raise InvalidValue(
+            "it is blank; give the branch a name, or leave it out",
+            code="blank_name",
+            place="--name",
+        )
+    with open_existing_store(options) as store:
+        log = read_named_log(store, options.session)
+        session = log.header.id
+        at = None if options.at is None else log.find_entry(options.at).id
+        name = options.name or f"fork-{utc_now():%Y%m%d-%H%M%S}"
+        if name in log.heads:
+            raise Conflict(
+                "there is a branch of this name; choose another with --name",
+                code="branch_exists",
+                place="fork",
+            )
+        if options.clone:
+            branch = name if options.at is not None or options.name is not None else None
+            print(clone := _clone_session(store, session, branch, at))
+            begun = "" if branch is None else f", with a branch {terminal_line(branch)}"
+            print_notice(f"session {clone} is a copy of {terminal_line(session)}{begun}")
+        else:
+            _start_branch(store.open(session), name, at)
+            print(terminal_line(name))
+            head = at or log.heads.get(log.active)
+            place = "with nothing before it" if head is None else f"behind {log.number(head)}"
+            print_notice(
+                f"session {terminal_line(session)} goes on {place}, in branch {terminal_line(name)}"
+            )
+    return ExitStatus.OK
+
+
+def _clone_session(store: Store, session: str, branch: str | None, at: str | None) -> str:
+    """Copy a session, and begin a branch in the copy; all of it, or nothing."""
+    clone = store.clone(session)
+    if branch is not None:
+        try:
+            _start_branch(clone, branch, at)
+        except BaseException:
+            store.remove(clone.id)
+            raise
+    return clone.id
+
+
+def _start_branch(conversation: Conversation, branch: str, at: str | None) -> None:
+    """Create a branch and switch to it; both are recorded."""
+    conversation.fork(branch, at=at)
+    conversation.switch(branch)
+
+
+def label_entry(options: argparse.Namespace) -> int:
+    """Give an entry a name."""
+    check_label_text(options.text)
+    with open_existing_store(options) as store:
+        log = read_named_log(store, options.session)
+        session = log.header.id
+        target = log.find_entry(options.entry)
+        store.open(session).label(target.id, options.text)
+        print_notice(f"{log.number(target.id)} is called {terminal_line(options.text)}")
+    return ExitStatus.OK
+
+
+def rename_session(options: argparse.Namespace) -> int:
+    """Give a session another title."""
+    if not options.title.strip():
+        raise InvalidValue(
+            "the title is blank; say what the session is about", code="blank_title", place="rename"
+        )
+    with open_existing_store(options) as store:
+        session = find_named_session(store, options.session)
+        with explain_damage(session):
+            store.rename(session, options.title)
+        print_notice(f"session {terminal_line(session)} is called {terminal_line(options.title)}")
+    return ExitStatus.OK
+
+
+# -- redact and remove ------------------------------------------------------------------------
+
+
+def redact_entry(options: argparse.Namespace) -> int:
+    """Remove the content of an entry permanently."""
+    if not options.reason.strip():
+        raise InvalidValue("it is blank; say why", code="reason_blank", place="--reason")
+    actor = options.actor or user_name()
+    if actor is None:
+        raise InvalidValue(
+            "nobody knows who you are; say so with --actor", code="user_unknown", place="redact"
+        )
+    with open_existing_store(options) as store:
+        log = read_named_log(store, options.session)
+        session = log.header.id
+        target = log.find_entry(options.entry)
+        number = log.number(target.id)
+        summary = truncate_to_width(summarize_entry(target, log), _MAX_REDACTED_SUMMARY)
+        entry_line = f"{number} {entry_type(target)}  {summary}"
+        question = f"Take the content of {number} out for good?"
+        status = _confirm("redact", question, [entry_line], is_sure=options.yes)
+        if status is not None:
+            return status
+        store.redact(session, target.id, actor=actor, reason=options.reason)
+        if isinstance(target.payload, Redacted):
+            print_notice(f"{number} had been taken out before; it was erased once more")
+        else:
+            print_notice(f"{number} was taken out, by {terminal_line(actor)}")
+    return ExitStatus.OK
+
+
+def _confirm(command: str, question: str, lines: list[str], *, is_sure: bool) -> ExitStatus | None:
+    """Ask before a permanent change; return the exit status if the user declines."""
+    if is_sure:
+        return None
+    if not sys.stdin.isatty():
+        print_notice(f"{command}: there is nobody to ask; add --yes to do it without a question")
+        return ExitStatus.USAGE
+    for line in lines:
+        print(f"  {line}".rstrip(), file=sys.stderr)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return None
+    print_notice("nothing was changed")
+    return ExitStatus.FAILED
+
+
+def remove_sessions(options: argparse.Namespace) -> int:
+    """Remove sessions, and the blobs that no other refers to."""
+    with open_existing_store(options) as store:
+        sessions = dict.fromkeys([find_named_session(store, name) for name in options.sessions])
+        count = format_count(len(sessions), "session", "sessions")
+        lines = [f"{terminal_line(name)}  {_session_title(store, name)}" for name in sessions]
+        status = _confirm("rm", f"Remove {count} for good?", lines, is_sure=options.yes)
+        if status is not None:
+            return status
+        for session in sessions:
+            store.remove(session)
+        print_notice(f"removed: {count}")
+        try:
+            store.collect_garbage()
+        except (LogError, InvalidDocument) as exc:
+            print_notice(f"its blobs are still there: {exc}")
+    return ExitStatus.OK
+
+
+def _session_title(store: Store, session: str) -> str:
+    try:
+        return terminal_line(store.summary(session).title)
+    except (LogError, InvalidDocument):
+        return "(damaged)"
 
 
 # -- the group --------------------------------------------------------------------------------
@@ -566,10 +696,7 @@ _ACTIONS: Final = (
         "write a session to a file",
         "Write a session in one of several formats. What a format has no words for is listed on "
         "stderr, one line for each kind of loss.",
-        (
-            _SESSION,
-            *EXPORT_ARGUMENTS,
-        ),
+        (_SESSION, *EXPORT_ARGUMENTS),
     ),
     GroupCommand(
         "import",
@@ -590,7 +717,7 @@ _ACTIONS: Final = (
     ),
     GroupCommand(
         "fork",
-        session_edit.fork_session,
+        fork_session,
         "begin a branch, or copy a session",
         "Begin a branch that shares everything up to an entry, and print its name; with --clone "
         "copy the whole session and print the id of the copy.",
@@ -603,14 +730,14 @@ _ACTIONS: Final = (
     ),
     GroupCommand(
         "label",
-        session_edit.label_entry,
+        label_entry,
         "give an entry a name",
         "Give an entry a name, by which other commands find it.",
         (_SESSION, ENTRY, argument("text", metavar="TEXT", help="what it is called; no number")),
     ),
     GroupCommand(
         "rename",
-        session_edit.rename_session,
+        rename_session,
         "give a session another title",
         "Give a session another title. Its id and everything in it stay as they are.",
         (
@@ -620,7 +747,7 @@ _ACTIONS: Final = (
     ),
     GroupCommand(
         "redact",
-        session_edit.redact_entry,
+        redact_entry,
         "take the content out of an entry",
         "Take the content out of an entry for good. That it was done, by whom and why is recorded, "
         "and the chain of digests stays valid.",
@@ -634,7 +761,7 @@ _ACTIONS: Final = (
     ),
     GroupCommand(
         "rm",
-        session_edit.remove_sessions,
+        remove_sessions,
         "remove sessions",
         "Remove sessions for good, and the images that only they refer to.",
         (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterable
-from types import TracebackType
 from typing import Final, Self, final
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -49,12 +48,7 @@ class StopSignals:
                 self._handled.append(number)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         loop = asyncio.get_running_loop()
         for number in self._handled:
             loop.remove_signal_handler(number)

@@ -104,9 +104,8 @@ def _run_convert(options: argparse.Namespace) -> int:
         if options.session is None:
             names = [header.id for header in readable_headers(source, unreadable)]
         else:
-            names = list(
-                dict.fromkeys(find_named_session(source, name) for name in options.session)
-            )
+            found = [find_named_session(source, name) for name in options.session]
+            names = list(dict.fromkeys(found))
         with open_store_at(address) as target:
             existing = {header.id for header in target.headers()}
             missing = [name for name in names if name not in existing]

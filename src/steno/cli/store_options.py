@@ -11,12 +11,7 @@ from contextlib import contextmanager
 from steno.app.errors import UsageError
 from steno.app.folders import settings_files, working_folder
 from steno.app.session_log import SessionLog
-from steno.app.session_lookup import (
-    SessionStart,
-    UnreadableSessions,
-    find_session,
-    open_store_at,
-)
+from steno.app.session_lookup import UnreadableSessions, find_session, open_store_at
 from steno.cli.arguments import ExitStatus
 from steno.cli.command_table import read_store_setting
 from steno.errors import InvalidValue, Missing
@@ -88,13 +83,6 @@ def find_named_session(store: Store, name: str) -> str:
 def read_named_log(store: Store, name: str) -> SessionLog:
     """Read a session that an option names. Raises Missing, Damaged."""
     return SessionLog.read(store, find_named_session(store, name), progress_display())
-
-
-def session_start_from_options(options: argparse.Namespace) -> SessionStart:
-    """Return the session that the options of a run resume, continue or fork, or a new one."""
-    return SessionStart(
-        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
-    )
 
 
 def report_unreadable(sessions: UnreadableSessions) -> ExitStatus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from steno.app.commands.arguments import argument, flag
@@ -70,20 +71,18 @@ def _run_verify(options: argparse.Namespace) -> int:
         if options.all:
             sessions = sorted(header.id for header in readable_headers(store, unreadable))
         else:
-            sessions = [
-                find_session(
-                    store, options.session, unreadable=unreadable, show_progress=progress_display()
-                )
-            ]
+            show = progress_display()
+            session = find_session(
+                store, options.session, unreadable=unreadable, show_progress=show
+            )
+            sessions = [session]
+        check = partial(verify_session, store, head=options.head)
         if len(sessions) == 1:
             with show_activity("verifying the session"):
-                verifications = [verify_session(store, sessions[0], options.head)]
+                verifications = [check(sessions[0])]
         else:
             with show_progress("verifying sessions", len(sessions)) as progress:
-                verifications = [
-                    verify_session(store, session, options.head)
-                    for session in progress.track(sessions)
-                ]
+                verifications = list(map(check, progress.track(sessions)))
     lines: list[ReportLine] = []
     notices: list[str] = []
     for verification in verifications:

@@ -10,13 +10,7 @@ if _typing.TYPE_CHECKING:
     from steno.render.transcript_document import BranchLocation
     from steno.render.transcripts import WRITE_ONLY, TranscriptFormat
 
-__all__ = [
-    "WRITE_ONLY",
-    "BranchLocation",
-    "TranscriptFormat",
-    "describe_change",
-    "format_change",
-]
+__all__ = ["WRITE_ONLY", "BranchLocation", "TranscriptFormat", "describe_change", "format_change"]
 
 __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,

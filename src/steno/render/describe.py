@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
+from steno import records
 from steno.errors import InvalidArguments
 from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
@@ -27,24 +28,7 @@ from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMe
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.ports import ApprovalRequest, Capability, strip_url_secrets, strip_url_user
-from steno.records.entry import (
-    Approval,
-    BranchSwitch,
-    Compaction,
-    Entry,
-    Feedback,
-    GrantRevoked,
-    Label,
-    ModeChange,
-    ModelChange,
-    Payload,
-    Redacted,
-    Redaction,
-    Repair,
-    Resolution,
-    Rewind,
-    ShellCommand,
-)
+from steno.records import Entry, Payload
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
     display_width,
@@ -117,7 +101,7 @@ def describe_reference(reference: FileReference | Image | Resource) -> str:
 
 
 def referenced_block(
-    message: object, resolution: Resolution
+    message: object, resolution: records.Resolution
 ) -> FileReference | Image | Resource | None:
     """Return the block of a message that a resolution is about; None for a forged one."""
     blocks = getattr(message, "content", ())[resolution.block :]
@@ -159,9 +143,7 @@ def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str
 def summarize_arguments(call: AnyToolCall, headline: Headline = call_headline) -> str:
     """Return the headline of a call on one line, as much of it as `summarize_call` shows."""
     name_width = display_width(terminal_line(original_tool_name(call)))
-    return truncate_to_width(
-        terminal_line(headline(call)), _MAX_CALL_SUMMARY - name_width - len(" ")
-    )
+    return truncate_to_width(terminal_line(headline(call)), _MAX_CALL_SUMMARY - name_width - 1)
 
 
 def unstated_capability(request: ApprovalRequest) -> Capability | None:
@@ -207,7 +189,10 @@ def entry_type(entry: Entry) -> str:
     return _PRINTED_TYPES.get(type(payload)) or payload_type(payload)
 
 
-_PRINTED_TYPES: Final[Mapping[type, str]] = {ShellCommand: "user", GrantRevoked: "repair"}
+_PRINTED_TYPES: Final[Mapping[type, str]] = {
+    records.ShellCommand: "user",
+    records.GrantRevoked: "repair",
+}
 """The types that are printed as those of older sessions, where other types stood for them."""
 
 
@@ -231,7 +216,7 @@ def describe_origin(entry: Entry) -> list[str]:
     return [f"{label} {terminal_line(value)}" for label, value in values if isinstance(value, str)]
 
 
-def describe_revocation(revoked: GrantRevoked) -> str:
+def describe_revocation(revoked: records.GrantRevoked) -> str:
     """Return that a rule is not allowed any more."""
     return f"{revoked.grant} is no longer allowed for this session"
 
@@ -248,7 +233,7 @@ def describe_entry(
     *,
     entry_label: Callable[[str], str],
     call_label: Callable[[str], str],
-    describe_resolution: Callable[[Resolution], EntryDescription],
+    describe_resolution: Callable[[records.Resolution], EntryDescription],
 ) -> EntryDescription:
     """Describe an entry that is no message.
 
@@ -257,40 +242,40 @@ def describe_entry(
     """
     payload = entry.payload
     match payload:
-        case ModeChange():
+        case records.ModeChange():
             return EntryDescription(f"{payload.old} → {payload.new}")
-        case BranchSwitch() | ModelChange():
+        case records.BranchSwitch() | records.ModelChange():
             return EntryDescription(
                 f"{terminal_line(payload.old) or '?'} → {terminal_line(payload.new)}"
             )
-        case Rewind():
+        case records.Rewind():
             place = "the beginning" if entry.parent is None else entry_label(entry.parent)
             last = entry_label(payload.left)
             return EntryDescription(f"goes on from {place}; {last} was the last")
-        case Label():
+        case records.Label():
             target = entry_label(payload.target)
             return EntryDescription(f"{target} is {terminal_line(payload.text)}")
-        case Compaction():
+        case records.Compaction():
             line = f"stands for everything up to {entry_label(payload.through)}"
             return EntryDescription(line, terminal_text(payload.summary))
-        case Approval():
+        case records.Approval():
             by = f" by {name}" if (name := describe_decider(payload)) else ""
             line = f"{call_label(payload.call_id)}: {payload.status}{by}"
             return EntryDescription(line, terminal_text(payload.reason or ""))
-        case Resolution():
+        case records.Resolution():
             return describe_resolution(payload)
-        case Feedback():
+        case records.Feedback():
             target = entry_label(payload.target)
             return EntryDescription(f"on {target}", terminal_text(payload.text))
-        case Repair():
+        case records.Repair():
             return EntryDescription(terminal_line(payload.code), terminal_text(payload.explanation))
-        case ShellCommand():
+        case records.ShellCommand():
             return EntryDescription("", terminal_text(payload.message.text))
-        case GrantRevoked():
+        case records.GrantRevoked():
             return EntryDescription("grant_revoked", terminal_text(describe_revocation(payload)))
-        case Redacted():
+        case records.Redacted():
             return EntryDescription(f"taken out: {terminal_line(payload.kind)}")
-        case Redaction():
+        case records.Redaction():
             target, actor = entry_label(payload.target), terminal_line(payload.actor)
             return EntryDescription(
                 f"{target} was taken out by {actor}", terminal_text(payload.reason)

@@ -14,21 +14,8 @@ from typing import Final, assert_never
 from steno.formats.format import ExportedFile
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
+from steno.render import transcript_document as transcript
 from steno.render.commonmark import markdown_to_html
-from steno.render.transcript_document import (
-    ApprovalRow,
-    BranchLocation,
-    CodeSection,
-    ImageSection,
-    MarkdownSection,
-    NoteSection,
-    ThinkingSection,
-    TranscriptDocument,
-    TranscriptEntry,
-    TranscriptSection,
-    VerbatimSection,
-    build_document,
-)
 
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -74,13 +61,15 @@ th, td { padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top;
 _DECISION_COLUMNS: Final = ("entry", "time", "tool", "decision", "by", "reason")
 
 
-def encode(header: Header, entries: Sequence[Entry], location: BranchLocation) -> ExportedFile:
+def encode(
+    header: Header, entries: Sequence[Entry], location: transcript.BranchLocation
+) -> ExportedFile:
     """Write a branch as a page of HTML."""
-    document = build_document(header, entries, location, max_image_bytes=None)
+    document = transcript.build_document(header, entries, location, max_image_bytes=None)
     return ExportedFile("\n".join(_page_lines(document)).encode(), document.losses)
 
 
-def _page_lines(document: TranscriptDocument) -> Iterator[str]:
+def _page_lines(document: transcript.TranscriptDocument) -> Iterator[str]:
     title = escape(document.title)
     yield "<!DOCTYPE html>"
     yield '<html lang="en">\n<head>\n<meta charset="utf-8">'
@@ -112,7 +101,7 @@ def _definition_list(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield "</dl>"
 
 
-def _entry_html(entry: TranscriptEntry) -> Iterator[str]:
+def _entry_html(entry: transcript.TranscriptEntry) -> Iterator[str]:
     # The kind of an opaque entry is untrusted text: only known kinds become names of classes.
     kind = entry.kind if entry.is_message else "event"
     anchor = f"e{entry.number}"
@@ -125,17 +114,17 @@ def _entry_html(entry: TranscriptEntry) -> Iterator[str]:
     yield "</article>"
 
 
-def _section_html(section: TranscriptSection) -> Iterator[str]:
+def _section_html(section: transcript.TranscriptSection) -> Iterator[str]:
     match section:
-        case VerbatimSection(text):
-            yield _plain_text_html(text)
-        case MarkdownSection(text):
+        case transcript.VerbatimSection(text):
+            yield f'<div class="text">{escape(text)}</div>'
+        case transcript.MarkdownSection(text):
             yield _markdown_html(text)
-        case ThinkingSection(text):
+        case transcript.ThinkingSection(text):
             yield from _details("Thinking", _markdown_html(text))
-        case NoteSection(text):
+        case transcript.NoteSection(text):
             yield f'<p class="note">{escape(text)}</p>'
-        case CodeSection(title, text):
+        case transcript.CodeSection(title, text):
             if section.is_folded:
                 yield from _details(title, _code_html(section))
                 return
@@ -143,7 +132,7 @@ def _section_html(section: TranscriptSection) -> Iterator[str]:
                 yield f'<p class="title">{escape(title)}</p>'
             if text:
                 yield _code_html(section)
-        case ImageSection(name, mime_type, data):
+        case transcript.ImageSection(name, mime_type, data):
             yield f'<p class="note">image: {escape(name)}</p>'
             if data is not None:
                 address = f"data:{escape(mime_type)};base64,{b64encode(data).decode()}"
@@ -152,13 +141,11 @@ def _section_html(section: TranscriptSection) -> Iterator[str]:
             assert_never(section)
 
 
-def _plain_text_html(text: str) -> str:
-    return f'<div class="text">{escape(text)}</div>'
-
-
 def _markdown_html(text: str) -> str:
     html = markdown_to_html(text)
-    return _plain_text_html(text) if html is None else f'<div class="markdown">\n{html}</div>'
+    if html is None:
+        return f'<div class="text">{escape(text)}</div>'
+    return f'<div class="markdown">\n{html}</div>'
 
 
 def _details(title: str, content: str) -> Iterator[str]:
@@ -167,7 +154,7 @@ def _details(title: str, content: str) -> Iterator[str]:
     yield "</details>"
 
 
-def _code_html(section: CodeSection) -> str:
+def _code_html(section: transcript.CodeSection) -> str:
     lines = map(_diff_line_html, section.text.split("\n")) if section.language == "diff" else None
     # A browser drops a line break that follows the tag.
     return f"<pre>\n{escape(section.text) if lines is None else chr(10).join(lines)}</pre>"
@@ -178,7 +165,7 @@ def _diff_line_html(line: str) -> str:
     return escape(line) if tag is None else f"<{tag}>{escape(line)}</{tag}>"
 
 
-def _decision_table(decisions: Sequence[ApprovalRow]) -> Iterator[str]:
+def _decision_table(decisions: Sequence[transcript.ApprovalRow]) -> Iterator[str]:
     yield '<section id="decisions">\n<h2>Decisions</h2>\n<div class="wide">\n<table>'
     yield f"<tr>{''.join([f'<th>{name}</th>' for name in _DECISION_COLUMNS])}</tr>"
     for number, *cells in decisions:

@@ -11,43 +11,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from steno.agent import PromptInput
-from steno.agent.events import (
-    ApprovalRequested,
-    CallOutput,
-    CallStarted,
-    EntryRecorded,
-    Notice,
-    NoticeKind,
-    RunEnded,
-    TurnStarted,
-)
-from steno.agent.session_events import (
-    ErrorRaised,
-    InputReturned,
-    RunFailed,
-    SessionEvent,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-)
+from steno.agent import PromptInput, events, session_events
 from steno.log.queries import shell_command_of
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Approval, Entry, Resolution, Rewind
 from steno.render.describe import Headline, summarize_call
-from steno.render.describe_run import (
+from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
+from steno.render.session_items import (
     NOTHING_SENT,
     EventDescriber,
-    queued_prompt_item,
-    returned_prompt_item,
-)
-from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
-from steno.render.items_from_entries import (
     answer_item,
     apply_decision,
     apply_exit_status,
     apply_result,
+    queued_prompt_item,
+    returned_prompt_item,
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
@@ -100,7 +79,7 @@ class LiveItems:
             items.extend(described)
         self._sink.show_items([*items, *self.pending_input.items])
 
-    def _on_recorded(self, event: EntryRecorded) -> None:
+    def _on_recorded(self, event: events.EntryRecorded) -> None:
         entry = event.entry
         payload = entry.message or entry.payload
         items = self._describer.describe_event(event)
@@ -177,10 +156,10 @@ class LiveItems:
 
     # -- events ---------------------------------------------------------------------------
 
-    def apply(self, event: SessionEvent) -> None:
+    def apply(self, event: session_events.SessionEvent) -> None:
         """Apply an event; the cost does not depend on the number of items."""
         match event:
-            case EntryRecorded():
+            case events.EntryRecorded():
                 self._on_recorded(event)
             case TextDelta(index, text):
                 self._append(self._draft(ItemKind.ANSWER, index), text)
@@ -195,41 +174,41 @@ class LiveItems:
                 item = self._draft(ItemKind.CALL, index)
                 item.head = summarize_call(call, self._headline)
                 self._sink.update_item(item)
-            case ApprovalRequested(request):
+            case events.ApprovalRequested(request):
                 self._set_state(self._calls.get(request.call.id), CallState.WAITING)
-            case CallStarted(call):
+            case events.CallStarted(call):
                 self._set_state(self._calls.get(call.id), CallState.RUNNING, is_open=True)
-            case CallOutput(call_id, text):
+            case events.CallOutput(call_id, text):
                 self._append(self._calls.get(call_id), text)
-            case Notice(kind):
-                if kind is NoticeKind.RETRY:
+            case events.Notice(kind):
+                if kind is events.NoticeKind.RETRY:
                     self._drop_drafts()
                 self._add(self._describer.describe_event(event))
-            case ErrorRaised():
+            case session_events.ErrorRaised():
                 self._add(self._describer.describe_event(event))
-            case RunEnded() | RunFailed():
+            case events.RunEnded() | session_events.RunFailed():
                 self._drop_drafts()
                 for item in self._calls.values():
                     if item.is_open:
                         self._set_state(item, CallState.STOPPED, is_open=False)
                 self._add(self._describer.describe_event(event))
-            case InputReturned(prompts):
+            case session_events.InputReturned(prompts):
                 self.pending_input.return_prompts(prompts)
-            case ShellStarted(command):
+            case session_events.ShellStarted(command):
                 (item,) = self._describer.describe_event(event)
                 item.state, item.is_open = CallState.RUNNING, True
                 self._running_command = item
                 self._unrecorded_commands.append((command, item))
                 self._add([item])
-            case ShellOutput(text):
+            case session_events.ShellOutput(text):
                 self._append(self._running_command, text)
-            case ShellEnded(status):
+            case session_events.ShellEnded(status):
                 if self._running_command is not None:
                     self._running_command.is_open = False
                     apply_exit_status(self._running_command, status)
                     self._sink.update_item(self._running_command)
                     self._running_command = None
-            case TurnStarted():
+            case events.TurnStarted():
                 self._drop_drafts()
             case _:
                 pass

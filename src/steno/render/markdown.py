@@ -15,34 +15,26 @@ from typing import Final, assert_never
 from steno.formats.format import ExportedFile
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
+from steno.render import transcript_document as transcript
 from steno.render.commonmark import contain_markdown, quote_markdown
 from steno.render.markdown_escape import backtick_fence
-from steno.render.transcript_document import (
-    BranchLocation,
-    CodeSection,
-    ImageSection,
-    MarkdownSection,
-    NoteSection,
-    ThinkingSection,
-    TranscriptDocument,
-    TranscriptEntry,
-    TranscriptSection,
-    VerbatimSection,
-    build_document,
-)
 
 MAX_INLINE_IMAGE_BYTES: Final = 256 * 1024
 """Larger images are only named: an editor loads them with the text."""
 _MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~$]|^[-+=#]|#$|(?<=\d)[.)](?= )")
 
 
-def encode(header: Header, entries: Sequence[Entry], location: BranchLocation) -> ExportedFile:
+def encode(
+    header: Header, entries: Sequence[Entry], location: transcript.BranchLocation
+) -> ExportedFile:
     """Write a branch as Markdown."""
-    document = build_document(header, entries, location, max_image_bytes=MAX_INLINE_IMAGE_BYTES)
+    document = transcript.build_document(
+        header, entries, location, max_image_bytes=MAX_INLINE_IMAGE_BYTES
+    )
     return ExportedFile("\n\n".join(_paragraphs(document)).encode(), document.losses)
 
 
-def _paragraphs(document: TranscriptDocument) -> Iterator[str]:
+def _paragraphs(document: transcript.TranscriptDocument) -> Iterator[str]:
     yield f"# {_escape_signs(document.title)}"
     yield "\n".join([f"- {name}: {_code_span(value)}" for name, value in document.facts])
     for entry in document.entries:
@@ -56,7 +48,7 @@ def _paragraphs(document: TranscriptDocument) -> Iterator[str]:
         yield "\n".join(for_models)
 
 
-def _entry_paragraphs(entry: TranscriptEntry) -> Iterator[str]:
+def _entry_paragraphs(entry: transcript.TranscriptEntry) -> Iterator[str]:
     head = f"#{entry.number} {_escape_signs(entry.title)}"
     facts = _escape_signs(" · ".join(entry.facts))
     if entry.is_message:
@@ -69,23 +61,23 @@ def _entry_paragraphs(entry: TranscriptEntry) -> Iterator[str]:
         yield from filter(None, _section_paragraphs(section))
 
 
-def _section_paragraphs(section: TranscriptSection) -> Iterator[str]:
+def _section_paragraphs(section: transcript.TranscriptSection) -> Iterator[str]:
     match section:
-        case VerbatimSection(text):
+        case transcript.VerbatimSection(text):
             yield quote_markdown(text)
-        case MarkdownSection(text):
+        case transcript.MarkdownSection(text):
             yield contain_markdown(text.strip("\n"))
-        case ThinkingSection(text):
+        case transcript.ThinkingSection(text):
             yield from _details("Thinking", quote_markdown(text))
-        case NoteSection(text):
+        case transcript.NoteSection(text):
             yield _escape_signs(text)
-        case CodeSection(title, text):
+        case transcript.CodeSection(title, text):
             if section.is_folded:
                 yield from _details(title, _fenced_code(text, section.language))
                 return
             yield f"**{_escape_signs(title)}**" if title else ""
             yield _fenced_code(text, section.language)
-        case ImageSection(name, mime_type, data):
+        case transcript.ImageSection(name, mime_type, data):
             yield _escape_signs(f"image: {name}")
             if data is not None:
                 yield f"![image](data:{mime_type};base64,{b64encode(data).decode()})"

@@ -38,7 +38,7 @@ def markdown_line(pieces: Iterable[tuple[str, str]]) -> str:
             parts.append(inline_code(text))
         else:
             parts.append(f"**{escaped}**" if style == BOLD_STYLE else escaped)
-    line = "".join(parts)
+    line = "".join(parts).lstrip(" ")  # blanks in front do not keep it from being a list item
     beginning = _LINE_START.match(line)
     return line if beginning is None else f"{beginning[0]}\\{line[beginning.end() :]}"
 

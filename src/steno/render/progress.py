@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -15,29 +16,6 @@ _DELAY_S: Final = 0.5
 """The delay before anything is shown."""
 _REDRAW_INTERVAL_S: Final = 0.1
 """The pause between two redraws: drawing costs more than most steps."""
-
-
-class Progress(Protocol):
-    """Counts the steps of long work."""
-
-    def track(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items one by one, and count them."""
-        ...
-
-
-ShowProgress: TypeAlias = Callable[[str, int | None], AbstractContextManager[Progress]]
-"""Shows an activity and its progress; the total may be unknown."""
-
-
-def no_progress(activity: str, total: int | None) -> AbstractContextManager[Progress]:
-    """Show nothing."""
-    return nullcontext(_HiddenProgress())
-
-
-@final
-class _HiddenProgress:
-    def track(self, items: Iterable[T]) -> Iterator[T]:
-        return iter(items)
 
 
 @contextmanager
@@ -101,6 +79,15 @@ class ProgressMeter:
         """Remove it from the terminal."""
         if self._bar is not None:
             self._bar.close()
+
+
+ShowProgress: TypeAlias = Callable[[str, int | None], AbstractContextManager[ProgressMeter]]
+"""Shows an activity and its progress; the total may be unknown."""
+
+
+def no_progress(activity: str, total: int | None) -> AbstractContextManager[ProgressMeter]:
+    """Show nothing."""
+    return nullcontext(ProgressMeter(activity, total, delay_s=math.inf))
 
 
 class _ProgressDisplay(Protocol):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
 from steno.render.terminal_text import display_width, truncate_to_width
@@ -45,7 +45,7 @@ class StdoutPrinter:
     def __init__(self) -> None:
         """Detect whether stdout is a terminal, and load rich if it is."""
         escape_unencodable_output()
-        self._rich = load_rich() if sys.stdout.isatty() else None
+        self._print_styled = _load_rich() if sys.stdout.isatty() else None
         self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         """The width of the terminal; None where stdout is no terminal."""
 
@@ -55,10 +55,10 @@ class StdoutPrinter:
         if max_width is not None:
             parts = _cut_parts(parts, max_width)
         with report_write_errors(STDOUT):
-            if self._rich is None:
+            if self._print_styled is None:
                 print("".join([text for text, _ in parts]))
             else:
-                self._rich.print(parts)
+                self._print_styled(parts)
 
     def table(
         self,
@@ -136,27 +136,13 @@ def print_notice(text: str) -> None:
     print(f"steno: {text}", file=sys.stderr)
 
 
-# -- rich -------------------------------------------------------------------------------------
-
-
-@final
-class RichConsole:
-    """Prints styled lines with rich."""
-
-    def __init__(self, console: Any, text: Any) -> None:
-        self._console = console
-        self._text = text
-
-    def print(self, parts: Sequence[tuple[str, str]]) -> None:
-        """Print a line; the terminal wraps it."""
-        self._console.print(self._text.assemble(*parts), soft_wrap=True)
-
-
-def load_rich() -> RichConsole | None:
-    """Return a console for stdout; None without rich (`steno[cli]`)."""
+def _load_rich() -> Callable[[Sequence[tuple[str, str]]], None] | None:
+    """Return a function that prints a styled line with rich; None without rich (`steno[cli]`)."""
     try:
-        console = importlib.import_module("rich.console")
-        text = importlib.import_module("rich.text")
+        text = importlib.import_module("rich.text").Text
+        console = importlib.import_module("rich.console").Console(
+            highlight=False, markup=False, emoji=False
+        )
     except ImportError:
         return None
-    return RichConsole(console.Console(highlight=False, markup=False, emoji=False), text.Text)
+    return lambda parts: console.print(text.assemble(*parts), soft_wrap=True)

@@ -33,10 +33,14 @@ from steno.messages.message import AssistantMessage, ToolResultMessage, UserMess
 from steno.messages.outcome import Outcome
 from steno.records.entry import Compaction, Entry
 from steno.render.describe import Headline, describe_exit, describe_result, summarize_arguments
-from steno.render.describe_run import EventDescriber, describe_run_usage, queued_prompt_item
 from steno.render.items import ItemKind, TextForm, TranscriptItem
-from steno.render.items_from_entries import item_from_prompt
 from steno.render.quantities import format_count
+from steno.render.session_items import (
+    EventDescriber,
+    describe_run_usage,
+    item_from_prompt,
+    queued_prompt_item,
+)
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import HINT_TEXTS
 from steno.ui.plain.line_writer import LineWriter, omission_line

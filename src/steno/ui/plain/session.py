@@ -22,7 +22,7 @@ from steno.app.commands.report import Report, text_report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
-from steno.render.describe_run import ChangeSummarizer, describe_bug
+from steno.render.session_items import ChangeSummarizer, describe_bug
 from steno.ui.help_text import UNFINISHED_NOTICE, build_help
 from steno.ui.plain.approvals import LineApprovals
 from steno.ui.plain.event_writer import EventWriter, write_recap

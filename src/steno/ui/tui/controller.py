@@ -40,13 +40,13 @@ from steno.app.session import AgentSession
 from steno.app.suggestion import Suggestion
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Mode
-from steno.render.describe_run import (
+from steno.render.items import ItemKind, TranscriptItem
+from steno.render.live_items import LiveItems
+from steno.render.session_items import (
     ChangeSummarizer,
     describe_activity,
     describe_bug,
 )
-from steno.render.items import ItemKind, TranscriptItem
-from steno.render.live_items import LiveItems
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, UNFINISHED_NOTICE, build_help
 from steno.ui.tui.app import TerminalApp

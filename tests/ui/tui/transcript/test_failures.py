@@ -6,7 +6,7 @@ import pytest
 
 from steno import ChatMessage, Outcome
 from steno.render.items import ItemKind, TranscriptItem
-from steno.render.items_from_entries import apply_result
+from steno.render.session_items import apply_result
 from steno.ui.tui.transcript.item_drawing import estimate_height
 from tests.ui.tui.transcript.drawn_items import lines_of
 

@@ -1,4 +1,4 @@
-"""The sentences about events: every interface has the same."""
+"""The items of entries, and the sentences about events: every interface has the same."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from steno.agent import (
 )
 from steno.agent.session_events import SessionEvent, ShellEnded, ShellStarted
 from steno.errors import ProviderError
+from steno.log.queries import as_version_2
 from steno.messages.change import Change, ChangeCode
 from steno.messages.event import TextDelta
-from steno.records.entry import Entry, ModelChange
-from steno.render.describe_run import (
+from steno.records.entry import Entry, ModelChange, ShellCommand
+from steno.render.items import CallState, ItemKind
+from steno.render.run_output import RunReporter
+from steno.render.session_items import (
     ChangeSummarizer,
     describe_activity,
     describe_run_end,
     describe_run_usage,
+    item_from_prompt,
 )
-from steno.render.items import ItemKind
-from steno.render.text_output import RunReporter
 
 
 def result(reason: EndReason, text: str = "", error: ProviderError | None = None) -> RunResult:
@@ -106,3 +108,15 @@ def test_a_run_without_a_user_prints_the_same_notices(capsys: pytest.CaptureFixt
     text = "an old tool result: the middle of it is left out to save room"
     assert printed[0] == f"! {text}\n"
     assert printed[1].startswith(f"! #3: {text} (shortened)\n! ")
+
+
+# -- entries ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["ls", "for name in *; do\n  echo $name\ndone"])
+def test_body_of_a_shell_command_is_its_output(command: str) -> None:
+    recorded = ShellCommand(command=command, output="one\ntwo\n", status=0)
+    entry = Entry(id="e1", payload=recorded)
+    for found in (entry, as_version_2(entry)):
+        item = item_from_prompt(found, recorded.message)
+        assert (item.kind, item.state, item.body) == (ItemKind.SHELL, CallState.DONE, "one\ntwo\n")

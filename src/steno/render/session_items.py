@@ -1,0 +1,461 @@
+"""Entries and events of a session as items and sentences, the same for every interface.
+
+Text is not made printable here; the code that draws it does that. Heads are on one line. No item
+names a key or a command: it has a hint, for which each interface has its own text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final, assert_never, final
+
+from steno import records
+from steno.agent import events
+from steno.agent.session_events import (
+    ErrorRaised,
+    InputReturned,
+    RunFailed,
+    SessionEvent,
+    SessionListener,
+    ShellEnded,
+    ShellStarted,
+)
+from steno.errors import Unresolved
+from steno.log.queries import revoked_grant_of, shell_command_of
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
+from steno.messages.message import (
+    AssistantBlock,
+    AssistantMessage,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
+from steno.messages.outcome import Outcome
+from steno.messages.usage import StopReason
+from steno.ports import PreviewKind
+from steno.records import Entry
+from steno.render.changes import format_change, is_ignored_by_server, notice_text, summarize_ignored
+from steno.render.describe import (
+    Headline,
+    describe_opaque,
+    describe_reference,
+    describe_revocation,
+    summarize_call,
+    thinking_text,
+)
+from steno.render.items import (
+    CallState,
+    ImageLocation,
+    ItemHint,
+    ItemKind,
+    TextForm,
+    TranscriptItem,
+)
+from steno.render.quantities import format_count, format_dollars
+from steno.render.terminal_text import terminal_line
+from steno.tools.calls import call_content, call_headline
+
+NOTHING_SENT: Final = "nothing was sent"
+_MAX_UNFOLDED_LINES: Final = 20
+"""The number of lines up to which a diff starts unfolded."""
+_MAX_FAILURE_LINES: Final = 5
+_MAX_FAILURE_CHARACTERS: Final = 500
+"""The output of a failed call is visible if it is not longer: it states the reason."""
+_STATE_BY_OUTCOME: Final = {
+    Outcome.OK: CallState.DONE,
+    Outcome.DENIED: CallState.DENIED,
+    Outcome.CANCELLED: CallState.STOPPED,
+    Outcome.SKIPPED: CallState.STOPPED,
+}
+
+
+# -- events ---------------------------------------------------------------------------------
+
+
+@final
+class EventDescriber:
+    """Returns the items of entries and events. Later events may change the items of calls."""
+
+    def __init__(self, headline: Headline = call_headline) -> None:
+        self._headline = headline
+        self._prompts: dict[str, UserMessage] = {}
+        """Recorded messages of the user, by entry."""
+        self._has_reported_failure = False
+        """Whether this run has reported an unresolved reference already."""
+
+    def describe_event(self, event: SessionEvent) -> list[TranscriptItem]:
+        """Return the new items of an event."""
+        match event:
+            case events.EntryRecorded(entry):
+                items = self.describe_entry(entry)
+                self._has_reported_failure |= any(item.kind is ItemKind.ERROR for item in items)
+                return items
+            case events.Notice(_, text):
+                return [TranscriptItem(ItemKind.NOTICE, body=text)]
+            case ErrorRaised(text) | RunFailed(text):
+                return [TranscriptItem(ItemKind.ERROR, body=text)]
+            case ShellStarted(command):
+                return [item_from_shell_command(command)]
+            case InputReturned(prompts):
+                return [returned_prompt_item(prompt.text) for prompt in prompts]
+            case events.RunEnded(result):
+                is_reported = self._has_reported_failure and isinstance(result.error, Unresolved)
+                self._has_reported_failure = False
+                ending = None if is_reported else describe_run_end(result)
+                return [] if ending is None else [ending]
+            case _:
+                return []
+
+    def describe_entry(self, entry: Entry) -> list[TranscriptItem]:
+        """Return the items of an entry; results and decisions about calls have none."""
+        payload = entry.message or entry.payload
+        match payload:
+            case AssistantMessage():
+                return items_from_answer(entry, payload, self._headline)
+            case UserMessage():
+                self._prompts[entry.id] = payload
+                return [item_from_prompt(entry, payload)]
+            case records.Rewind() if self._has_reported_failure:
+                return [TranscriptItem(ItemKind.ERROR, body=NOTHING_SENT)]
+            case _:
+                marker = marker_from_entry(entry, self._prompts)
+                return [] if marker is None else [marker]
+
+
+def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
+    """Return why a run ended early or its answer is incomplete; else None."""
+    match result.end_reason:
+        case events.EndReason.FAILED:
+            text = str(result.error or result.reason)
+            return TranscriptItem(ItemKind.ERROR, body=text, hint=ItemHint.RETRY)
+        case events.EndReason.INTERRUPTED:
+            return TranscriptItem(ItemKind.NOTICE, body="interrupted", hint=ItemHint.CONTINUE)
+        case events.EndReason.DONE if result.reason:
+            is_cut = result.message and result.message.stop_reason is StopReason.LENGTH
+            hint = ItemHint.RAISE_LIMIT if is_cut else None
+            return TranscriptItem(ItemKind.NOTICE, body=result.reason, hint=hint)
+        case events.EndReason.DONE | events.EndReason.LIMIT:  # a notice has reported the limit
+            return None
+
+
+def queued_prompt_item(text: str, *, is_steering: bool) -> TranscriptItem:
+    """Return the item of a prompt that is not recorded yet."""
+    head = "will be heard at the next step" if is_steering else ""
+    return TranscriptItem(ItemKind.USER, head, text, state=CallState.WAITING, is_folded=True)
+
+
+def returned_prompt_item(text: str, *, can_retry: bool = False) -> TranscriptItem:
+    """Return the item of a prompt that was not sent."""
+    head, hint = ("not sent", ItemHint.RETRY_OR_EDIT) if can_retry else ("not said", ItemHint.EDIT)
+    return TranscriptItem(
+        ItemKind.USER, head, text, state=CallState.STOPPED, is_folded=True, hint=hint
+    )
+
+
+# -- calls -----------------------------------------------------------------------------------
+
+
+def item_from_call(call: AnyToolCall, entry: str, headline: Headline) -> TranscriptItem:
+    """Return the item of a call without a result."""
+    head = summarize_call(call, headline)
+    item = TranscriptItem(ItemKind.CALL, head, is_folded=True, entry=entry)
+    if isinstance(call, InvalidToolCall):
+        item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
+        return item
+    if (content := call_content(call)) is not None:
+        item.body, item.language = content.text, content.language
+        item.form = TextForm.DIFF if content.kind is PreviewKind.DIFF else TextForm.CODE
+    return item
+
+
+def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
+    """Show the result of a call."""
+    item.is_open = False
+    item.state = _STATE_BY_OUTCOME.get(result.outcome, CallState.FAILED)
+    details = result.details or {}
+    diff = details.get("diff")
+    if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
+        item.replace_body(_without_file_header(diff, item.head), TextForm.DIFF)
+        item.is_folded = item.body.count("\n") > _MAX_UNFOLDED_LINES
+        item.note = _change_summary(details)
+    elif item.form is TextForm.PLAIN or result.outcome is not Outcome.OK:
+        item.replace_body(result.text, TextForm.PLAIN)
+        item.is_folded = item.is_folded and not _is_short_failure(item)
+    else:
+        item.replace_body(item.body, item.form)
+    item.images = image_locations(result.content, entry)
+
+
+def _is_short_failure(item: TranscriptItem) -> bool:
+    """Return whether a call failed with a short reason."""
+    is_short = 0 < len(item.body) <= _MAX_FAILURE_CHARACTERS
+    lines = item.body.strip("\n").count("\n") + 1
+    return item.state is CallState.FAILED and is_short and lines <= _MAX_FAILURE_LINES
+
+
+def _change_summary(details: Mapping[str, Any]) -> str:
+    """Return the numbers of added and removed lines."""
+    added, removed = details.get("added"), details.get("removed")
+    is_counted = isinstance(added, int) and isinstance(removed, int)
+    return f"+{added:,} \N{MINUS SIGN}{removed:,}" if is_counted else ""
+
+
+def _without_file_header(diff: str, head: str) -> str:
+    """Return a diff without the name of the file, if the head above it ends in that name."""
+    old, _, rest = diff.partition("\n")
+    new, _, changes = rest.partition("\n")
+    is_named = old.startswith("--- ") and new.startswith("+++ ")
+    return changes if is_named and head.endswith(f" {new[4:]}") else diff
+
+
+def apply_decision(item: TranscriptItem, approval: records.Approval) -> None:
+    """Show the decision about a call."""
+    if approval.status is records.ApprovalStatus.PENDING:
+        item.state = CallState.WAITING
+    elif approval.status is records.ApprovalStatus.DENIED:
+        item.state = CallState.DENIED
+    elif item.state is CallState.WAITING:
+        item.state = None
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
+    """Return the item of a prompt, or of a shell command."""
+    if (shell := shell_command_of(entry)) is not None:
+        item = item_from_shell_command(shell.command)
+        item.entry = entry.id
+        apply_exit_status(item, shell.status)
+        item.body = shell.output
+        return item
+    references = [
+        f"[{_reference_text(block)}]" for block in message.content if not isinstance(block, Text)
+    ]
+    text = "\n".join(filter(None, [message.text, "  ".join(references)]))
+    images = image_locations(message.content, entry.id)
+    return TranscriptItem(ItemKind.USER, body=text, is_folded=True, entry=entry.id, images=images)
+
+
+def item_from_shell_command(command: str) -> TranscriptItem:
+    """Return the item of a shell command without output."""
+    return TranscriptItem(ItemKind.SHELL, head=f"$ {terminal_line(command)}", is_folded=True)
+
+
+def apply_exit_status(item: TranscriptItem, status: object) -> None:
+    """Show the exit status of a shell command; without one it was stopped."""
+    if status is None:
+        item.state = CallState.STOPPED
+    elif status == 0:
+        item.state = CallState.DONE
+    else:
+        item.state, item.note = CallState.FAILED, f"exit {status}"
+
+
+def items_from_answer(
+    entry: Entry, message: AssistantMessage, headline: Headline
+) -> list[TranscriptItem]:
+    """Return the items of an answer, block by block, calls among them."""
+    return [
+        item
+        for block_index, block in enumerate(message.content)
+        if (item := _item_from_block(block, entry.id, block_index, headline)) is not None
+    ]
+
+
+def _item_from_block(
+    block: AssistantBlock, entry: str, block_index: int, headline: Headline
+) -> TranscriptItem | None:
+    match block:
+        case Text():
+            return answer_item(block.text, entry) if block.text.strip() else None
+        case Thinking():
+            text = thinking_text(block)
+            return thinking_item(text, entry) if text.strip() else None
+        case ToolCall() | InvalidToolCall():
+            return item_from_call(block, entry, headline)
+        case Image():
+            images = (ImageLocation(entry, block_index),)
+            return TranscriptItem(
+                ItemKind.ANSWER, body=f"[{describe_reference(block)}]", entry=entry, images=images
+            )
+        case Opaque():
+            return TranscriptItem(ItemKind.MARKER, head=describe_opaque(block), entry=entry)
+        case _:
+            assert_never(block)
+
+
+def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
+    """Return the item of an answer text."""
+    return TranscriptItem(ItemKind.ANSWER, body=text, form=TextForm.MARKDOWN, entry=entry)
+
+
+def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
+    """Return the item of thinking."""
+    return TranscriptItem(
+        ItemKind.THINKING, head="thinking", body=text, is_folded=True, entry=entry
+    )
+
+
+def _reference_text(block: UserBlock) -> str:
+    match block:
+        case FileReference() | Image() | Resource():
+            return describe_reference(block)
+        case Opaque():
+            return describe_opaque(block)
+        case Text():  # no reference: a forged entry may point at any block
+            return "something else"
+        case _:
+            assert_never(block)
+
+
+def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocation, ...]:
+    """Return the locations of the images of a message."""
+    return tuple(
+        [
+            ImageLocation(entry, block_index)
+            for block_index, block in enumerate(content)
+            if isinstance(block, Image)
+        ]
+    )
+
+
+# -- everything else -------------------------------------------------------------------------
+
+
+def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> TranscriptItem | None:
+    """Return the item of an entry that is neither a message nor about a call; None if it has none.
+
+    Rewound entries are not on the branch any more, and have no item: the tree shows them.
+    `prompts` holds the messages of the user by entry, for the names of resolved references.
+    """
+    payload = revoked_grant_of(entry) or entry.payload
+    head, body = "", ""
+    match payload:
+        case SystemMessage():
+            body = payload.text or ""
+            head = f"system prompt · {format_count(len(body.split()), 'word', 'words')}"
+        case records.ModeChange():
+            head = f"{payload.new} mode"
+        case records.ModelChange() if payload.old:  # the first model is no change
+            head = f"{payload.new} answers"
+        case records.BranchSwitch():
+            head = f"branch {payload.new}"
+        case records.Label():
+            head = f"label: {payload.text}"
+        case records.Compaction():
+            head = "a summary takes the place of what was said before"
+            body = payload.summary
+        case records.GrantRevoked():
+            head = describe_revocation(payload)
+        case records.Redacted():
+            head = f"taken out: {payload.kind}"
+        case records.Redaction():
+            head = f"taken out by {payload.actor}: {payload.reason}"
+        case Opaque():
+            head = describe_opaque(payload)
+        case records.Feedback():
+            return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
+        case records.Repair():
+            text = f"mended: {payload.explanation}"
+            return TranscriptItem(ItemKind.NOTICE, body=text, entry=entry.id)
+        case records.Resolution():
+            return _resolution_item(entry, payload, prompts.get(payload.target))
+        case _:
+            return None
+    item = TranscriptItem(ItemKind.MARKER, terminal_line(head), body, entry=entry.id)
+    item.is_folded = isinstance(payload, SystemMessage | records.Compaction)
+    item.form = TextForm.MARKDOWN if isinstance(payload, records.Compaction) else TextForm.PLAIN
+    return item
+
+
+def _resolution_item(
+    entry: Entry, resolution: records.Resolution, prompt: UserMessage | None
+) -> TranscriptItem | None:
+    """Return the outcome of a reference, if the user should know."""
+    blocks = () if prompt is None else prompt.content[resolution.block :]
+    reference = _reference_text(blocks[0]) if blocks else "something"
+    if resolution.status is records.ResolutionStatus.FAILED:
+        text = f"{reference}: failed: {resolution.error}"
+        return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id, hint=ItemHint.RETRY)
+    details = resolution.details or {}
+    if resolution.status is records.ResolutionStatus.RESOLVED and details.get("used") == "ocr":
+        return TranscriptItem(
+            ItemKind.NOTICE, body=f"{reference}: the model reads the text in it", entry=entry.id
+        )
+    return None
+
+
+# -- sentences -------------------------------------------------------------------------------
+
+
+def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | None:
+    """Return the activity of a session after an event; None if the event does not change it."""
+    match event:
+        case TextDelta():
+            return "answering"
+        case ThinkingDelta():
+            return "thinking"
+        case ToolCallBegin(_, _, name):
+            return f"calling {terminal_line(name or 'a tool')}"
+        case events.TurnStarted():
+            return f"waiting for {terminal_line(model())}"
+        case events.CallStarted(call):
+            return f"running {terminal_line(call.name)}"
+        case ShellStarted(command):
+            return f"running {terminal_line(command)}"
+        case (
+            events.CallEnded() | events.RunEnded() | ShellEnded()
+        ):  # another one may still be running
+            return "working"
+        case _:
+            return None
+
+
+def describe_run_usage(result: events.RunResult) -> str:
+    """Return the tokens of a run, and their price if it is known."""
+    tokens = format_count(result.usage.total_tokens, "token", "tokens")
+    return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
+
+
+def describe_bug(error: Exception) -> str:
+    """Describe an exception that steno did not raise on purpose."""
+    return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
+
+
+# -- changes ---------------------------------------------------------------------------------
+
+
+@final
+class ChangeSummarizer:
+    """A listener for another listener: changes become notices, and ignored fields one line."""
+
+    def __init__(self, listener: SessionListener, *, is_verbose: bool) -> None:
+        """Take the listener; with `is_verbose` it gets a notice on each change."""
+        self._listener = listener
+        self._is_verbose = is_verbose
+        self._ignored: Counter[str] | None = Counter()
+        """The number of ignored fields by member of the request; None once it is reported."""
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Pass on an event, or a notice in its place."""
+        if isinstance(event, events.EntryRecorded) and isinstance(
+            event.entry.payload, records.ModelChange
+        ):
+            self._ignored = Counter()  # another server ignores other fields
+        if isinstance(event, events.ContextChanged):
+            change = event.change
+            text = format_change(change) if self._is_verbose else notice_text(change)
+            if text is None:
+                if is_ignored_by_server(change) and self._ignored is not None:
+                    self._ignored[change.place_parts.member] += 1
+                return
+            event = events.Notice(events.NoticeKind.CONTEXT, text, change.code)
+        if self._ignored:  # the first request contains all of them
+            text, self._ignored = summarize_ignored(self._ignored), None
+            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, "fields_ignored"))
+        self._listener(event)
