@@ -15,10 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from steno.assemble import WireEvent
 from steno.errors import StenoError
 from steno.messages.content import Opaque
-from steno.messages.event import (
-    BlockAdded,
-    ExtrasAdded,
-)
+from steno.messages.event import BlockAdded, ExtrasAdded
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.wire import WIRES, Wire, load_wire

@@ -16,10 +16,7 @@ import msgspec
 from msgspec.json import encode
 
 from steno.assemble import ToolCallPart, WireEvent
-from steno.messages.event import (
-    TextDelta,
-    ThinkingDelta,
-)
+from steno.messages.event import TextDelta, ThinkingDelta
 from steno.wire.tolerant import DECODE_ERRORS
 
 _STRING_BODY: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'

@@ -104,10 +104,7 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
     if "max_tokens" not in body:
         body.note_form("max_tokens", ABSENT)
     found = {"model": take_model(body)} | take_settings(
-        body,
-        limit="max_tokens",
-        stop="stop_sequences",
-        highest_temperature=MAX_TEMPERATURE,
+        body, limit="max_tokens", stop="stop_sequences", highest_temperature=MAX_TEMPERATURE
     )
     return found | _read_tool_choice(body, tools)
 

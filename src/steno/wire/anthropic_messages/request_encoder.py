@@ -108,11 +108,7 @@ class Encoder(BaseEncoder):
         return join_body(members, "messages", b"[", messages, b"]")
 
     def _write_settings(
-        self,
-        request: Request,
-        extras: dict[str, Any],
-        form: dict[str, Any],
-        values: ValueWriter,
+        self, request: Request, extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
     ) -> dict[str, Any]:
         limit, temperature = request.max_tokens, request.temperature
         if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:

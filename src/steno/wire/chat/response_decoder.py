@@ -9,12 +9,7 @@ from msgspec import Raw
 from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.content import Opaque
-from steno.messages.event import (
-    BlockAdded,
-    ExtrasAdded,
-    Finished,
-    TextDelta,
-)
+from steno.messages.event import BlockAdded, ExtrasAdded, Finished, TextDelta
 from steno.messages.usage import StopReason, Usage
 from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, MessageChunk
 from steno.wire.errors import decode_error, is_error

@@ -90,11 +90,7 @@ def decode_request(
     for position, raw in enumerate(contents):
         messages += reader.read(raw, f"contents[{position}]")
     return Request(
-        messages=tuple(messages),
-        model=target.model,
-        tools=tools,
-        **settings,
-        extras=body.extras(),
+        messages=tuple(messages), model=target.model, tools=tools, **settings, extras=body.extras()
     )
 
 

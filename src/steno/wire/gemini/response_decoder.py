@@ -45,11 +45,7 @@ from steno.wire.gemini.payload import (
 )
 from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import (
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
+from steno.wire.response_decoder import build_cut_short, build_decode_response, map_stop_reason
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     MergedExtras,

@@ -6,10 +6,7 @@ from typing import Any, final
 
 from msgspec import Raw
 
-from steno.messages.call import (
-    AnyToolCall,
-    original_tool_name,
-)
+from steno.messages.call import AnyToolCall, original_tool_name
 from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
     AssistantBlock,

@@ -26,12 +26,7 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
-from steno.messages.message import (
-    AssistantMessage,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.extras import pop_object

@@ -9,13 +9,7 @@ from msgspec import Raw
 
 from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
-from steno.messages.event import (
-    BlockAdded,
-    ExtrasAdded,
-    Finished,
-    TextDelta,
-    ThinkingDelta,
-)
+from steno.messages.event import BlockAdded, ExtrasAdded, Finished, TextDelta, ThinkingDelta
 from steno.messages.usage import StopReason
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
@@ -33,11 +27,7 @@ from steno.wire.ollama_chat.payload import (
     read_usage,
 )
 from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import (
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
+from steno.wire.response_decoder import build_cut_short, build_decode_response, map_stop_reason
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     RawMembers,
@@ -173,9 +163,7 @@ class StreamDecoder(BaseStreamDecoder):
         if self._last is None:
             if self._first is None or self._first.message is None:
                 raise ProtocolError(
-                    "not as expected: there is no message in it",
-                    code="message_missing",
-                    place=NAME,
+                    "not as expected: there is no message in it", code="message_missing", place=NAME
                 )
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))

@@ -321,11 +321,7 @@ class TurnItemWriter(ValueWriter):
             items.append(raw)
 
     def _add_part(
-        self,
-        items: list[PartJson],
-        part: PartJson,
-        members: ItemJson | None,
-        form: ItemJson,
+        self, items: list[PartJson], part: PartJson, members: ItemJson | None, form: ItemJson
     ) -> None:
         last = items[-1] if items else None
         if PART_NOTE in form and isinstance(last, dict) and isinstance(last.get("content"), list):
