@@ -22,10 +22,6 @@ LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
-CONTENT_AS_LIST: Final = "parts"
-"""A form: the content was a list, where the encoder writes a string."""
-ABSENT: Final = "absent"
-"""A form: a member was absent that the encoder writes."""
 UNFINISHED_PREFIX: Final = '{"content_block":'
 """The start of the JSON of an unknown block that could not be assembled from its deltas."""
 UNSIGNED: Final = "unsigned"

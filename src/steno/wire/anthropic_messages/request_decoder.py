@@ -29,35 +29,11 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.values import Sendable
-from steno.wire.anthropic_messages.payload import (
-    ABSENT,
-    CONTENT_AS_LIST,
-    IMAGE_TYPES,
-    IN_MESSAGES,
-    JOINS_PREVIOUS,
-    LEGAL_ID,
-    LEGAL_NAME,
-    MAX_TEMPERATURE,
-    NAME,
-    PROVIDER,
-    UNSIGNED,
-    VERBATIM,
-    is_blank,
-)
+from steno.wire import request_decoder as base
+from steno.wire.anthropic_messages import payload
+from steno.wire.anthropic_messages.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER, is_blank
 from steno.wire.extras import FORM_KEY
-from steno.wire.request_decoder import (
-    ObjectMembers,
-    build_opaque_message,
-    build_tool,
-    is_closed_schema,
-    read_base64,
-    read_tool_members,
-    take_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tools,
-)
+from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
 
@@ -74,9 +50,9 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = take_messages(body)
+    messages = base.take_messages(body)
     system = _read_system(body)
-    tools = take_tools(body, _read_tool)
+    tools = base.take_tools(body, _read_tool)
     settings = _read_settings(body, tools)
     target = RequestTarget(provider, NAME, settings["model"])
     return Request(
@@ -93,7 +69,7 @@ def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
     blocks = () if text is not None else _read_text_blocks(body.peek("system", list[Raw]) or [])
     if text is None and blocks and not all(is_blank(block.text) for block in blocks):
         body.take_list("system")
-        return (SystemMessage(blocks, extras={NAME: {FORM_KEY: {"content": CONTENT_AS_LIST}}}),)
+        return (SystemMessage(blocks, extras={NAME: {FORM_KEY: {"content": "parts"}}}),)
     if text is None or is_blank(text):
         return ()
     body.take("system", str)
@@ -102,9 +78,9 @@ def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
 
 def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
     if "max_tokens" not in body:
-        body.note_form("max_tokens", ABSENT)
-    found = {"model": take_model(body)} | take_settings(
-        body, limit="max_tokens", stop="stop_sequences", highest_temperature=MAX_TEMPERATURE
+        body.note_form("max_tokens", "absent")
+    found = {"model": base.take_model(body)} | base.take_settings(
+        body, limit="max_tokens", stop="stop_sequences", highest_temperature=payload.MAX_TEMPERATURE
     )
     return found | _read_tool_choice(body, tools)
 
@@ -130,7 +106,7 @@ def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) ->
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
     """Read a tool; None for one that runs at the provider."""
-    members = read_tool_members(raw)
+    members = base.read_tool_members(raw)
     if members is None:
         return None
     if "type" in members and members.peek("type", str) != "custom":
@@ -142,15 +118,15 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     if not schema:
         return None
     if description is None:
-        members.note_form("description", ABSENT)
+        members.note_form("description", "absent")
     elif is_blank(description):
         members.put_back("description", description)
-    if strict is False or (strict and not is_closed_schema(schema)):
+    if strict is False or (strict and not base.is_closed_schema(schema)):
         members.put_back("strict", strict)
         strict = False  # closing it would change it
     if not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
-    return build_tool(
+    return base.build_tool(
         name=name,
         description=None if description is None or is_blank(description) else description,
         parameters=schema,
@@ -170,7 +146,7 @@ def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
             messages = _read_message(ObjectMembers(raw, "message"), target)
         except InvalidValue:
             messages = None
-        messages = messages or [build_opaque_message(raw_text(raw), NAME)]
+        messages = messages or [base.build_opaque_message(raw_text(raw), NAME)]
         found += messages
         _note_placement(found, len(messages))
     if found and isinstance(found[-1], AssistantMessage):
@@ -187,7 +163,7 @@ def _note_placement(messages: list[Message], count: int) -> None:
         message, joins = messages[at], at > len(messages) - count
         would_join = at > 0 and isinstance(messages[at - 1], ToolResultMessage)
         if joins != would_join and isinstance(message, (UserMessage, ToolResultMessage)):
-            messages[at] = _with_form_note(message, JOINS_PREVIOUS, joins)
+            messages[at] = _with_form_note(message, payload.JOINS_PREVIOUS, joins)
 
 
 def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message] | None:
@@ -204,7 +180,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
             texts = tuple([text for text in found if text is not None])
             if len(texts) < len(found):
                 return None
-            members.note_form(IN_MESSAGES, True)
+            members.note_form(payload.IN_MESSAGES, True)
             return [SystemMessage(texts, extras=members.extras(NAME))]
         case _:
             return None
@@ -213,7 +189,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
 def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
     """Read the content; note a list, since the encoder writes a single text as a string."""
     text = members.take("content", str)
-    return take_content(members, read) if text is None else (_build_text(text),)
+    return base.take_content(members, read) if text is None else (_build_text(text),)
 
 
 def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
@@ -221,7 +197,7 @@ def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
     last = message.content[-1]
     if not isinstance(last, Text) or last.text == last.text.rstrip():
         return message
-    kept = (*message.content[:-1], _with_form_note(last, VERBATIM, True))
+    kept = (*message.content[:-1], _with_form_note(last, payload.VERBATIM, True))
     return msgspec.structs.replace(message, content=kept)
 
 
@@ -276,7 +252,7 @@ def _read_user(members: ObjectMembers) -> list[Message] | None:
     if not messages:
         return None
     if len(messages) == 1 and isinstance(messages[0], UserMessage):
-        members.note_form("content", CONTENT_AS_LIST)
+        members.note_form("content", "parts")
     extras = members.extras(NAME)
     if isinstance(messages[0], UserMessage):
         messages[0] = msgspec.structs.replace(messages[0], extras=extras)
@@ -306,7 +282,7 @@ def _read_result(raw: Raw) -> ToolResultMessage | None:
     if is_error is False:
         members.note_form("is_error", False)
     if "content" not in members:
-        members.note_form("content", ABSENT)
+        members.note_form("content", "absent")
     content = _read_content(members, _read_user_block)
     return ToolResultMessage(
         tool_call_id=call_id,
@@ -368,13 +344,13 @@ def _read_text(members: ObjectMembers) -> Text | None:
     if text is None:
         return None
     if is_blank(text):
-        members.note_form(VERBATIM, True)
+        members.note_form(payload.VERBATIM, True)
     return Text(text, extras=members.extras(NAME))
 
 
 def _build_text(text: str) -> Text:
     """Build the text of content that is a string."""
-    return _with_form_note(Text(text), VERBATIM, True) if is_blank(text) else Text(text)
+    return _with_form_note(Text(text), payload.VERBATIM, True) if is_blank(text) else Text(text)
 
 
 def _read_thinking(members: ObjectMembers, target: RequestTarget) -> Thinking | None:
@@ -383,7 +359,7 @@ def _read_thinking(members: ObjectMembers, target: RequestTarget) -> Thinking | 
         return None
     signature = members.take("signature", str) if members.peek("signature", str) else None
     if signature is None:
-        members.note_form(UNSIGNED, [target.provider, target.model])
+        members.note_form(payload.UNSIGNED, [target.provider, target.model])
         return Thinking(text, extras=members.extras(NAME))
     return Thinking(text, seal=target.seal(signature), extras=members.extras(NAME))
 
@@ -398,12 +374,12 @@ def _read_call(members: ObjectMembers) -> AssistantBlock | None:
         members.note_form("name", name)
     found = members.take("input", Raw)
     if found is None:
-        members.note_form("input", ABSENT)
+        members.note_form("input", "absent")
     call = build_call(
         id, name, "" if found is None else raw_text(found), extras=members.extras(NAME)
     )
     if found is not None and isinstance(call, InvalidToolCall):
-        return _with_form_note(call, "input", VERBATIM)
+        return _with_form_note(call, "input", payload.VERBATIM)
     return call
 
 
@@ -414,8 +390,8 @@ def _read_image(raw: Raw) -> Image | None:
     try:
         match source:
             case {"type": "base64", "media_type": str(kind), "data": str(text), **rest}:
-                data = read_base64(text)
-                if rest or data is None or kind not in IMAGE_TYPES:
+                data = base.read_base64(text)
+                if rest or data is None or kind not in payload.IMAGE_TYPES:
                     return None
                 extras = members.extras(NAME)
                 return Image(source=ImageData(data), mime_type=kind, extras=extras)

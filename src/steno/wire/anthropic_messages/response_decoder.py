@@ -26,6 +26,8 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import Usage
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.anthropic_messages.payload import (
     NAME,
     PROVIDER,
@@ -45,25 +47,7 @@ from steno.wire.extras import FORM_KEY
 from steno.wire.framing import ErrorPayload
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json
-from steno.wire.response_decoder import (
-    SseStreamDecoder,
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    NULL,
-    RawMembers,
-    SplitSurrogates,
-    build_protocol_error,
-    check_reserved_names,
-    parse_members,
-    raw_text,
-    read_as,
-    read_members,
-    repair_json,
-)
+from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as, read_members
 
 T = TypeVar("T")
 _EMPTY: Final = Raw(b"{}")
@@ -93,7 +77,7 @@ class _OpenBlock:
 
 
 @final
-class StreamDecoder(SseStreamDecoder):
+class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -156,7 +140,7 @@ class StreamDecoder(SseStreamDecoder):
             self._extend_block(more.index, delta, events)
 
     def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
-        members = read_members(repair_json(data, NAME), NAME)
+        members = read_members(tolerant.repair_json(data, NAME), NAME)
         kind = read_as(members.get("type"), str)
         if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
@@ -167,7 +151,7 @@ class StreamDecoder(SseStreamDecoder):
 
     def _finish(self, events: list[WireEvent]) -> None:
         if not self._is_finished and self._stop_reason is None:
-            raise build_cut_short()
+            raise base.build_cut_short()
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
@@ -181,7 +165,7 @@ class StreamDecoder(SseStreamDecoder):
         if isinstance(container, dict) and isinstance(container.get("id"), str):
             # The next request names it to use the same files; a message has no member for it.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
-        reason = map_stop_reason(STOP_REASONS, self._stop_reason)
+        reason = base.map_stop_reason(STOP_REASONS, self._stop_reason)
         events.append(Finished(reason, self._stop_reason, self.usage))
 
     def _abandon(self, events: list[WireEvent]) -> None:
@@ -204,7 +188,7 @@ class StreamDecoder(SseStreamDecoder):
             self._end_turn(events)
 
     def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
-        repaired = repair_json(payload, NAME)
+        repaired = tolerant.repair_json(payload, NAME)
         members = read_members(repaired, NAME)
         kind = _take_member(members, "type", str)
         index = _take_member(members, "index", int)
@@ -277,7 +261,7 @@ class StreamDecoder(SseStreamDecoder):
         else:
             text = _take_member(members, name, str) or ""
             if repaired not in payload and kind != "signature_delta":
-                text = SplitSurrogates(payload).text_at("delta", name) or text
+                text = tolerant.SplitSurrogates(payload).text_at("delta", name) or text
             self._extend_block(self._latest_index, make(text), events)
         self._metadata |= _parse_values(members)
 
@@ -316,7 +300,7 @@ class StreamDecoder(SseStreamDecoder):
                 self._unknown_blocks[index] = _UnknownBlockBuilder(kind, raw)
                 return
         self._open_blocks[index] = block
-        check_reserved_names(members)
+        tolerant.check_reserved_names(members)
         extras = {
             name: value for name, value in _parse_values(members).items() if value is not None
         }
@@ -371,7 +355,7 @@ class StreamDecoder(SseStreamDecoder):
         return Seal(data=data, provider=self._provider, api=NAME, model=self._requested_model)
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _update_known(known: dict[str, Any], latest: dict[str, Any]) -> None:
@@ -473,8 +457,8 @@ def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
 def _parse_values(members: RawMembers) -> dict[str, Any]:
     """Return members as Python values. Raises ProtocolError for JSON that is nested too deeply."""
     try:
-        found = parse_members(members)
+        found = tolerant.parse_members(members)
         check_depth(found)
     except DECODE_ERRORS as exc:
-        raise build_protocol_error(exc, NAME) from None
+        raise tolerant.build_protocol_error(exc, NAME) from None
     return found

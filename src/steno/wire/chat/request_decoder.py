@@ -19,23 +19,9 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_decoder as base
 from steno.wire.chat.payload import NAME, PROVIDER
-from steno.wire.request_decoder import (
-    CallIdGenerator,
-    ObjectMembers,
-    build_tool,
-    read_call,
-    read_elements,
-    read_messages,
-    read_tool_members,
-    strip_bom,
-    take_content,
-    take_empty_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tools,
-)
+from steno.wire.request_decoder import ObjectMembers
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -44,29 +30,29 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     Every wire has `provider`; this protocol seals nothing. Raises InvalidRequest if there are no
     messages.
     """
-    data = strip_bom(data, "request")
+    data = base.strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
-        messages = read_elements(data, "request")
+        messages = base.read_elements(data, "request")
         body = ObjectMembers(b"{}", "request")
         body.note_form("body", "list")
     else:
         body = ObjectMembers(data, "request")
-        messages = take_messages(body)
-    settings = take_settings(body, limit="max_tokens", stop="stop")
+        messages = base.take_messages(body)
+    settings = base.take_settings(body, limit="max_tokens", stop="stop")
     if body.peek("tool_choice", str):
         settings["tool_choice"] = body.take("tool_choice", str)
-    reader = _ChatMessageReader(CallIdGenerator(data, "unnamed_"))
+    reader = _ChatMessageReader(base.CallIdGenerator(data, "unnamed_"))
     return Request(
-        messages=read_messages(messages, NAME, reader.read),
-        model=take_model(body),
-        tools=take_tools(body, _read_tool),
+        messages=base.read_messages(messages, NAME, reader.read),
+        model=base.take_model(body),
+        tools=base.take_tools(body, _read_tool),
         **settings,
         extras=body.extras(NAME),
     )
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
-    members = read_tool_members(raw)
+    members = base.read_tool_members(raw)
     if members is None:
         return None
     name, description = members.take("name", str), members.take("description", str)
@@ -77,7 +63,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     tool: ToolDefinition | None = None
     for is_strict in (strict is not False, False):
         if tool is None or tool.parameters != parameters:  # closing it would change it
-            tool = build_tool(
+            tool = base.build_tool(
                 name=name,
                 description=description,
                 parameters=parameters,
@@ -98,7 +84,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 class _ChatMessageReader:
     """Reads messages one after the other."""
 
-    def __init__(self, new_ids: CallIdGenerator) -> None:
+    def __init__(self, new_ids: base.CallIdGenerator) -> None:
         self._new_ids = new_ids
 
     def read(self, members: ObjectMembers) -> Message | None:
@@ -137,7 +123,7 @@ class _ChatMessageReader:
         if "function" in members and "name" not in members:
             function = ObjectMembers(members.take("function", Raw) or b"null", "call")
             members.note_form("function", "inside")
-        return read_call(members, function, self._new_ids, NAME)
+        return base.read_call(members, function, self._new_ids, NAME)
 
 
 _ROLES: Final = {
@@ -169,9 +155,9 @@ def _read_content(
         members.take("content", str)
         members.note_form("content", "empty")
         return ()
-    content = take_content(members, _read_part)
+    content = base.take_content(members, _read_part)
     if content is None:
-        take_empty_content(members)
+        base.take_empty_content(members)
     return content or ()
 
 

@@ -34,6 +34,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.request import Request
+from steno.wire import request_encoder as base
 from steno.wire.extras import pop_object
 from steno.wire.gemini.parts import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
@@ -46,20 +47,7 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import LAYOUT_NOTE, write_tools
-from steno.wire.request_encoder import (
-    AnonymousCalls,
-    ChangeCollector,
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    join_body,
-    select_extras,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 from steno.wire.tolerant import read_members
 
 Form: TypeAlias = dict[str, Any]
@@ -72,13 +60,13 @@ _SCHEMA_ENFORCING_MODES: Final = ("ANY", "VALIDATED")
 
 def encode_request(
     request: Request, *, provider: str = PROVIDER, stream: bool | None = None
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(provider=provider).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once.
 
     Model and streaming are part of the address, not of the body.
@@ -103,8 +91,8 @@ class Encoder(BaseEncoder):
         spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
         members = values.merge(members, spelled)
         if form.get("contents") == "object" and contents.count == 1:
-            return join_body(members, "contents", messages)
-        return join_body(members, "contents", b"[", messages, b"]")
+            return base.join_body(members, "contents", messages)
+        return base.join_body(members, "contents", b"[", messages, b"]")
 
 
 def _write_settings(
@@ -118,7 +106,7 @@ def _write_settings(
     if tools is not None:
         others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
         members["tools"] = tools + (others or [])
-    settings = drop_none(
+    settings = base.drop_none(
         maxOutputTokens=request.max_tokens,
         temperature=request.temperature,
         topP=request.top_p,
@@ -175,7 +163,7 @@ def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[
 
 
 @final
-class ContentsWriter(MessageWriter):
+class ContentsWriter(base.MessageWriter):
     """Writes contents; results of a turn share one, leading system messages are the instruction."""
 
     def __init__(self, target: RequestTarget) -> None:
@@ -220,13 +208,13 @@ class ContentsWriter(MessageWriter):
         named: str | None = form.get("role", role)
         content = ({} if named is None else {"role": named}) | members
         if form.get("parts") == "object" and len(parts) == 1:
-            self._written.append(encode_json({**content, "parts": parts[0]}))
+            self._written.append(base.encode_json({**content, "parts": parts[0]}))
         else:
             self._latest = {**content, "parts": parts}
 
     def _close(self) -> None:
         if self._latest is not None:
-            self._written.append(encode_json(self._latest))
+            self._written.append(base.encode_json(self._latest))
             self._latest = None
 
     # -- messages ----------------------------------------------------------------------------
@@ -280,7 +268,7 @@ class ContentsWriter(MessageWriter):
         id, name = known or (message.tool_call_id, message.tool_name)
         is_object = form.get("media") == "object" and len(media) == 1
         some = media if media or form.get("media") == "empty" else None
-        inner = drop_none(
+        inner = base.drop_none(
             id=form.get("id", id),
             name=form.get("name", name),
             response=_write_response(message, "\n".join(texts), form),
@@ -298,7 +286,7 @@ class ContentsWriter(MessageWriter):
         for at, block in self._blocks.prompt_blocks(message.content):
             match block:
                 case Text():
-                    select_extras(block, NAME, self.losses, at=at)
+                    base.select_extras(block, NAME, self.losses, at=at)
                     texts.append(block.text)
                 case Image():
                     media += self._blocks.write_image(block, at)
@@ -333,7 +321,7 @@ class PartWriter(ValueWriter):
         super().__init__(target, losses)
         self.sent_calls: dict[str, tuple[str | None, str]] = {}
         """The ids and names that calls were sent under, by their ids in the log."""
-        self.anonymous_calls: AnonymousCalls = AnonymousCalls(losses)
+        self.anonymous_calls: base.AnonymousCalls = base.AnonymousCalls(losses)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write text of a user or a system prompt."""
@@ -368,7 +356,7 @@ class PartWriter(ValueWriter):
         self.sent_calls[call.id] = id, name or ""
         if id is None:
             self.anonymous_calls.add_call(call.id, name or "")
-        inner = drop_none(id=id, name=name) | self._write_arguments(call, form, at)
+        inner = base.drop_none(id=id, name=name) | self._write_arguments(call, form, at)
         members = {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature
         return restore_case(members, form) | extras
 
@@ -396,7 +384,7 @@ class PartWriter(ValueWriter):
         if not isinstance(block, Resource) or block.data is None or block.mime_type is None:
             return super().write_reference(block, at)
         data = base64.b64encode(block.data).decode()
-        part = encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
+        part = base.encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
         return Opaque(kind="inlineData", raw=part.decode(), origin=NAME, extras=block.extras)
 
     def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:

@@ -25,6 +25,8 @@ from steno.messages.event import (
 )
 from steno.messages.usage import StopReason, Usage
 from steno.values import replace_lone_surrogates
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
 from steno.wire.framing import ErrorPayload, SseOrArraySplitter
@@ -44,20 +46,7 @@ from steno.wire.gemini.payload import (
     read_usage,
 )
 from steno.wire.request_encoder import RequestTarget, drop_none
-from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import build_cut_short, build_decode_response, map_stop_reason
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    MergedExtras,
-    SplitSurrogates,
-    build_protocol_error,
-    build_slow_reader,
-    is_nonempty_json,
-    merge_values,
-    parse_extras,
-    parse_value,
-    raw_text,
-)
+from steno.wire.tolerant import DECODE_ERRORS, raw_text
 
 
 class _AllCandidates(msgspec.Struct):
@@ -73,11 +62,11 @@ _SOURCE_FIELDS: Final = frozenset(
 _PROMPT_FEEDBACK_FIELD: Final = "promptFeedback"
 
 _decode: Final = msgspec.json.Decoder(GenerateContentResponse).decode
-_read_by_member: Final = build_slow_reader(GenerateContentResponse, NAME)
+_read_by_member: Final = tolerant.build_slow_reader(GenerateContentResponse, NAME)
 
 
 @final
-class StreamDecoder(BaseStreamDecoder):
+class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as server-sent events, or as a JSON array that grows.
 
     Every block has an index of its own.
@@ -101,7 +90,7 @@ class StreamDecoder(BaseStreamDecoder):
         self._has_identity = False
         """Whether it is complete; the first chunk may be about the prompt only."""
         self._has_candidates = False
-        self._metadata = MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
+        self._metadata = tolerant.MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
         self._ratings: Raw = ABSENT
         self._other_candidates: list[Raw] = []
 
@@ -111,9 +100,11 @@ class StreamDecoder(BaseStreamDecoder):
         found: dict[str, Any] = self._identity | self._metadata.merged()
         for name, latest in (("safetyRatings", self._ratings), ("usageMetadata", self._usage)):
             if latest:
-                found[name] = parse_value(latest)
+                found[name] = tolerant.parse_value(latest)
         if self._other_candidates:
-            found["other_candidates"] = [parse_value(raw) for raw in self._other_candidates]
+            found["other_candidates"] = [
+                tolerant.parse_value(raw) for raw in self._other_candidates
+            ]
         return found
 
     @property
@@ -133,7 +124,7 @@ class StreamDecoder(BaseStreamDecoder):
             response, payload = self._read_unusual(payload)
         if not self._has_identity:
             self._read_identity(response)
-        if response.usage_metadata and is_nonempty_json(response.usage_metadata):
+        if response.usage_metadata and tolerant.is_nonempty_json(response.usage_metadata):
             self._usage = response.usage_metadata
         if response.prompt_feedback and bytes(response.prompt_feedback) != b"null":
             self._metadata.add({_PROMPT_FEEDBACK_FIELD: response.prompt_feedback})
@@ -166,7 +157,7 @@ class StreamDecoder(BaseStreamDecoder):
                         self._index += 1
                         self._growing_kind = Text
                     events.append(TextDelta(self._index, text))
-        if candidate.safety_ratings and is_nonempty_json(candidate.safety_ratings):
+        if candidate.safety_ratings and tolerant.is_nonempty_json(candidate.safety_ratings):
             self._ratings = candidate.safety_ratings  # one for each category: the latest holds
         if (
             candidate.finish_reason is not None
@@ -198,11 +189,11 @@ class StreamDecoder(BaseStreamDecoder):
         """
         is_open = self._stop_reason is None and self._block_reason is None
         if is_open or self._payloads.is_cut:
-            raise build_cut_short()
+            raise base.build_cut_short()
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
-        reason, raw = map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
+        reason, raw = base.map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
         # The arguments so far are always valid JSON: a call that was cut off must not run.
@@ -288,7 +279,7 @@ class StreamDecoder(BaseStreamDecoder):
         except InvalidRequest as exc:
             raise ProtocolError(f"not JSON: {exc}", code=exc.code, place=NAME) from None
         except DECODE_ERRORS as exc:  # members that are kept as text are decoded here first
-            raise build_protocol_error(exc, NAME) from None
+            raise tolerant.build_protocol_error(exc, NAME) from None
 
     def _read_text(self, part: Part, events: list[WireEvent]) -> None:
         kind: type[Text | Thinking] = Thinking if part.thought else Text
@@ -331,15 +322,15 @@ class StreamDecoder(BaseStreamDecoder):
         rest = part.rest or {}
         if FORM_KEY in rest:  # it would be taken for a note of ours
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
-        return parse_extras(rest)
+        return tolerant.parse_extras(rest)
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _restore_surrogates(payload: bytes, response: GenerateContentResponse) -> None:
     """Restore lone surrogates that were replaced: their other halves may come next."""
-    texts = SplitSurrogates(payload)
+    texts = tolerant.SplitSurrogates(payload)
     for number, candidate in enumerate(response.candidates):
         parts = candidate.content.parts if candidate.content is not None else None
         for position, part in enumerate(parts or ()):
@@ -471,7 +462,7 @@ class _FunctionCallReader:
 
 
 def _read_call_extras(function: FunctionCall) -> dict[str, Any]:
-    return {FUNCTION_CALL: parse_extras(function.rest)} if function.rest else {}
+    return {FUNCTION_CALL: tolerant.parse_extras(function.rest)} if function.rest else {}
 
 
 # -- fragments --------------------------------------------------------------------------------
@@ -513,7 +504,7 @@ class _PartialCall:
             self._extras = extras
             return extras
         if extras:
-            self._extras = merge_values(self._extras, extras)
+            self._extras = tolerant.merge_values(self._extras, extras)
             self._has_more_extras = True  # an event replaces extras, so each would repeat them all
         return {}
 

@@ -18,21 +18,9 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_decoder as base
 from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
-from steno.wire.request_decoder import (
-    CallIdGenerator,
-    ObjectMembers,
-    build_tool,
-    map_tool_name_or_empty,
-    read_call,
-    read_messages,
-    take_empty_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tools,
-    unwrap_function,
-)
+from steno.wire.request_decoder import ObjectMembers
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -43,26 +31,26 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = take_messages(body)
+    messages = base.take_messages(body)
     settings: dict[str, Any] = {}
     if body.peek("options", dict[str, Any]) is not None:
         options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
-        settings = take_settings(options, limit="num_predict", stop="stop")
+        settings = base.take_settings(options, limit="num_predict", stop="stop")
         left = options.extras(NAME)
         if left is not None or not settings:
             body.put_back("options", left[NAME] if left else {})
-    reader = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
+    reader = _OllamaMessageReader(base.CallIdGenerator(body.raw, "unnamed_"))
     return Request(
-        messages=read_messages(messages, NAME, reader.read),
-        model=take_model(body),
-        tools=take_tools(body, _read_tool),
+        messages=base.read_messages(messages, NAME, reader.read),
+        model=base.take_model(body),
+        tools=base.take_tools(body, _read_tool),
         **settings,
         extras=body.extras(NAME),
     )
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
-    unwrapped = unwrap_function(raw)
+    unwrapped = base.unwrap_function(raw)
     if unwrapped is None:
         return None
     members, function = unwrapped
@@ -81,7 +69,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     kept = function.extras(NAME)
     if kept is not None:
         members.put_back("function", kept[NAME])
-    return build_tool(
+    return base.build_tool(
         name=name,
         description=description,
         parameters=parameters and {"type": "object", **parameters},
@@ -97,7 +85,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 class _OllamaMessageReader:
     """Reads messages in order, and finds the call of each result."""
 
-    def __init__(self, new_ids: CallIdGenerator) -> None:
+    def __init__(self, new_ids: base.CallIdGenerator) -> None:
         self._new_ids = new_ids
         self._pending: list[tuple[str, str]] = []
         """Id and name of the calls of the last turn that have no result yet."""
@@ -140,14 +128,14 @@ class _OllamaMessageReader:
         for holder, field, hint in ((members, "type", str), (function, "index", int)):
             if (value := holder.take(field, hint)) is not None:
                 members.note_form(field, value)
-        return read_call(members, function, self._new_ids, NAME)
+        return base.read_call(members, function, self._new_ids, NAME)
 
     def _read_result(self, members: ObjectMembers) -> ToolResultMessage:
         id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
         if id is None:
             members.note_form("tool_call_id", "absent")
         name = members.peek("tool_name", str)
-        ours = map_tool_name_or_empty(name)  # one that is not possible stays among the members
+        ours = base.map_tool_name_or_empty(name)  # one that is not possible stays among the members
         if ours:
             members.take("tool_name", str)
         if ours != name:
@@ -185,5 +173,5 @@ def _read_text(members: ObjectMembers, *, may_be_empty: bool) -> tuple[Text, ...
     text = members.take("content", str)
     if text is not None:
         return (Text(text),) if text or may_be_empty else ()
-    take_empty_content(members)
+    base.take_empty_content(members)
     return ()

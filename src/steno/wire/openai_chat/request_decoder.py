@@ -22,6 +22,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_decoder as base
 from steno.wire.openai_chat.dialect import (
     DEFAULT_CALL_ID,
     FUNCTION_EXTRAS,
@@ -30,23 +31,7 @@ from steno.wire.openai_chat.dialect import (
     USAGE_STREAM_OPTIONS,
 )
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
-from steno.wire.request_decoder import (
-    CallIdGenerator,
-    ObjectMembers,
-    build_tool,
-    has_token_limit,
-    is_closed_schema,
-    map_tool_name_or_empty,
-    read_image_url,
-    read_messages,
-    take_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tool_choice,
-    take_tools,
-    unwrap_function,
-)
+from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, wrap_function
 from steno.wire.tolerant import raw_text
 
@@ -58,14 +43,14 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = take_messages(body)
-    tools = take_tools(body, _read_tool)
-    model, settings = take_model(body), _read_settings(body, tools)
+    messages = base.take_messages(body)
+    tools = base.take_tools(body, _read_tool)
+    model, settings = base.take_model(body), _read_settings(body, tools)
     reader = _CompletionMessageReader(
-        RequestTarget(provider, NAME, model), CallIdGenerator(body.raw, "unnamed_")
+        RequestTarget(provider, NAME, model), base.CallIdGenerator(body.raw, "unnamed_")
     )
     return Request(
-        messages=read_messages(messages, NAME, reader.read),
+        messages=base.read_messages(messages, NAME, reader.read),
         model=model,
         tools=tools,
         **settings,
@@ -74,7 +59,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    limit = next((name for name in MAX_TOKENS_FIELDS if has_token_limit(body, name)), None)
+    limit = next((name for name in MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None)
     if limit is not None:
         body.note_form("max_tokens", limit)
     if body.peek("stream_options", dict[str, Any]) == USAGE_STREAM_OPTIONS:
@@ -83,17 +68,17 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
     stop = body.take("stop", str)
     if stop is not None:
         body.note_form("stop", "string")
-    found = take_settings(body, limit=limit, stop="stop") | (
+    found = base.take_settings(body, limit=limit, stop="stop") | (
         {} if stop is None else {"stop": (stop,)}
     )
-    return found | take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
+    return found | base.take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
 
 
 # -- tools -----------------------------------------------------------------------------------
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
-    found = unwrap_function(raw)
+    found = base.unwrap_function(raw)
     if found is None:
         return None
     members, function = found
@@ -118,11 +103,11 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note_form("name", name)
     schema = {"type": "object", **(parameters or {})}
-    if strict and not is_closed_schema(schema):
+    if strict and not base.is_closed_schema(schema):
         kept["strict"], strict = True, False  # closing it would change it
     if kept:
         members.note_form("function", kept)
-    return build_tool(
+    return base.build_tool(
         name=name or "",
         description=description,
         parameters=schema,
@@ -138,7 +123,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 class _CompletionMessageReader:
     """Reads messages in order, and finds the call of a legacy result."""
 
-    def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
+    def __init__(self, target: RequestTarget, new_ids: base.CallIdGenerator) -> None:
         self._target = target
         self._new_ids = new_ids
         self._pending_legacy_call: tuple[str, str] | None = None
@@ -216,7 +201,7 @@ class _CompletionMessageReader:
             id = self._new_ids.make()
         message = ToolResultMessage(
             tool_call_id=id,
-            tool_name=map_tool_name_or_empty(name),
+            tool_name=base.map_tool_name_or_empty(name),
             content=_read_result_content(members),
             extras=members.extras(NAME),
         )
@@ -269,7 +254,7 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    content = take_content(members, _read_part)
+    content = base.take_content(members, _read_part)
     if content is None and "content" not in members:
         members.note_form("content", "absent")
     elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":
@@ -296,7 +281,7 @@ def _read_part(raw: Raw) -> UserBlock:
             return Text(text, extras=members.extras(NAME))
     if kind == "image_url":
         inner = ObjectMembers(members.take("image_url", Raw) or b"{}", "part")
-        image = read_image_url(inner.take("url", str) or "")
+        image = base.read_image_url(inner.take("url", str) or "")
         if image is not None:
             kept = inner.extras(NAME)
             if kept is not None:

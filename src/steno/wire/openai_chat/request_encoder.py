@@ -23,6 +23,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_encoder as base
 from steno.wire.extras import get_form, pop_object
 from steno.wire.openai_chat.dialect import (
     DEFAULT_CALL_ID,
@@ -34,38 +35,19 @@ from steno.wire.openai_chat.dialect import (
     Dialect,
 )
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
-from steno.wire.request_encoder import (
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    expand_content,
-    get_plain_text,
-    image_url,
-    join_body,
-    select_extras,
-    to_bytes,
-    wrap_function,
-    write_function,
-    write_tool_choice,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.request_encoder import PartJson, RequestTarget, ValueWriter
 from steno.wire.tolerant import read_as
 
 
 def encode_request(
     request: Request, *, dialect: Dialect = OPENAI, stream: bool | None = None
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(dialect).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
@@ -76,17 +58,17 @@ class Encoder(BaseEncoder):
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        members = _write_settings(request, self._dialect, values) | drop_none(stream=stream)
+        members = _write_settings(request, self._dialect, values) | base.drop_none(stream=stream)
         if stream and self._dialect.has_stream_options:
             members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
-        return join_body(members, "messages", b"[", messages, b"]")
+        return base.join_body(members, "messages", b"[", messages, b"]")
 
 
 def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> dict[str, Any]:
     extras, form = values.read_extras(request)
     limit: str = form.get("max_tokens", dialect.max_tokens_field)
     is_string = form.get("stop") == "string" and len(request.stop) == 1
-    members = drop_none(
+    members = base.drop_none(
         model=request.model or None,
         **{limit: request.max_tokens},
         temperature=request.temperature,
@@ -94,9 +76,11 @@ def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> 
         stop=request.stop[0] if is_string else list(request.stop) or None,
         stream_options=USAGE_STREAM_OPTIONS if "stream_options" in form else None,
     )
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, dialect, values, at))
-    members |= write_tool_choice(
-        request, lambda tool: wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
+    members |= base.write_tools(
+        request, extras, lambda tool, at: _write_tool(tool, dialect, values, at)
+    )
+    members |= base.write_tool_choice(
+        request, lambda tool: base.wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
     )
     if "max_tokens" not in form and limit in members:
         # No server takes a limit under both names, unless a recording shows that it does.
@@ -110,20 +94,20 @@ def _write_tool(
     tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at: str
 ) -> dict[str, Any]:
     extras, form = values.read_extras(tool, at)
-    function = write_function(tool, values.tool_name(tool, LEGAL_NAME, at))
+    function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at))
     if not dialect.has_strict_tools:
         values.note_unenforced_schema(tool, at)
     elif tool.strict:
         function["strict"] = True
     function = _omit(form.get("absent", []), function) | pop_object(form, "function")
-    return wrap_function(function) | extras
+    return base.wrap_function(function) | extras
 
 
 # -- messages --------------------------------------------------------------------------------------
 
 
 @final
-class CompletionMessageWriter(MessageWriter):
+class CompletionMessageWriter(base.MessageWriter):
     """Writes one object for each message."""
 
     def __init__(self, target: RequestTarget, dialect: Dialect) -> None:
@@ -162,7 +146,7 @@ class CompletionMessageWriter(MessageWriter):
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
         if self._latest is not None:
-            self._written.append(to_bytes(self._latest))
+            self._written.append(base.to_bytes(self._latest))
         self._latest = message
 
     def _add_system(self, message: SystemMessage) -> None:
@@ -269,7 +253,7 @@ class CompletionMessageWriter(MessageWriter):
             arguments = msgspec.Raw(call.arguments.encode())
         elif isinstance(call, InvalidToolCall) and field in self._parsed_fields:
             self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_argument", at=at)
-            arguments = encode_json({"invalid_arguments": call.arguments}).decode()
+            arguments = base.encode_json({"invalid_arguments": call.arguments}).decode()
         return _omit(absent, {"name": name, field: arguments}) | pop_object(form, FUNCTION_EXTRAS)
 
     def _add_result(self, message: ToolResultMessage) -> None:
@@ -291,7 +275,7 @@ class CompletionMessageWriter(MessageWriter):
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
             name = form.get(LEGACY_CALL, self._legacy_names.get(id))
-            return {"role": "function"} | drop_none(name=name)
+            return {"role": "function"} | base.drop_none(name=name)
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
     def _write_call_id(self, id: str, form: dict[str, Any]) -> str:
@@ -310,7 +294,7 @@ class CompletionMessageWriter(MessageWriter):
         content: Any = parts
         if not parts:
             content = [] if form.get("content") == "parts" else None
-        elif "content" not in form and (text := get_plain_text(parts)) is not None:
+        elif "content" not in form and (text := base.get_plain_text(parts)) is not None:
             content = text
         if content is None and form.get("content") == "absent":
             return members
@@ -319,18 +303,18 @@ class CompletionMessageWriter(MessageWriter):
     def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write a text."""
         self.note_foreign_seal(block, at)
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image; one of a tool result is moved, unless the server accepts it there."""
         if self._moves_images:
             self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
-        url = image_url(block)
+        url = base.image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         inner = self.merge({"url": url}, pop_object(extras, "image_url"), at)
         part = self.merge({"type": "image_url", "image_url": inner}, extras, at)
         if not self._moves_images:
@@ -365,7 +349,7 @@ def _merge_adjacent(
     if all(isinstance(content, str) for content in contents):
         merged["content"] = "\n\n".join(contents) if contents else None
     else:
-        merged["content"] = [part for content in contents for part in expand_content(content)]
+        merged["content"] = [part for content in contents for part in base.expand_content(content)]
     calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
     if thinking is not None:
         thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]

@@ -20,6 +20,8 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import StopReason, Usage
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY, is_nonempty
 from steno.wire.framing import ErrorPayload
@@ -38,27 +40,7 @@ from steno.wire.openai_chat.payload import (
 )
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import RequestTarget
-from steno.wire.response_decoder import (
-    SseStreamDecoder,
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    NULL,
-    MergedExtras,
-    RawMembers,
-    SplitSurrogates,
-    build_reader,
-    build_slow_reader,
-    parse_extras,
-    parse_members,
-    raw_text,
-    read_as,
-    repair_json,
-    to_builtins,
-)
+from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as
 
 _TEXT_INDEX: Final = 0
 _THINKING_INDEX: Final = 1
@@ -88,13 +70,13 @@ _PART_LIST: Final = list[Raw]
 _DETAIL_OBJECTS: Final = list[dict[str, Any]]
 _JSON_DICT: Final = dict[str, Any]
 _decode: Final = msgspec.json.Decoder(ChatCompletion).decode
-_read_by_member: Final = build_slow_reader(ChatCompletion, NAME)
-_read_function: Final = build_reader(Function, NAME)
-_read_completion_usage: Final = build_reader(CompletionUsage, NAME)
+_read_by_member: Final = tolerant.build_slow_reader(ChatCompletion, NAME)
+_read_function: Final = tolerant.build_reader(Function, NAME)
+_read_completion_usage: Final = tolerant.build_reader(CompletionUsage, NAME)
 
 
 @final
-class StreamDecoder(SseStreamDecoder):
+class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without a `[DONE]`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -112,7 +94,7 @@ class StreamDecoder(SseStreamDecoder):
         self._unknown: RawMembers = {}
         self._other_choices: list[Choice] = []
         self._extras: dict[str, Any] = {}
-        self._metadata = MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
+        self._metadata = tolerant.MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
         """Metadata that arrives in parts: log probabilities, sources."""
         self._refusal: list[str] = []
         self._details: list[dict[str, Any]] = []
@@ -125,16 +107,16 @@ class StreamDecoder(SseStreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response."""
-        found = to_builtins(self._first_chunk) if self._first_chunk is not None else {}
+        found = tolerant.to_builtins(self._first_chunk) if self._first_chunk is not None else {}
         found.pop("choices", None)
-        found |= parse_members(self._unknown)
+        found |= tolerant.parse_members(self._unknown)
         found |= self._metadata.merged()
         if self._other_thinking:
             found["reasoning"] = "".join(self._other_thinking)
         if self._tokens is not None:
-            found["usage"] = to_builtins(self._tokens)
+            found["usage"] = tolerant.to_builtins(self._tokens)
         if self._other_choices:
-            found["other_choices"] = to_builtins(self._other_choices)
+            found["other_choices"] = tolerant.to_builtins(self._other_choices)
         return found
 
     @property
@@ -226,7 +208,7 @@ class StreamDecoder(SseStreamDecoder):
     def _finish(self, events: list[WireEvent]) -> None:
         # Some servers send an empty one with every chunk.
         if not self._is_finished and not self._stop_reason:
-            raise build_cut_short()
+            raise base.build_cut_short()
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
@@ -235,7 +217,7 @@ class StreamDecoder(SseStreamDecoder):
             return
         self._is_finished = True
         self._calls.finish(events)
-        reason = map_stop_reason(STOP_REASONS, self._stop_reason)
+        reason = base.map_stop_reason(STOP_REASONS, self._stop_reason)
         if self._details:
             if not self._has_thought:
                 events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))
@@ -287,7 +269,7 @@ class StreamDecoder(SseStreamDecoder):
     def _read_unusual(self, payload: bytes) -> ChatCompletion:
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
-        repaired = repair_json(payload, NAME)
+        repaired = tolerant.repair_json(payload, NAME)
         completion = _read_by_member(repaired)
         if repaired != payload:
             _restore_surrogates(payload, completion)
@@ -376,7 +358,7 @@ class StreamDecoder(SseStreamDecoder):
             self._metadata.add({"content": Raw(msgspec.json.encode([{"type": kind} | rest]))})
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _raise_error(members: RawMembers) -> None:
@@ -387,7 +369,7 @@ def _raise_error(members: RawMembers) -> None:
 
 def _restore_surrogates(payload: bytes, completion: ChatCompletion) -> None:
     """Restore lone surrogates that were replaced: their other halves may come next."""
-    texts = SplitSurrogates(payload)
+    texts = tolerant.SplitSurrogates(payload)
     for number, choice in enumerate(completion.choices):
         delta = choice.delta
         if delta is None:
@@ -412,7 +394,7 @@ def _is_text_part(thought: object) -> bool:
 class _ToolCallReader:
     """Reads the calls of one response: of functions, of custom tools, or the legacy form."""
 
-    def __init__(self, metadata: MergedExtras) -> None:
+    def __init__(self, metadata: tolerant.MergedExtras) -> None:
         """Start without any; members that no call can hold are added to `metadata`."""
         self._metadata = metadata
         self.is_whole = False
@@ -451,7 +433,7 @@ class _ToolCallReader:
             del rest["custom"]
             name, arguments, inner = _take_text(custom, "name"), _take_text(custom, "input"), custom
             extras["type"] = "custom"
-        extras = parse_extras(rest) | extras
+        extras = tolerant.parse_extras(rest) | extras
         if index is None and (extras or inner):
             index = self._find_index(call.id, name)
         if index is not None and extras.get("type") == "custom":
@@ -470,7 +452,7 @@ class _ToolCallReader:
         if call.name or arguments:
             events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
         if call.name:
-            kept = parse_extras(inner)
+            kept = tolerant.parse_extras(inner)
             form = {LEGACY_CALL: True} | ({FUNCTION_EXTRAS: kept} if kept else {})
             events.append(ExtrasAdded(_FIRST_CALL_INDEX, {NAME: {FORM_KEY: form}}))
         else:
@@ -490,7 +472,7 @@ class _ToolCallReader:
         if len(known) >= _MAX_FUNCTION_EXTRAS or known.keys() >= inner.keys():
             self._metadata.add(inner)
             return {}
-        known |= parse_extras(inner)
+        known |= tolerant.parse_extras(inner)
         return {FORM_KEY: {FUNCTION_EXTRAS: dict(known)}}
 
     def _find_index(self, id: str | None, name: str | None) -> int:

@@ -19,18 +19,8 @@ from steno.messages.content import Opaque, Text, Thinking
 from steno.messages.message import AssistantBlock
 from steno.values import replace_lone_surrogates
 from steno.wire.extras import FORM_KEY, get_extras
-from steno.wire.openai_responses.payload import (
-    CUSTOM_TOOL_CALL,
-    ITEM_EXTRAS,
-    ITEM_TYPE_NOTE,
-    LEGAL_ID,
-    LEGAL_NAME,
-    NAME,
-    PART_NOTE,
-    REASONING_KIND,
-    DeltaEvent,
-    ItemHead,
-)
+from steno.wire.openai_responses import payload
+from steno.wire.openai_responses.payload import CUSTOM_TOOL_CALL, NAME, DeltaEvent, ItemHead
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.tolerant import NULL, RawMembers, is_nonempty_json, raw_text, read_as
@@ -97,7 +87,7 @@ def _check_item_depth(text: str, place: str) -> None:
     if text.count("{") + text.count("[") < MAX_DEPTH - _EXTRA_LEVELS:
         return
     try:
-        check_depth({NAME: {ITEM_EXTRAS: {FORM_KEY: msgspec.json.decode(text)}}})
+        check_depth({NAME: {payload.ITEM_EXTRAS: {FORM_KEY: msgspec.json.decode(text)}}})
     except RecursionError:
         raise InvalidRequest("nested too deeply", code="nested_too_deeply", place=place) from None
 
@@ -109,14 +99,14 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
         return [UnknownPiece("message", item.raw)]  # empty, but with an id
     item.take("role", str)
     item.take("content", Raw)
-    form = drop_none(**{ITEM_TYPE_NOTE: item.take("type", str)})
+    form = drop_none(**{payload.ITEM_TYPE_NOTE: item.take("type", str)})
     members = (item.extras(NAME) or {}).get(NAME, {})
     if text is not None:
-        extras = {NAME: {ITEM_EXTRAS: members, FORM_KEY: form | {"content": "string"}}}
+        extras = {NAME: {payload.ITEM_EXTRAS: members, FORM_KEY: form | {"content": "string"}}}
         return [OutputTextPiece(text, extras if members or not form else None)]
-    first = {ITEM_EXTRAS: members} | ({FORM_KEY: form} if form else {})
+    first = {payload.ITEM_EXTRAS: members} | ({FORM_KEY: form} if form else {})
     return [
-        _read_part(part, {FORM_KEY: {PART_NOTE: True}} if number else first)
+        _read_part(part, {FORM_KEY: {payload.PART_NOTE: True}} if number else first)
         for number, part in enumerate(parts or ())
     ]
 
@@ -168,7 +158,7 @@ def _read_call(item: ObjectMembers, field: str) -> CallPiece:
     if absent:
         item.note_form("absent", absent)
     id, name = item.take("call_id", str), item.take("name", str)
-    if id and not LEGAL_ID.fullmatch(id):
+    if id and not payload.LEGAL_ID.fullmatch(id):
         item.note_form("call_id", id)
     arguments = item.take(field, str)
     if arguments is None and field in item:
@@ -206,7 +196,7 @@ def _build_call_extras(call: CallPiece) -> ExtrasByWire | None:
     form = members.get(FORM_KEY, {})
     if not call.arguments.strip() and form.keys().isdisjoint({"absent", "blank"}):
         members = members | {"arguments": call.arguments}
-    if not LEGAL_NAME.fullmatch(call.name):
+    if not payload.LEGAL_NAME.fullmatch(call.name):
         members = members | {FORM_KEY: form | {"name": call.name}}
     return {NAME: members} if members else None
 
@@ -471,7 +461,7 @@ class BlockText:
         sent, held = "".join(self.sent), "".join(self._held)
         if text is not None and text.startswith(sent):
             left = text[len(sent) :]
-        elif text is not None and self.kind == REASONING_KIND and text.endswith(sent):
+        elif text is not None and self.kind == payload.REASONING_KIND and text.endswith(sent):
             left = text[: -len(sent)]  # the content was sent before the summary
         elif held.startswith(sent):
             left = held[len(sent) :]

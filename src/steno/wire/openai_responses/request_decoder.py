@@ -24,6 +24,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_decoder as base
 from steno.wire.extras import FORM_KEY
 from steno.wire.openai_responses.items import build_block, find_custom_call_ids, read_item
 from steno.wire.openai_responses.payload import (
@@ -35,19 +36,7 @@ from steno.wire.openai_responses.payload import (
     PROVIDER,
     PROVIDER_NOTE,
 )
-from steno.wire.request_decoder import (
-    ObjectMembers,
-    build_opaque_message,
-    build_tool,
-    is_closed_schema,
-    read_image_url,
-    read_tool_members,
-    take_content,
-    take_model,
-    take_settings,
-    take_tool_choice,
-    take_tools,
-)
+from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 
 _MODEL_ITEM_TYPES: Final = frozenset(
@@ -70,10 +59,10 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
         raise InvalidRequest(
             "neither input nor instructions", code="messages_missing", place="request"
         )
-    tools = take_tools(body, _read_tool)
-    settings = take_settings(body, limit="max_output_tokens")
-    settings |= take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
-    model = take_model(body)
+    tools = base.take_tools(body, _read_tool)
+    settings = base.take_settings(body, limit="max_output_tokens")
+    settings |= base.take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
+    model = base.take_model(body)
     messages: list[Message] = []
     text = body.peek("instructions", str)
     if text is not None and text.strip():
@@ -90,7 +79,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_tool(raw: Raw) -> ToolDefinition | None:
-    members = read_tool_members(raw)
+    members = base.read_tool_members(raw)
     if members is None or members.take("type", str) != "function":
         return None
     name = members.take("name", str)
@@ -113,10 +102,10 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
         if parameters.get("type") == "object":
             members.take("parameters", Raw)
         parameters = {"type": "object", **parameters}
-        if strict and not is_closed_schema(parameters):
+        if strict and not base.is_closed_schema(parameters):
             members.put_back("strict", strict)
             strict = False  # closing it would change it
-    return build_tool(
+    return base.build_tool(
         name=name or "",
         description=description,
         parameters=parameters,
@@ -162,7 +151,7 @@ def _read_messages(items: list[Raw], target: RequestTarget) -> list[Message]:
             message = _read_message(item, custom)
         except InvalidValue:
             message = None
-        found.append(message or build_opaque_message(item.raw, NAME))
+        found.append(message or base.build_opaque_message(item.raw, NAME))
     return [*found, _build_turn(turn, target)] if turn else found
 
 
@@ -219,7 +208,7 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    content = take_content(item, _read_part, name)
+    content = base.take_content(item, _read_part, name)
     if content is None:
         raise InvalidRequest(
             f"{name} is neither text nor a list", code="content_not_text", place="item"
@@ -235,7 +224,7 @@ def _read_part(raw: Raw) -> UserBlock:
         if text is not None:
             return Text(text, extras=part.extras(NAME))
     if kind == "input_image":
-        image = read_image_url(part.take("image_url", str) or "")
+        image = base.read_image_url(part.take("image_url", str) or "")
         if image is not None:
             if "detail" not in part:
                 part.note_form("detail", "absent")

@@ -27,39 +27,12 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
+from steno.wire import request_encoder as base
 from steno.wire.extras import FORM_KEY, pop_form
+from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_summary, find_custom_call_ids, is_custom_call
-from steno.wire.openai_responses.payload import (
-    CUSTOM_TOOL_CALL,
-    CUSTOM_TOOL_CALL_OUTPUT,
-    FUNCTION_CALL_OUTPUT,
-    ITEM_EXTRAS,
-    ITEM_TYPE_NOTE,
-    LEGAL_ID,
-    LEGAL_NAME,
-    NAME,
-    PART_NOTE,
-    PROVIDER,
-    PROVIDER_NOTE,
-)
-from steno.wire.request_encoder import (
-    ChangeCollector,
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    get_plain_text,
-    image_url,
-    join_body,
-    select_extras,
-    write_function,
-    write_tool_choice,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER
+from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 
 _CUT_OFF_REASONS: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
@@ -69,13 +42,13 @@ ItemJson = dict[str, Any]
 
 def encode_request(
     request: Request, *, provider: str = PROVIDER, stream: bool | None = None
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(provider).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, provider: str = PROVIDER) -> None:
@@ -86,11 +59,11 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         extras, form = values.read_extras(request)
-        members = _write_settings(request, extras, values) | drop_none(stream=stream)
+        members = _write_settings(request, extras, values) | base.drop_none(stream=stream)
         members = values.merge(members, extras)
         if not messages and form.get("input") == "absent":
-            return encode_json(members)
-        return join_body(members, "input", *_write_input(request, messages, form))
+            return base.encode_json(members)
+        return base.join_body(members, "input", *_write_input(request, messages, form))
 
 
 def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
@@ -101,14 +74,14 @@ def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tup
         and is_alone
         and last == UserMessage((Text(last.text or " "),))
     ):
-        return (encode_json(last.text),)
+        return (base.encode_json(last.text),)
     return b"[", messages, b"]"
 
 
 def _write_settings(
     request: Request, extras: dict[str, Any], values: ValueWriter
 ) -> dict[str, Any]:
-    members = drop_none(
+    members = base.drop_none(
         model=request.model or None,
         instructions=_get_instructions(request.messages[0]),
         max_output_tokens=request.max_tokens,
@@ -117,8 +90,8 @@ def _write_settings(
     )
     if request.stop:
         values.losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
-    return members | write_tool_choice(
+    members |= base.write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
+    return members | base.write_tool_choice(
         request, lambda tool: {"type": "function", "name": values.tool_name(tool, LEGAL_NAME)}
     )
 
@@ -126,7 +99,7 @@ def _write_settings(
 def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
     extras, form = values.read_extras(tool, at)
     # Always written: the default of this API is strict.
-    function = write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
+    function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
         "strict": tool.strict
     }
     for name in form.get("absent", ()):
@@ -148,7 +121,7 @@ def _get_instructions(message: Message) -> str | None:
 
 
 @final
-class InputItemWriter(MessageWriter):
+class InputItemWriter(base.MessageWriter):
     """Writes the items of messages, without the one that is sent as `instructions`."""
 
     def __init__(self, target: RequestTarget) -> None:
@@ -171,19 +144,19 @@ class InputItemWriter(MessageWriter):
     def _add_system(self, message: SystemMessage) -> None:
         item = self._write_prompt(message)
         if not self._is_first or _get_instructions(message) is None:
-            self._add_raw(encode_json(item))
+            self._add_raw(base.encode_json(item))
 
     def _add_user(self, message: UserMessage) -> None:
-        self._add_raw(encode_json(self._write_prompt(message)))
+        self._add_raw(base.encode_json(self._write_prompt(message)))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         self._custom_call_ids |= find_custom_call_ids(message.content)
         writer = TurnItemWriter(message, self.target, self.losses, self._sent_ids)
-        self._written += map(encode_json, writer.write_items())
+        self._written += map(base.encode_json, writer.write_items())
 
     def _write_prompt(self, message: SystemMessage | UserMessage) -> ItemJson:
         extras, form = self.read_extras(message)
-        head = drop_none(type=form.get("type"), role=message.role.value)
+        head = base.drop_none(type=form.get("type"), role=message.role.value)
         return head | self._write_content(message.content, "content", form) | extras
 
     def _add_result(self, message: ToolResultMessage) -> None:
@@ -199,8 +172,8 @@ class InputItemWriter(MessageWriter):
         elif call_id != id:
             self.losses.note(ChangeCode.CALL_ID, "replaced", value=call_id)
         is_custom = id in self._custom_call_ids
-        kind = CUSTOM_TOOL_CALL_OUTPUT if is_custom else FUNCTION_CALL_OUTPUT
-        self._add_raw(encode_json({"type": kind, "call_id": call_id} | output | extras))
+        kind = payload.CUSTOM_TOOL_CALL_OUTPUT if is_custom else payload.FUNCTION_CALL_OUTPUT
+        self._add_raw(base.encode_json({"type": kind, "call_id": call_id} | output | extras))
 
     def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: ItemJson
@@ -209,19 +182,19 @@ class InputItemWriter(MessageWriter):
         parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
-        text = None if name in form else get_plain_text(parts)
+        text = None if name in form else base.get_plain_text(parts)
         return {name: parts if text is None else text}
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write a text."""
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         return [{"type": "input_text", "text": block.text} | extras]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image."""
-        url = image_url(block)
+        url = base.image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
@@ -252,7 +225,7 @@ class TurnItemWriter(ValueWriter):
         extras, form = self.read_extras(message)
         if extras:
             losses.note(ChangeCode.EXTRAS, "no_place_in_items")
-        self._is_foreign = form.get(PROVIDER_NOTE, PROVIDER) != target.provider
+        self._is_foreign = form.get(payload.PROVIDER_NOTE, PROVIDER) != target.provider
         # The provider refuses an item with an id if the reasoning before it is missing.
         self._drops_ids = self._is_foreign or any(
             isinstance(block, Thinking) and not self._is_from_target(block)
@@ -289,12 +262,12 @@ class TurnItemWriter(ValueWriter):
         self.note_foreign_seal(block, at)
         extras = self._select_own_extras(block, at)
         form = pop_form(extras)
-        members: ItemJson | None = extras.pop(ITEM_EXTRAS, None)
+        members: ItemJson | None = extras.pop(payload.ITEM_EXTRAS, None)
         if members is not None and form.get("content") == "string" and not extras:
             items.append(
                 {"role": "assistant", "content": block.text} | self._write_head(members, form)
             )
-        elif members is None and not extras and PART_NOTE not in form:
+        elif members is None and not extras and payload.PART_NOTE not in form:
             # The one form that every server takes: vLLM wants an id with a list of parts, and
             # llama.cpp a type.
             items.append({"type": "message", "role": "assistant", "content": block.text})
@@ -305,11 +278,11 @@ class TurnItemWriter(ValueWriter):
     def _add_opaque(self, items: list[PartJson], block: Opaque, at: str) -> None:
         raw = Raw(block.raw.encode())
         extras, form = self.read_extras(block, at)
-        is_part = ITEM_EXTRAS in extras or PART_NOTE in form
+        is_part = payload.ITEM_EXTRAS in extras or payload.PART_NOTE in form
         if is_part and self._is_foreign:
             self.losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
         elif is_part:
-            self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
+            self._add_part(items, raw, extras.get(payload.ITEM_EXTRAS), form)
         elif self._drops_ids:
             # Without its id an item is known by that of its call, or not at all.
             members: ItemJson = msgspec.json.decode(raw)
@@ -324,7 +297,11 @@ class TurnItemWriter(ValueWriter):
         self, items: list[PartJson], part: PartJson, members: ItemJson | None, form: ItemJson
     ) -> None:
         last = items[-1] if items else None
-        if PART_NOTE in form and isinstance(last, dict) and isinstance(last.get("content"), list):
+        if (
+            payload.PART_NOTE in form
+            and isinstance(last, dict)
+            and isinstance(last.get("content"), list)
+        ):
             last["content"].append(part)
             return
         items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
@@ -333,7 +310,7 @@ class TurnItemWriter(ValueWriter):
         """Return the members of a message item other than its content."""
         if members is None:
             return {"type": "message"}
-        return drop_none(type=form.get(ITEM_TYPE_NOTE)) | self._write_members(members)
+        return base.drop_none(type=form.get(payload.ITEM_TYPE_NOTE)) | self._write_members(members)
 
     def _write_reasoning(self, block: Thinking, at: str) -> list[PartJson]:
         if not self._is_from_target(block):
@@ -357,7 +334,9 @@ class TurnItemWriter(ValueWriter):
     def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
         self.note_foreign_seal(call, at)
         kind, field = (
-            (CUSTOM_TOOL_CALL, "input") if is_custom_call(call) else ("function_call", "arguments")
+            (payload.CUSTOM_TOOL_CALL, "input")
+            if is_custom_call(call)
+            else ("function_call", "arguments")
         )
         extras = self._select_own_extras(call, at)
         form = pop_form(extras)
@@ -383,7 +362,7 @@ class TurnItemWriter(ValueWriter):
 
     def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> ItemJson:
         """Return the extras of a block, if the target made it."""
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
             return extras
         self.losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
