@@ -393,12 +393,12 @@ def unwrap_function(raw: Raw) -> tuple[ObjectMembers, ObjectMembers] | None:
 
 
 def build_tool(
-    *,
     name: str,
     description: str | None,
     parameters: Mapping[str, Any] | None,
-    strict: bool,
-    extras: Mapping[str, Any] | None,
+    *,
+    strict: bool = False,
+    extras: Mapping[str, Any] | None = None,
 ) -> ToolDefinition | None:
     """Build the definition of a recorded tool; None if it breaks our rules."""
     try:

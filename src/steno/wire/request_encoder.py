@@ -12,7 +12,7 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
@@ -372,6 +372,8 @@ class MessageWriter(ValueWriter, ABC):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target, ChangeCollector())
         self._written: list[bytes] = []
+        self._latest: dict[str, Any] | bytes | None = None
+        """The newest message, which may still grow."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -398,17 +400,19 @@ class MessageWriter(ValueWriter, ABC):
             self._written = [b",".join(self._written)]
         return b",".join([*self._written, *map(to_bytes, self._unfinished())])
 
-    def _unfinished(self) -> Iterable[dict[str, Any] | bytes]:
-        """Return the latest messages, which may still grow."""
-        return ()
+    def _unfinished(self) -> list[dict[str, Any] | bytes]:
+        """Return the messages that may still grow."""
+        return [] if self._latest is None else [self._latest]
 
     def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
         """Return whether the first block is a whole message of its wire."""
         return first.kind == WHOLE_MESSAGE_KIND
 
-    def _add_raw(self, message: bytes) -> None:
-        """Write a message as it was recorded."""
-        self._written.append(message)
+    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
+        """Write a message; the one before it is complete."""
+        if self._latest is not None:
+            self._written.append(to_bytes(self._latest))
+        self._latest = message
 
     def _add_system(self, message: SystemMessage) -> None:
         self._add_prompt(message)

@@ -121,18 +121,14 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
         members.note_form("description", "absent")
     elif is_blank(description):
         members.put_back("description", description)
+        description = None
     if strict is False or (strict and not base.is_closed_schema(schema)):
         members.put_back("strict", strict)
         strict = False  # closing it would change it
     if not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
-    return base.build_tool(
-        name=name,
-        description=None if description is None or is_blank(description) else description,
-        parameters=schema,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )
+    extras = members.extras(NAME)
+    return base.build_tool(name, description, schema, strict=bool(strict), extras=extras)
 
 
 # -- messages ---------------------------------------------------------------------------------

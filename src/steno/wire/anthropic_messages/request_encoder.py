@@ -160,8 +160,6 @@ class AnthropicMessageWriter(base.MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._blocks = ContentBlockWriter(target, self.losses)
-        self._latest: dict[str, Any] | bytes | None = None
-        """The newest message, which may still grow."""
         self._is_leading = True
         self._follows_result = False
         self._keeps_trailing_blanks = False
@@ -245,11 +243,6 @@ class AnthropicMessageWriter(base.MessageWriter):
             latest |= extras
         else:
             self._add_raw({"role": role, **extras, "content": content})
-
-    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
-        if self._latest is not None:
-            self._written.append(base.to_bytes(self._latest))
-        self._latest = message
 
     def _trim_trailing_blanks(
         self, message: dict[str, Any] | bytes | None

@@ -63,13 +63,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     tool: ToolDefinition | None = None
     for is_strict in (strict is not False, False):
         if tool is None or tool.parameters != parameters:  # closing it would change it
-            tool = base.build_tool(
-                name=name,
-                description=description,
-                parameters=parameters,
-                strict=is_strict,
-                extras=None,
-            )
+            tool = base.build_tool(name, description, parameters, strict=is_strict)
     if tool is None:
         return None
     if strict is not (None if tool.strict else False):

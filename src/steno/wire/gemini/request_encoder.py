@@ -173,8 +173,6 @@ class ContentsWriter(base.MessageWriter):
         self.count: int = 0
         """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
-        self._latest: dict[str, Any] | None = None
-        """The content that more parts may join."""
         self._ends_in_result = False
 
     def add(self, message: Message) -> None:
@@ -182,13 +180,9 @@ class ContentsWriter(base.MessageWriter):
         super().add(message)
         self._ends_in_result = isinstance(message, ToolResultMessage)
 
-    def _unfinished(self) -> list[dict[str, Any] | bytes]:
-        return [] if self._latest is None else [self._latest]
-
-    def _add_raw(self, message: bytes) -> None:
-        self._close()
+    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
+        super()._add_raw(message)
         self.count += 1
-        self._written.append(message)
 
     def _write(
         self,
@@ -200,22 +194,16 @@ class ContentsWriter(base.MessageWriter):
         joins: bool = False,
     ) -> None:
         """Write parts into a content of their own, or into the latest."""
-        if form.get("content", "joined" if joins else "own") == "joined" and self._latest:
+        joins = form.get("content", "joined" if joins else "own") == "joined"
+        if joins and isinstance(self._latest, dict):
             self._latest["parts"] += parts
             return
-        self._close()
-        self.count += 1
-        named: str | None = form.get("role", role)
-        content = ({} if named is None else {"role": named}) | members
+        content = base.drop_none(role=form.get("role", role)) | members
         if form.get("parts") == "object" and len(parts) == 1:
-            self._written.append(base.encode_json({**content, "parts": parts[0]}))
+            # Nothing joins it.
+            self._add_raw(base.encode_json({**content, "parts": parts[0]}))
         else:
-            self._latest = {**content, "parts": parts}
-
-    def _close(self) -> None:
-        if self._latest is not None:
-            self._written.append(base.encode_json(self._latest))
-            self._latest = None
+            self._add_raw({**content, "parts": parts})
 
     # -- messages ----------------------------------------------------------------------------
 

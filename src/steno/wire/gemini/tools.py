@@ -116,13 +116,7 @@ def _read_tool(declaration: EitherCaseMembers) -> ToolDefinition | None:
     schema = None if found is None else _read_schema(found, declaration.form)
     if found is not None and _write_schema(schema or {}, declaration.form) != found:
         return None
-    return build_tool(
-        name=name,
-        description=description,
-        parameters=schema,
-        strict=False,
-        extras=declaration.extras(),
-    )
+    return build_tool(name, description, schema, extras=declaration.extras())
 
 
 def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:

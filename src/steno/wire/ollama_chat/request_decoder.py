@@ -69,13 +69,8 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     kept = function.extras(NAME)
     if kept is not None:
         members.put_back("function", kept[NAME])
-    return base.build_tool(
-        name=name,
-        description=description,
-        parameters=parameters and {"type": "object", **parameters},
-        strict=False,
-        extras=members.extras(NAME),
-    )
+    schema = parameters and {"type": "object", **parameters}
+    return base.build_tool(name, description, schema, extras=members.extras(NAME))
 
 
 # -- messages ---------------------------------------------------------------------------------

@@ -107,13 +107,8 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
         kept["strict"], strict = True, False  # closing it would change it
     if kept:
         members.note_form("function", kept)
-    return base.build_tool(
-        name=name or "",
-        description=description,
-        parameters=schema,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )
+    extras = members.extras(NAME)
+    return base.build_tool(name or "", description, schema, strict=bool(strict), extras=extras)
 
 
 # -- messages --------------------------------------------------------------------------------

@@ -115,8 +115,6 @@ class CompletionMessageWriter(base.MessageWriter):
         self._dialect = dialect
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """The fields that the server parses as JSON; the input of a custom tool is any text."""
-        self._latest: dict[str, Any] | bytes | None = None
-        """The newest message, which the next one may be merged into."""
         self._images: list[PartJson] = []
         """Images of tool results, which follow the last result."""
         self._moves_images = False
@@ -133,7 +131,7 @@ class CompletionMessageWriter(base.MessageWriter):
 
     def _unfinished(self) -> list[dict[str, Any] | bytes]:
         waiting = [{"role": "user", "content": self._images}] if self._images else []
-        return [*([] if self._latest is None else [self._latest]), *waiting]
+        return [*super()._unfinished(), *waiting]
 
     def _add_raw(self, message: dict[str, Any] | bytes) -> None:
         if self._dialect.merges_neighbours and isinstance(message, dict):
@@ -145,9 +143,7 @@ class CompletionMessageWriter(base.MessageWriter):
                 self.losses.note(ChangeCode.ORDER, "merged")
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
-        if self._latest is not None:
-            self._written.append(base.to_bytes(self._latest))
-        self._latest = message
+        super()._add_raw(message)
 
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)

@@ -105,13 +105,8 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
         if strict and not base.is_closed_schema(parameters):
             members.put_back("strict", strict)
             strict = False  # closing it would change it
-    return base.build_tool(
-        name=name or "",
-        description=description,
-        parameters=parameters,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )
+    extras = members.extras(NAME)
+    return base.build_tool(name or "", description, parameters, strict=bool(strict), extras=extras)
 
 
 # -- messages --------------------------------------------------------------------------------

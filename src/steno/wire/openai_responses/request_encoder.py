@@ -152,7 +152,8 @@ class InputItemWriter(base.MessageWriter):
     def _add_assistant(self, message: AssistantMessage) -> None:
         self._custom_call_ids |= find_custom_call_ids(message.content)
         writer = TurnItemWriter(message, self.target, self.losses, self._sent_ids)
-        self._written += map(base.encode_json, writer.write_items())
+        for item in writer.write_items():
+            self._add_raw(base.encode_json(item))
 
     def _write_prompt(self, message: SystemMessage | UserMessage) -> ItemJson:
         extras, form = self.read_extras(message)
