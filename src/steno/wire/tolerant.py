@@ -109,6 +109,14 @@ def read_as(data: bytes | Raw | None, hint: type[T]) -> T | None:
         return None
 
 
+def take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
+    """Take a member if it is of that type; one of any other type stays."""
+    value = read_as(members.get(name), hint)
+    if value is not None:
+        del members[name]
+    return value
+
+
 @lru_cache(maxsize=128)
 def _cached_decoder(hint: Any) -> Callable[[bytes | Raw], Any]:
     return msgspec.json.Decoder(hint).decode

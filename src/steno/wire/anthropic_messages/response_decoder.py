@@ -7,7 +7,7 @@ kept.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar, assert_never, final
+from typing import Any, Final, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -47,9 +47,16 @@ from steno.wire.extras import FORM_KEY
 from steno.wire.framing import ErrorPayload
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json
-from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as, read_members
+from steno.wire.tolerant import (
+    DECODE_ERRORS,
+    NULL,
+    RawMembers,
+    raw_text,
+    read_as,
+    read_members,
+    take_member,
+)
 
-T = TypeVar("T")
 _EMPTY: Final = Raw(b"{}")
 _decode_delta: Final = msgspec.json.Decoder(ContentBlockDelta).decode
 _DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
@@ -190,8 +197,8 @@ class StreamDecoder(base.SseStreamDecoder):
     def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
         repaired = tolerant.repair_json(payload, NAME)
         members = read_members(repaired, NAME)
-        kind = _take_member(members, "type", str)
-        index = _take_member(members, "index", int)
+        kind = take_member(members, "type", str)
+        index = take_member(members, "index", int)
         if index is not None:
             self._latest_index = index
         match kind:
@@ -224,7 +231,7 @@ class StreamDecoder(base.SseStreamDecoder):
 
     def _read_message(self, members: RawMembers, events: list[WireEvent]) -> None:
         """Read a message: a whole one, or the start of one, which may contain blocks."""
-        content = _take_member(members, "content", list[Raw])
+        content = take_member(members, "content", list[Raw])
         self._read_metadata(members)
         for index, raw in enumerate(content or ()):
             self._begin_block(index, raw, events)
@@ -235,7 +242,7 @@ class StreamDecoder(base.SseStreamDecoder):
 
         Null removes nothing: a delta sends null for members that have not changed.
         """
-        tokens = _take_member(members, "usage", dict[str, Any])
+        tokens = take_member(members, "usage", dict[str, Any])
         if tokens is not None:
             self._tokens = self._tokens or {}
             _update_known(self._tokens, tokens)
@@ -250,7 +257,7 @@ class StreamDecoder(base.SseStreamDecoder):
             self._unknown_blocks[self._latest_index].deltas.append(raw)
             return
         members = read_members(raw, NAME)
-        kind = _take_member(members, "type", str) or ""
+        kind = take_member(members, "type", str) or ""
         if kind not in _DELTA_TYPES:
             self._keep_event("content_block_delta", repaired, events)
             return
@@ -259,7 +266,7 @@ class StreamDecoder(base.SseStreamDecoder):
             citation = CitationsDeltaPayload(members.pop(name, NULL))
             self._extend_block(self._latest_index, citation, events)
         else:
-            text = _take_member(members, name, str) or ""
+            text = take_member(members, name, str) or ""
             if repaired not in payload and kind != "signature_delta":
                 text = tolerant.SplitSurrogates(payload).text_at("delta", name) or text
             self._extend_block(self._latest_index, make(text), events)
@@ -270,26 +277,26 @@ class StreamDecoder(base.SseStreamDecoder):
     def _begin_block(self, index: int, raw: Raw, events: list[WireEvent]) -> None:
         self._end_block(index, events)  # some servers forget to
         members = read_members(raw, NAME)
-        kind = _take_member(members, "type", str) or ""
+        kind = take_member(members, "type", str) or ""
         block = _OpenBlock()
         match kind:
             case "text":
-                text = _take_member(members, "text", str)
+                text = take_member(members, "text", str)
                 if text:
                     events.append(TextDelta(index, text))
             case "thinking":
                 # Also an empty one: the signature belongs to its block.
-                events.append(ThinkingDelta(index, _take_member(members, "thinking", str) or ""))
+                events.append(ThinkingDelta(index, take_member(members, "thinking", str) or ""))
                 block.lacks_signature = "signature" not in members
-                signature = _take_member(members, "signature", str)
+                signature = take_member(members, "signature", str)
                 if signature:
                     events.append(BlockSealed(index, self._seal(signature)))
-            case "redacted_thinking" if data := _take_member(members, "data", str):
+            case "redacted_thinking" if data := take_member(members, "data", str):
                 events.append(ThinkingDelta(index, "", redacted=True))
                 events.append(BlockSealed(index, self._seal(data)))
             case "tool_use":
                 block.is_call = True
-                id, name = _take_member(members, "id", str), _take_member(members, "name", str)
+                id, name = take_member(members, "id", str), take_member(members, "name", str)
                 if id and self._indexes_by_call_id.setdefault(id, index) != index:
                     id = None  # two calls share an id: their results could not be distinguished
                 events.append(ToolCallPart(index, id, name, starts=True))
@@ -444,14 +451,6 @@ class _UnknownBlockBuilder:
 
 
 # -- members ----------------------------------------------------------------------------------
-
-
-def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
-    """Take a member if it is of that type; one of any other type stays."""
-    value = read_as(members.get(name), hint)
-    if value is not None:
-        del members[name]
-    return value
 
 
 def _parse_values(members: RawMembers) -> dict[str, Any]:

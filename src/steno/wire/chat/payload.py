@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw
 
@@ -31,16 +31,6 @@ class Call(TolerantStruct):
     function: Function | None = None
 
 
-class TokenUsage(TolerantStruct):
-    """The tokens of a response, under our own names."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    thinking_tokens: int | None = None
-
-
 class MessageChunk(TolerantStruct):
     """A message, more of it, or a fragment of one of its calls."""
 
@@ -49,7 +39,7 @@ class MessageChunk(TolerantStruct):
     tool_calls: list[Call] | None = None
     stop_reason: str | None = None
     raw_stop_reason: str | None = None
-    usage: TokenUsage | None = None
+    usage: dict[str, Any] | None = None
     index: int | None = None
     id: str | None = None
     name: str | None = None

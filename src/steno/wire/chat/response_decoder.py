@@ -73,7 +73,10 @@ class StreamDecoder(base.StreamDecoder):
         self._has_message = self._has_message or chunk.role is not None or bool(events)
         if chunk.usage is not None:
             self._usage = Usage(**base.read_counts(chunk.usage, USAGE))
-            self._envelope["usage"] = tolerant.to_builtins(chunk.usage)
+            absent = [name for name in USAGE if chunk.usage.get(name) is None]
+            self._envelope["usage"] = {
+                name: count for name, count in chunk.usage.items() if name not in absent
+            }
         if chunk.stop_reason is not None and not self._is_finished:
             self._is_finished = True
             raw = chunk.raw_stop_reason or chunk.stop_reason
@@ -118,11 +121,8 @@ class StreamDecoder(base.StreamDecoder):
         """Find an error, and content in parts; keep all other members."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
-        parts = read_as(rest.get("content"), list[Raw])
-        if parts is not None:
-            del rest["content"]
-            for part in parts:
-                events += _read_part(part)
+        for part in tolerant.take_member(rest, "content", list[Raw]) or ():
+            events += _read_part(part)
         self._envelope |= tolerant.parse_members(rest)
 
 

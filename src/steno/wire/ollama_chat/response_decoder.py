@@ -28,7 +28,7 @@ from steno.wire.ollama_chat.payload import (
     read_image,
     read_usage,
 )
-from steno.wire.tolerant import DECODE_ERRORS, RawMembers, read_as
+from steno.wire.tolerant import DECODE_ERRORS, RawMembers, take_member
 
 _TEXT_INDEX: Final = 0
 _THINKING_INDEX: Final = 1
@@ -124,13 +124,13 @@ class StreamDecoder(base.StreamDecoder):
         if line.rest is not None:
             if is_error(line.rest.get("error")):
                 raise decode_error(200, repaired)
-            self._logprobs += _take_list(line.rest, "logprobs")
+            self._logprobs += take_member(line.rest, "logprobs", list[Raw]) or []
             self._unknown |= line.rest
         if message is not None:
             if message.thinking:
                 events.append(ThinkingDelta(_THINKING_INDEX, message.thinking))
             if message.rest is not None:
-                images = _take_list(message.rest, "images")
+                images = take_member(message.rest, "images", list[Raw]) or ()
                 events += [BlockAdded(_TEXT_INDEX, read_image(image)) for image in images]
                 self._unknown |= message.rest
                 self._message_members |= message.rest
@@ -191,13 +191,6 @@ class StreamDecoder(base.StreamDecoder):
 
 
 decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
-
-
-def _take_list(rest: RawMembers, name: str) -> list[Raw]:
-    found = read_as(rest.get(name), list[Raw])
-    if found is not None:
-        del rest[name]
-    return found or []
 
 
 def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:

@@ -319,16 +319,12 @@ class StreamDecoder(base.SseStreamDecoder):
     ) -> None:
         self._read_thinking(message, events, _read_details_text(rest))
         # Members of other types than these stay in `rest`.
-        if (parts := read_as(rest.get("content"), _PART_LIST)) is not None:
-            del rest["content"]
-            for part in parts:
-                self._read_part(part, events)
+        for part in tolerant.take_member(rest, "content", _PART_LIST) or ():
+            self._read_part(part, events)
         if read_as(rest.get(LEGACY_CALL), RawMembers) is not None:
             self._calls.read_legacy(_read_function(rest.pop(LEGACY_CALL)), events)
-        if (details := read_as(rest.get("reasoning_details"), _DETAIL_OBJECTS)) is not None:
-            del rest["reasoning_details"]
-            for detail in details:
-                _add_detail(self._details, detail)
+        for detail in tolerant.take_member(rest, "reasoning_details", _DETAIL_OBJECTS) or ():
+            _add_detail(self._details, detail)
         audio = read_as(rest.get("audio"), _JSON_DICT)
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id

@@ -54,15 +54,8 @@ class CallPiece(NamedTuple):
     extras: ExtrasByWire | None
 
 
-class UnknownPiece(NamedTuple):
-    """An item, or a part of a message, of an unknown type."""
-
-    kind: str
-    raw: str
-    extras: ExtrasByWire | None = None
-
-
-ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | UnknownPiece
+ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | Opaque
+"""An item, or a part of a message; one of an unknown type is opaque."""
 
 
 def read_item(raw: Raw, place: str) -> list[ItemPiece]:
@@ -79,7 +72,12 @@ def read_item(raw: Raw, place: str) -> list[ItemPiece]:
         return [_read_call(item, "arguments")]
     if kind == CUSTOM_TOOL_CALL:
         return [_read_call(item, "input")]
-    return [UnknownPiece(kind or "", item.raw)]
+    return [build_opaque(kind or "", item.raw)]
+
+
+def build_opaque(kind: str, raw: str, extras: ExtrasByWire | None = None) -> Opaque:
+    """Keep an item, or a part of a message, of an unknown type."""
+    return Opaque(kind=kind, raw=raw, origin=NAME, extras=extras)
 
 
 def _check_item_depth(text: str, place: str) -> None:
@@ -96,7 +94,7 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
     text = item.peek("content", str)
     parts = item.peek("content", list[Raw])
     if text is None and not parts:
-        return [UnknownPiece("message", item.raw)]  # empty, but with an id
+        return [build_opaque("message", item.raw)]  # empty, but with an id
     item.take("role", str)
     item.take("content", Raw)
     form = drop_none(**{payload.ITEM_TYPE_NOTE: item.take("type", str)})
@@ -111,13 +109,13 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
     ]
 
 
-def _read_part(raw: Raw, mark: dict[str, Any]) -> OutputTextPiece | UnknownPiece:
+def _read_part(raw: Raw, mark: dict[str, Any]) -> OutputTextPiece | Opaque:
     """Read a part, with a mark of its position: first in its item, or after another."""
     part = ObjectMembers(raw, "part")
     kind = part.peek("type", str)
     text = part.peek("text", str)
     if kind not in _TEXT_PART_TYPES or text is None:
-        return UnknownPiece(kind or "", part.raw, {NAME: mark})
+        return build_opaque(kind or "", part.raw, {NAME: mark})
     part.take("text", str)
     if kind == "output_text":
         part.take("type", str)
@@ -184,8 +182,8 @@ def build_block(piece: ItemPiece, target: RequestTarget) -> AssistantBlock:
             return build_call(
                 piece.id, piece.name, piece.arguments, extras=_build_call_extras(piece)
             )
-        case UnknownPiece():
-            return Opaque(kind=piece.kind, raw=piece.raw, origin=NAME, extras=piece.extras)
+        case Opaque():
+            return piece
         case _:
             assert_never(piece)
 
@@ -518,7 +516,7 @@ def is_same_item(before: list[ItemPiece], after: list[ItemPiece]) -> bool:
 
 
 def _is_same_piece(before: ItemPiece, after: ItemPiece) -> bool:
-    if isinstance(before, UnknownPiece):
+    if isinstance(before, Opaque):
         # An unknown piece does not change, except for an empty message that has its text now.
         return before.kind == "message" and isinstance(after, OutputTextPiece)
     if type(before) is not type(after):
@@ -538,7 +536,7 @@ def get_piece_text(piece: ItemPiece) -> str:
     match piece:
         case CallPiece():
             return piece.arguments
-        case UnknownPiece():
+        case Opaque():
             return "" if piece.kind == "message" else piece.raw
         case _:
             return piece.text
@@ -579,10 +577,10 @@ def _are_different(before: str | None, after: str | None) -> bool:
 
 def find_new_extras(piece: ItemPiece, before: ItemPiece | None) -> ExtrasByWire | None:
     """Return the extras of a piece that its earlier version did not have."""
+    if isinstance(piece, Opaque) or isinstance(before, Opaque):
+        return None  # the empty message is kept with all its members; no other may have its id
     if before is None or piece.extras is None:
         return piece.extras
-    if isinstance(before, UnknownPiece):
-        return None  # the empty message is kept with all its members; no other may have its id
     known, found = (before.extras or {}).get(NAME, {}), piece.extras.get(NAME, {})
     if FORM_KEY in known:
         found = {FORM_KEY: {}} | found  # the earlier form must not stay

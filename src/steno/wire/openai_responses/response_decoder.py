@@ -43,7 +43,7 @@ from steno.wire.openai_responses.items import (
     OutputTextPiece,
     PartKey,
     ReasoningPiece,
-    UnknownPiece,
+    build_opaque,
     find_new_extras,
     get_piece_text,
     is_same_item,
@@ -251,10 +251,8 @@ class StreamDecoder(base.StreamDecoder):
         self._output.end_output(response.output or [], events)
         reason = base.map_stop_reason(payloads.STOP_REASONS, status)
         if status == "incomplete":
-            details = response.incomplete_details
-            reason = base.map_stop_reason(
-                payloads.INCOMPLETE_REASONS, details.reason if details else None
-            )
+            why = str((response.incomplete_details or {}).get("reason"))
+            reason = base.map_stop_reason(payloads.INCOMPLETE_REASONS, why)
         if self._output.has_refusal:
             reason = StopReason.CONTENT_FILTER
         usage = None
@@ -382,8 +380,8 @@ class _OutputEventBuilder:
         for block, block_text in self._refusals.items():
             refusal = replace_lone_surrogates("".join(block_text.sent))
             raw = msgspec.json.encode({"type": "refusal", "refusal": refusal}).decode()
-            piece = UnknownPiece("refusal", raw, {NAME: {FORM_KEY: {payloads.PART_NOTE: True}}})
-            events.append(BlockAdded(block, _build_opaque(piece)))
+            note = {NAME: {FORM_KEY: {payloads.PART_NOTE: True}}}
+            events.append(BlockAdded(block, build_opaque("refusal", raw, note)))
             self.has_refusal = True
         self._refusals.clear()
 
@@ -399,7 +397,7 @@ class _OutputEventBuilder:
     def keep_unknown_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
         """Keep an event of an unknown type."""
         _check_utf8(payload)
-        block = Opaque(kind=f"{STREAM_EVENT_PREFIX}{kind}", raw=raw_text(payload), origin=NAME)
+        block = build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw_text(payload))
         events.append(BlockAdded(self.tracker.new_block(), block))
 
     def _end_known_item(
@@ -417,7 +415,7 @@ class _OutputEventBuilder:
         elif not any(map(get_piece_text, pieces)):
             self._flush_done_texts(item, events)
         item.done_texts.clear()
-        if item.texts and isinstance(pieces[0], UnknownPiece) and pieces[0].kind == "message":
+        if item.texts and isinstance(pieces[0], Opaque) and pieces[0].kind == "message":
             return  # an empty message, whose text was only in the deltas
         item.raw, item.pieces = raw, pieces
         item.head = item.head if earlier else head
@@ -467,10 +465,10 @@ class _OutputEventBuilder:
                     events.append(ToolCallPart(block, id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallPart(block, arguments=arguments))
-            case UnknownPiece():
+            case Opaque():
                 self._refusals.pop(block, None)
                 self.has_refusal = self.has_refusal or piece.kind == "refusal"
-                events.append(BlockAdded(block, _build_opaque(piece)))
+                events.append(BlockAdded(block, piece))
                 return
             case _:
                 assert_never(piece)
@@ -495,10 +493,6 @@ def _check_utf8(data: bytes) -> None:
         data.decode()
     except UnicodeDecodeError as exc:
         raise tolerant.build_protocol_error(exc, NAME) from None
-
-
-def _build_opaque(piece: UnknownPiece) -> Opaque:
-    return Opaque(kind=piece.kind, raw=piece.raw, origin=NAME, extras=piece.extras)
 
 
 def _get_block_part(delta: DeltaEvent) -> int | None:
