@@ -30,21 +30,9 @@ from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
 from steno.wire.framing import ErrorPayload, SseOrArraySplitter
+from steno.wire.gemini import payload as payloads
 from steno.wire.gemini.parts import read_image_or_opaque
-from steno.wire.gemini.payload import (
-    ABSENT,
-    FUNCTION_CALL,
-    NAME,
-    PROVIDER,
-    STOP_REASONS,
-    Candidate,
-    FunctionCall,
-    GenerateContentResponse,
-    Part,
-    PartialArg,
-    read_block_reason,
-    read_usage,
-)
+from steno.wire.gemini.payload import NAME, PROVIDER, Candidate, FunctionCall, Part, PartialArg
 from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.tolerant import DECODE_ERRORS, raw_text
 
@@ -61,8 +49,8 @@ _SOURCE_FIELDS: Final = frozenset(
 """Members of a candidate with the sources of its text."""
 _PROMPT_FEEDBACK_FIELD: Final = "promptFeedback"
 
-_decode: Final = msgspec.json.Decoder(GenerateContentResponse).decode
-_read_by_member: Final = tolerant.build_slow_reader(GenerateContentResponse, NAME)
+_decode: Final = msgspec.json.Decoder(payloads.GenerateContentResponse).decode
+_read_by_member: Final = tolerant.build_slow_reader(payloads.GenerateContentResponse, NAME)
 
 
 @final
@@ -80,7 +68,7 @@ class StreamDecoder(base.StreamDecoder):
         self._model = model
         self._stop_reason: str | None = None
         self._block_reason: str | None = None
-        self._usage: Raw = ABSENT
+        self._usage: Raw = payloads.ABSENT
         self._index = -1
         self._growing_kind: type[Text | Thinking] | None = None
         """The type of the latest block, if it may continue."""
@@ -91,7 +79,7 @@ class StreamDecoder(base.StreamDecoder):
         """Whether it is complete; the first chunk may be about the prompt only."""
         self._has_candidates = False
         self._metadata = tolerant.MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
-        self._ratings: Raw = ABSENT
+        self._ratings: Raw = payloads.ABSENT
         self._other_candidates: list[Raw] = []
 
     @property
@@ -111,7 +99,7 @@ class StreamDecoder(base.StreamDecoder):
     def usage(self) -> Usage | None:
         """The counts so far, as far as they can be read: every chunk has them."""
         with suppress(ProtocolError):
-            return read_usage(self._usage)
+            return payloads.read_usage(self._usage)
         return None
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
@@ -128,7 +116,7 @@ class StreamDecoder(base.StreamDecoder):
             self._usage = response.usage_metadata
         if response.prompt_feedback and bytes(response.prompt_feedback) != b"null":
             self._metadata.add({_PROMPT_FEEDBACK_FIELD: response.prompt_feedback})
-            reason = read_block_reason(response.prompt_feedback)
+            reason = payloads.read_block_reason(response.prompt_feedback)
             self._block_reason = reason or self._block_reason
         candidates = response.candidates
         if not candidates:
@@ -193,7 +181,8 @@ class StreamDecoder(base.StreamDecoder):
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
-        reason, raw = base.map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
+        raw = self._stop_reason
+        reason = base.map_stop_reason(payloads.STOP_REASONS, raw)
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
         # The arguments so far are always valid JSON: a call that was cut off must not run.
@@ -202,14 +191,14 @@ class StreamDecoder(base.StreamDecoder):
         if sources:
             # A request has no member for them: they are kept, and not sent.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: sources}}))
-        events.append(Finished(reason, raw, read_usage(self._usage)))
+        events.append(Finished(reason, raw, payloads.read_usage(self._usage)))
 
     def _abandon(self, events: list[WireEvent]) -> None:
         self._calls.abandon(events)
 
     # -- metadata ----------------------------------------------------------------------------
 
-    def _read_unusual(self, payload: bytes) -> tuple[GenerateContentResponse, bytes]:
+    def _read_unusual(self, payload: bytes) -> tuple[payloads.GenerateContentResponse, bytes]:
         """Read a chunk with unknown members; return the repaired JSON, too."""
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
@@ -227,7 +216,7 @@ class StreamDecoder(base.StreamDecoder):
                 self._metadata.add(candidate.content.rest)
         return response, repaired
 
-    def _read_identity(self, response: GenerateContentResponse) -> None:
+    def _read_identity(self, response: payloads.GenerateContentResponse) -> None:
         found = {
             "modelVersion": response.model_version,
             "responseId": response.response_id,
@@ -328,7 +317,7 @@ class StreamDecoder(base.StreamDecoder):
 decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
-def _restore_surrogates(payload: bytes, response: GenerateContentResponse) -> None:
+def _restore_surrogates(payload: bytes, response: payloads.GenerateContentResponse) -> None:
     """Restore lone surrogates that were replaced: their other halves may come next."""
     texts = tolerant.SplitSurrogates(payload)
     for number, candidate in enumerate(response.candidates):
@@ -462,7 +451,7 @@ class _FunctionCallReader:
 
 
 def _read_call_extras(function: FunctionCall) -> dict[str, Any]:
-    return {FUNCTION_CALL: tolerant.parse_extras(function.rest)} if function.rest else {}
+    return {payloads.FUNCTION_CALL: tolerant.parse_extras(function.rest)} if function.rest else {}
 
 
 # -- fragments --------------------------------------------------------------------------------

@@ -23,13 +23,8 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
-from steno.wire.openai_chat.dialect import (
-    DEFAULT_CALL_ID,
-    FUNCTION_EXTRAS,
-    LEGACY_CALL,
-    MAX_TOKENS_FIELDS,
-    USAGE_STREAM_OPTIONS,
-)
+from steno.wire.openai_chat import dialect
+from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, wrap_function
@@ -59,10 +54,12 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    limit = next((name for name in MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None)
+    limit = next(
+        (name for name in dialect.MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None
+    )
     if limit is not None:
         body.note_form("max_tokens", limit)
-    if body.peek("stream_options", dict[str, Any]) == USAGE_STREAM_OPTIONS:
+    if body.peek("stream_options", dict[str, Any]) == dialect.USAGE_STREAM_OPTIONS:
         body.take("stream_options", Raw)
         body.note_form("stream_options", "usage")  # no loss: other protocols always send usage
     stop = body.take("stop", str)
@@ -240,7 +237,7 @@ def _read_function_call(
 
 
 def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
-    if id and DEFAULT_CALL_ID.fullmatch(id) is None:
+    if id and dialect.DEFAULT_CALL_ID.fullmatch(id) is None:
         members.note_form("id", "odd")
 
 

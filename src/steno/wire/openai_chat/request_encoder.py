@@ -25,15 +25,8 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_encoder as base
 from steno.wire.extras import get_form, pop_object
-from steno.wire.openai_chat.dialect import (
-    DEFAULT_CALL_ID,
-    FUNCTION_EXTRAS,
-    LEGACY_CALL,
-    MAX_TOKENS_FIELDS,
-    OPENAI,
-    USAGE_STREAM_OPTIONS,
-    Dialect,
-)
+from steno.wire.openai_chat import dialect as dialects
+from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL, OPENAI, Dialect
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
 from steno.wire.request_encoder import PartJson, RequestTarget, ValueWriter
 from steno.wire.tolerant import read_as
@@ -60,7 +53,7 @@ class Encoder(base.Encoder):
     ) -> bytes:
         members = _write_settings(request, self._dialect, values) | base.drop_none(stream=stream)
         if stream and self._dialect.has_stream_options:
-            members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
+            members.setdefault("stream_options", dialects.USAGE_STREAM_OPTIONS)
         return base.join_body(members, "messages", b"[", messages, b"]")
 
 
@@ -74,7 +67,7 @@ def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> 
         temperature=request.temperature,
         top_p=request.top_p,
         stop=request.stop[0] if is_string else list(request.stop) or None,
-        stream_options=USAGE_STREAM_OPTIONS if "stream_options" in form else None,
+        stream_options=dialects.USAGE_STREAM_OPTIONS if "stream_options" in form else None,
     )
     members |= base.write_tools(
         request, extras, lambda tool, at: _write_tool(tool, dialect, values, at)
@@ -85,7 +78,8 @@ def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> 
     if "max_tokens" not in form and limit in members:
         # No server takes a limit under both names, unless a recording shows that it does.
         extras = {
-            limit if name in MAX_TOKENS_FIELDS else name: value for name, value in extras.items()
+            limit if name in dialects.MAX_TOKENS_FIELDS else name: value
+            for name, value in extras.items()
         }
     return values.merge(members, extras)
 
@@ -277,7 +271,7 @@ class CompletionMessageWriter(base.MessageWriter):
     def _write_call_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id to send; a recorded id that breaks the rule stays."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
-        if "id" in form and legal is DEFAULT_CALL_ID:
+        if "id" in form and legal is dialects.DEFAULT_CALL_ID:
             return id
         return self.legal_id(id, legal, length=length)
 

@@ -25,18 +25,16 @@ from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY, is_nonempty
 from steno.wire.framing import ErrorPayload
+from steno.wire.openai_chat import payload as payloads
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
 from steno.wire.openai_chat.payload import (
     NAME,
     PROVIDER,
-    STOP_REASONS,
     Call,
     ChatCompletion,
     Choice,
     ChoiceMessage,
-    CompletionUsage,
     Function,
-    read_usage,
 )
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import RequestTarget
@@ -72,7 +70,7 @@ _JSON_DICT: Final = dict[str, Any]
 _decode: Final = msgspec.json.Decoder(ChatCompletion).decode
 _read_by_member: Final = tolerant.build_slow_reader(ChatCompletion, NAME)
 _read_function: Final = tolerant.build_reader(Function, NAME)
-_read_completion_usage: Final = tolerant.build_reader(CompletionUsage, NAME)
+_read_completion_usage: Final = tolerant.build_reader(payloads.CompletionUsage, NAME)
 
 
 @final
@@ -90,7 +88,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._first_chunk: ChatCompletion | None = None
         self._has_identity = False
         """Whether that one names the model; Azure's first chunk is about the prompt only."""
-        self._tokens: CompletionUsage | None = None
+        self._tokens: payloads.CompletionUsage | None = None
         self._unknown: RawMembers = {}
         self._other_choices: list[Choice] = []
         self._extras: dict[str, Any] = {}
@@ -122,7 +120,7 @@ class StreamDecoder(base.SseStreamDecoder):
     @property
     def usage(self) -> Usage | None:
         """The counts so far: some servers send them with every chunk."""
-        return read_usage(self._tokens) if self._tokens is not None else None
+        return payloads.read_usage(self._tokens) if self._tokens is not None else None
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
         try:
@@ -217,7 +215,7 @@ class StreamDecoder(base.SseStreamDecoder):
             return
         self._is_finished = True
         self._calls.finish(events)
-        reason = base.map_stop_reason(STOP_REASONS, self._stop_reason)
+        reason = base.map_stop_reason(payloads.STOP_REASONS, self._stop_reason)
         if self._details:
             if not self._has_thought:
                 events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))

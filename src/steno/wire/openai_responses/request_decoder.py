@@ -26,16 +26,9 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
 from steno.wire.extras import FORM_KEY
+from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_block, find_custom_call_ids, read_item
-from steno.wire.openai_responses.payload import (
-    CUSTOM_TOOL_CALL_OUTPUT,
-    FUNCTION_CALL_OUTPUT,
-    LEGAL_ID,
-    LEGAL_NAME,
-    NAME,
-    PROVIDER,
-    PROVIDER_NOTE,
-)
+from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 
@@ -159,14 +152,14 @@ def _is_model_item(item: ObjectMembers) -> bool:
 
 def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> AssistantMessage:
     is_usual = target.provider == PROVIDER
-    extras = None if is_usual else {NAME: {FORM_KEY: {PROVIDER_NOTE: target.provider}}}
+    extras = None if is_usual else {NAME: {FORM_KEY: {payload.PROVIDER_NOTE: target.provider}}}
     return AssistantMessage(content=tuple(blocks), extras=extras)
 
 
 def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
     """Read an item that is not of the model; `custom` are the ids of calls of custom tools."""
     kind, role = item.peek("type", str), item.peek("role", str)
-    if kind in (FUNCTION_CALL_OUTPUT, CUSTOM_TOOL_CALL_OUTPUT):
+    if kind in (payload.FUNCTION_CALL_OUTPUT, payload.CUSTOM_TOOL_CALL_OUTPUT):
         return _read_result(item, custom)
     if kind not in ("message", None):
         return None
@@ -191,7 +184,7 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
     if not LEGAL_ID.fullmatch(call_id):
         item.note_form("call_id", call_id)
     if item.peek("type", str) == (
-        CUSTOM_TOOL_CALL_OUTPUT if call_id in custom else FUNCTION_CALL_OUTPUT
+        payload.CUSTOM_TOOL_CALL_OUTPUT if call_id in custom else payload.FUNCTION_CALL_OUTPUT
     ):
         item.take("type", str)  # the type that the encoder writes
     content: tuple[ResultBlock, ...] = _read_content(item, "output")

@@ -32,24 +32,9 @@ from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY
 from steno.wire.framing import ErrorPayload, SseSplitter
+from steno.wire.openai_responses import items
 from steno.wire.openai_responses import payload as payloads
-from steno.wire.openai_responses.items import (
-    SINGLE_PART,
-    BlockText,
-    CallPiece,
-    ItemPiece,
-    ItemTracker,
-    OutputItem,
-    OutputTextPiece,
-    PartKey,
-    ReasoningPiece,
-    build_opaque,
-    find_new_extras,
-    get_piece_text,
-    is_same_item,
-    merge_repeated,
-    read_item,
-)
+from steno.wire.openai_responses.items import ItemPiece, ItemTracker, OutputItem
 from steno.wire.openai_responses.payload import (
     NAME,
     PROVIDER,
@@ -281,7 +266,7 @@ class _OutputEventBuilder:
         self._provider = provider
         self._model = model
         self._has_provider_note = provider == PROVIDER
-        self._refusals: dict[int, BlockText] = {}
+        self._refusals: dict[int, items.BlockText] = {}
         """The texts of refusals that are not done, by block."""
         self._blocks_by_call_id: dict[str, int] = {}
 
@@ -292,7 +277,9 @@ class _OutputEventBuilder:
         block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
         self._add_text(block_text, delta, events)
 
-    def _add_text(self, block_text: BlockText, delta: DeltaEvent, events: list[WireEvent]) -> None:
+    def _add_text(
+        self, block_text: items.BlockText, delta: DeltaEvent, events: list[WireEvent]
+    ) -> None:
         text = block_text.add_delta(delta.delta, _get_part_key(delta))
         if delta.type in payloads.REASONING_DELTAS:
             if text:
@@ -348,7 +335,7 @@ class _OutputEventBuilder:
         item = self.tracker.find(head.id, index)
         was_done = bool(item.pieces) and item.is_elsewhere(index)
         if item.is_another(head, index) or (
-            was_done and not is_same_item(item.pieces, _read_pieces(raw))
+            was_done and not items.is_same_item(item.pieces, _read_pieces(raw))
         ):
             item = self.tracker.add(head.id, index)
         self._end_known_item(item, head, raw, events)
@@ -381,7 +368,7 @@ class _OutputEventBuilder:
             refusal = replace_lone_surrogates("".join(block_text.sent))
             raw = msgspec.json.encode({"type": "refusal", "refusal": refusal}).decode()
             note = {NAME: {FORM_KEY: {payloads.PART_NOTE: True}}}
-            events.append(BlockAdded(block, build_opaque("refusal", raw, note)))
+            events.append(BlockAdded(block, items.build_opaque("refusal", raw, note)))
             self.has_refusal = True
         self._refusals.clear()
 
@@ -397,7 +384,7 @@ class _OutputEventBuilder:
     def keep_unknown_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
         """Keep an event of an unknown type."""
         _check_utf8(payload)
-        block = build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw_text(payload))
+        block = items.build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw_text(payload))
         events.append(BlockAdded(self.tracker.new_block(), block))
 
     def _end_known_item(
@@ -408,11 +395,11 @@ class _OutputEventBuilder:
             return  # nearly always, if it is repeated
         pieces, earlier = _read_pieces(raw), item.pieces
         if earlier:
-            if item.done_count == _MAX_REPEATS or not is_same_item(earlier, pieces):
+            if item.done_count == _MAX_REPEATS or not items.is_same_item(earlier, pieces):
                 return
-            raw = merge_repeated(item.raw, raw)
+            raw = items.merge_repeated(item.raw, raw)
             pieces = _read_pieces(raw)
-        elif not any(map(get_piece_text, pieces)):
+        elif not any(map(items.get_piece_text, pieces)):
             self._flush_done_texts(item, events)
         item.done_texts.clear()
         if item.texts and isinstance(pieces[0], Opaque) and pieces[0].kind == "message":
@@ -440,21 +427,21 @@ class _OutputEventBuilder:
         events: list[WireEvent],
     ) -> None:
         match piece:
-            case OutputTextPiece():
+            case items.OutputTextPiece():
                 known = self.tracker.get_block_text(item, block, payloads.TEXT_KIND)
                 text = known.take_remaining(piece.text)
                 if text:
                     events.append(TextDelta(block, text))
-            case ReasoningPiece():
+            case items.ReasoningPiece():
                 is_new = before is None and (block, payloads.REASONING_KIND) not in item.texts
                 known = self.tracker.get_block_text(item, block, payloads.REASONING_KIND)
                 text = known.take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
-                was_sealed = isinstance(before, ReasoningPiece) and before.sealed
+                was_sealed = isinstance(before, items.ReasoningPiece) and before.sealed
                 if piece.sealed is not None and not was_sealed:
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
-            case CallPiece():
+            case items.CallPiece():
                 known = self.tracker.get_block_text(item, block, payloads.CALL_KIND)
                 arguments = known.take_remaining(piece.arguments) or None
                 if not item.has_begun:
@@ -472,10 +459,10 @@ class _OutputEventBuilder:
                 return
             case _:
                 assert_never(piece)
-        extras = find_new_extras(piece, before)
+        extras = items.find_new_extras(piece, before)
         if extras is not None:
             events.append(ExtrasAdded(block, extras))
-        if isinstance(piece, CallPiece):
+        if isinstance(piece, items.CallPiece):
             events.append(ToolCallPart(block, piece.id or None, ends=True))
 
     def _target(self) -> RequestTarget:
@@ -500,16 +487,16 @@ def _get_block_part(delta: DeltaEvent) -> int | None:
     return delta.content_index if delta.type in (TEXT_DELTA, payloads.REFUSAL_DELTA) else None
 
 
-def _get_part_key(delta: DeltaEvent) -> PartKey:
+def _get_part_key(delta: DeltaEvent) -> items.PartKey:
     """Return the part that a delta is of, where all of them are one block."""
     if delta.type not in payloads.REASONING_DELTAS:
-        return SINGLE_PART
+        return items.SINGLE_PART
     number = delta.content_index if delta.summary_index is None else delta.summary_index
     return delta.type, number
 
 
 def _read_pieces(raw: Raw) -> list[ItemPiece]:
     try:
-        return read_item(raw, NAME)
+        return items.read_item(raw, NAME)
     except InvalidRequest as exc:
         raise ProtocolError(exc.message, code=exc.code, place=exc.place) from None
