@@ -15,6 +15,7 @@ from types import UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Final,
     NamedTuple,
     TypeAlias,
@@ -57,6 +58,8 @@ else:
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     """The base of the structs that wires decode."""
 
+    growing: ClassVar[tuple[str, ...]] = ()
+    """The texts that arrive in chunks, which may cut a surrogate pair in two."""
     rest: _NeverDecoded = None
     """The members that the struct does not name, as JSON text."""
 
@@ -365,36 +368,34 @@ def repair_json(data: bytes, place: str) -> bytes:
     return replace_lone_surrogate_escapes(data.removeprefix(BOM_UTF8).rstrip())[0]
 
 
-@final
-class SplitSurrogates:
-    """The texts of JSON before `repair_json`.
+def restore_surrogates(value: TolerantStruct, data: bytes) -> None:
+    """Set the growing texts of a struct to those of the JSON before `repair_json`.
 
     Servers that count in UTF-16 cut a text inside a surrogate pair; the other half of the
     character arrives with the next chunk.
     """
+    pending: list[tuple[Any, Any]] = [(value, parse_with_surrogates(data))]
+    while pending:
+        match pending.pop():
+            case TolerantStruct() as struct, dict() as members:
+                fields = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+                for attribute, name in fields:
+                    if attribute not in struct.growing:
+                        pending.append((getattr(struct, attribute), members.get(name)))
+                    elif isinstance(members.get(name), str):
+                        setattr(struct, attribute, members[name])
+            case list() as elements, list() as originals:
+                pending += zip(elements, originals, strict=False)
+            case _:
+                pass
 
-    def __init__(self, data: bytes) -> None:
-        """Parse the JSON once, for all texts in it."""
-        try:
-            # Unlike msgspec, json accepts lone surrogates.
-            self._parsed: Any = json.loads(data.removeprefix(BOM_UTF8))
-        except (ValueError, RecursionError):
-            self._parsed = None
 
-    def text_at(self, *path: str | int) -> str | None:
-        """Return the text at a path; None if there is none."""
-        found = self._parsed
-        try:
-            for step in path:
-                found = found[step]
-        except (LookupError, TypeError):
-            return None
-        return found if isinstance(found, str) else None
-
-    def restore(self, value: Struct, attribute: str, *path: str | int) -> None:
-        """Set an attribute that was decoded from repaired JSON to the text at a path."""
-        if text := self.text_at(*path):
-            setattr(value, attribute, text)
+def parse_with_surrogates(data: bytes) -> Any:
+    """Parse JSON that may hold lone surrogates, which json accepts and msgspec does not."""
+    try:
+        return json.loads(data.removeprefix(BOM_UTF8))
+    except (ValueError, RecursionError):
+        return None
 
 
 # -- errors ----------------------------------------------------------------------------------

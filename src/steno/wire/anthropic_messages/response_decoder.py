@@ -268,7 +268,8 @@ class StreamDecoder(base.SseStreamDecoder):
         else:
             text = take_member(members, name, str) or ""
             if repaired not in payload and kind != "signature_delta":
-                text = tolerant.SplitSurrogates(payload).text_at("delta", name) or text
+                whole = tolerant.parse_with_surrogates(payload) or {"delta": {}}
+                text = whole["delta"].get(name) or text
             self._extend_block(self._latest_index, make(text), events)
         self._metadata |= _parse_values(members)
 

@@ -34,6 +34,7 @@ class Call(TolerantStruct):
 class MessageChunk(TolerantStruct):
     """A message, more of it, or a fragment of one of its calls."""
 
+    growing = ("content", "arguments_delta")
     role: str | None = None
     content: str | None = None
     tool_calls: list[Call] | None = None

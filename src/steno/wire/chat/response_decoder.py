@@ -50,9 +50,7 @@ class StreamDecoder(base.StreamDecoder):
             return
         chunk = _read_chunk(repaired)
         if repaired not in payload:  # it contains lone surrogates
-            texts = tolerant.SplitSurrogates(payload)
-            texts.restore(chunk, "content", "content")
-            texts.restore(chunk, "arguments_delta", "arguments_delta")
+            tolerant.restore_surrogates(chunk, payload)
         if chunk.rest is not None:
             self._read_unknown(repaired, chunk.rest, events)
         if chunk.role is not None and chunk.role.lower() != "assistant":

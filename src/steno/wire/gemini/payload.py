@@ -32,6 +32,7 @@ class _Camel(TolerantStruct, rename="camel"):
 class PartialArg(_Camel):
     """A fragment of one argument, at a path into all of them."""
 
+    growing = ("string_value",)
     json_path: str = ""
     string_value: str | None = None
     number_value: int | float | None = None
@@ -53,6 +54,7 @@ class FunctionCall(_Camel):
 class Part(_Camel):
     """A part of the content; images and unknown members are in `rest`."""
 
+    growing = ("text",)
     text: str | None = None
     thought: bool | None = None
     thought_signature: str | None = None

@@ -206,7 +206,7 @@ class StreamDecoder(base.StreamDecoder):
         repaired, _ = replace_lone_surrogate_escapes(payload)
         response = _read_by_member(repaired)
         if repaired != payload:
-            _restore_surrogates(payload, response)
+            tolerant.restore_surrogates(response, payload)
         rest = response.rest or {}
         if is_error(rest.get("error")):
             raise decode_error(200, repaired)
@@ -315,20 +315,6 @@ class StreamDecoder(base.StreamDecoder):
 
 
 decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
-
-
-def _restore_surrogates(payload: bytes, response: payloads.GenerateContentResponse) -> None:
-    """Restore lone surrogates that were replaced: their other halves may come next."""
-    texts = tolerant.SplitSurrogates(payload)
-    for number, candidate in enumerate(response.candidates):
-        parts = candidate.content.parts if candidate.content is not None else None
-        for position, part in enumerate(parts or ()):
-            path = ("candidates", number, "content", "parts", position)
-            texts.restore(part, "text", *path, "text")
-            fragments = part.function_call.partial_args if part.function_call is not None else None
-            for at, fragment in enumerate(fragments or ()):
-                place = (*path, "functionCall", "partialArgs", at, "stringValue")
-                texts.restore(fragment, "string_value", *place)
 
 
 # -- calls ------------------------------------------------------------------------------------

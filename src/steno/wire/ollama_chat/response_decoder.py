@@ -117,10 +117,8 @@ class StreamDecoder(base.StreamDecoder):
             return
         line = _read_chat_response(repaired)
         message = line.message
-        if message is not None and repaired not in payload:  # it contains lone surrogates
-            texts = tolerant.SplitSurrogates(payload)
-            texts.restore(message, "content", "message", "content")
-            texts.restore(message, "thinking", "message", "thinking")
+        if repaired not in payload:  # it contains lone surrogates
+            tolerant.restore_surrogates(line, payload)
         if line.rest is not None:
             if is_error(line.rest.get("error")):
                 raise decode_error(200, repaired)

@@ -21,6 +21,7 @@ LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class Function(TolerantStruct):
     """Name and arguments of a call."""
 
+    growing = ("arguments",)
     name: str | None = None
     arguments: str | None = None
 
@@ -37,6 +38,7 @@ class Call(TolerantStruct):
 class ChoiceMessage(TolerantStruct):
     """A message or a part of one."""
 
+    growing = ("content", "reasoning_content", "reasoning")
     role: str | None = None
     content: str | None = None
     reasoning_content: str | None = None

@@ -269,8 +269,8 @@ class StreamDecoder(base.SseStreamDecoder):
             raise decode_error(200, payload.data)
         repaired = tolerant.repair_json(payload, NAME)
         completion = _read_by_member(repaired)
-        if repaired != payload:
-            _restore_surrogates(payload, completion)
+        if repaired != payload and not self._is_whole:
+            tolerant.restore_surrogates(completion, payload)
         rest = completion.rest
         if rest is not None:
             _raise_error(rest)
@@ -359,22 +359,6 @@ def _raise_error(members: RawMembers) -> None:
     error = members.get("error")
     if error is not None and is_error(error):
         raise decode_error_member(error)
-
-
-def _restore_surrogates(payload: bytes, completion: ChatCompletion) -> None:
-    """Restore lone surrogates that were replaced: their other halves may come next."""
-    texts = tolerant.SplitSurrogates(payload)
-    for number, choice in enumerate(completion.choices):
-        delta = choice.delta
-        if delta is None:
-            continue
-        path = ("choices", number, "delta")
-        for name in ("content", "reasoning_content", "reasoning"):
-            texts.restore(delta, name, *path, name)
-        for position, call in enumerate(delta.tool_calls or ()):
-            if call.function is not None:
-                at = (*path, "tool_calls", position, "function", "arguments")
-                texts.restore(call.function, "arguments", *at)
 
 
 def _is_text_part(thought: object) -> bool:

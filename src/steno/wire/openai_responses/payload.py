@@ -77,6 +77,7 @@ START_EVENTS: Final = frozenset({"response.created", "response.queued", "respons
 class DeltaEvent(TolerantStruct):
     """Nearly all events are deltas: a few more characters of a content."""
 
+    growing = ("delta",)
     type: str
     delta: str
     item_id: str | None = None

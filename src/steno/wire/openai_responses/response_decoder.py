@@ -173,7 +173,7 @@ class StreamDecoder(base.StreamDecoder):
             delta = _read_delta_by_member(repaired)
             self._unknown |= delta.rest or {}
             if repaired != payload:
-                tolerant.SplitSurrogates(payload).restore(delta, "delta", "delta")
+                tolerant.restore_surrogates(delta, payload)
             self._read_delta(delta, repaired, events)
         elif is_error(members.get("error")):
             raise decode_error(200, repaired)
