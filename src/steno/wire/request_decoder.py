@@ -94,8 +94,19 @@ class ObjectMembers:
         """Note how the value was written, so that the encoder can write it the same way."""
         self.form[name] = value
 
+    def keep_rest(self, name: str, inner: ObjectMembers, *, is_empty_kept: bool = False) -> None:
+        """Keep the remaining members of an object that was taken, if there are any."""
+        left = inner.remaining()
+        if left or is_empty_kept:
+            self.put_back(name, left)
+
     def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
-        """Return the other members as extras of that wire. Raises InvalidRequest.
+        """Return the remaining members and the notes as extras of that wire."""
+        found = self.remaining() | ({FORM_KEY: self.form} if self.form else {})
+        return {wire: found} if found else None
+
+    def remaining(self) -> dict[str, Any]:
+        """Return the members that were not taken. Raises InvalidRequest.
 
         A member may not have the name of steno's own notes.
         """
@@ -106,13 +117,10 @@ class ObjectMembers:
                 place=self._place,
             )
         try:
-            left = {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
+            return {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
         except DECODE_ERRORS as exc:
             code, message = explain_decode_error(exc)
             raise InvalidRequest(message, code=code, place=self._place) from None
-        if self.form:
-            left[FORM_KEY] = self.form
-        return {wire: left} if left else None
 
 
 def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
@@ -289,9 +297,8 @@ def read_call(
         form = form or "raw"
     if form is not None:
         members.note_form("arguments", form)
-    kept = None if function is members else function.extras(wire)
-    if kept is not None:
-        members.put_back("function", kept[wire])
+    if function is not members:
+        members.keep_rest("function", function)
     return msgspec.structs.replace(call, extras=members.extras(wire))
 
 

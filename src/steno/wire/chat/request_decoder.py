@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -41,9 +42,9 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     settings = base.take_settings(body, limit="max_tokens", stop="stop")
     if body.peek("tool_choice", str):
         settings["tool_choice"] = body.take("tool_choice", str)
-    reader = _ChatMessageReader(base.CallIdGenerator(data, "unnamed_"))
+    read = partial(_read_message, new_ids=base.CallIdGenerator(data, "unnamed_"))
     return Request(
-        messages=base.read_messages(messages, NAME, reader.read),
+        messages=base.read_messages(messages, NAME, read),
         model=base.take_model(body),
         tools=base.take_tools(body, _read_tool),
         **settings,
@@ -74,52 +75,6 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 # -- messages --------------------------------------------------------------------------------
 
 
-@final
-class _ChatMessageReader:
-    """Reads messages one after the other."""
-
-    def __init__(self, new_ids: base.CallIdGenerator) -> None:
-        self._new_ids = new_ids
-
-    def read(self, members: ObjectMembers) -> Message | None:
-        """Read a message; None if it has no equivalent among our values."""
-        role = members.take("role", str) or ""
-        kind = _ROLES.get(role.lower(), "")
-        if role != kind:
-            members.put_back("role", role)
-        match kind:
-            case "system":
-                content = _read_content(members)
-                texts = tuple([block for block in content if isinstance(block, Text)])
-                if len(texts) < len(content):
-                    return None
-                return SystemMessage(texts, extras=members.extras(NAME))
-            case "user":
-                return UserMessage(_read_content(members), extras=members.extras(NAME))
-            case "assistant":
-                return self._read_assistant(members)
-            case "tool":
-                return _read_result(members)
-            case _:
-                return None
-
-    def _read_assistant(self, members: ObjectMembers) -> AssistantMessage:
-        calls = members.take_list("tool_calls")
-        if calls == []:
-            members.put_back("tool_calls", [])
-        blocks = _read_content(members, is_empty_text=not calls)
-        made = [self._read_call(raw) for raw in calls or ()]
-        return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
-
-    def _read_call(self, raw: Raw) -> AnyToolCall:
-        """Read a call, also one with a `function` inside."""
-        members = function = ObjectMembers(raw, "call")
-        if "function" in members and "name" not in members:
-            function = ObjectMembers(members.take("function", Raw) or b"null", "call")
-            members.note_form("function", "inside")
-        return base.read_call(members, function, self._new_ids, NAME)
-
-
 _ROLES: Final = {
     "system": "system",
     "developer": "system",
@@ -127,6 +82,43 @@ _ROLES: Final = {
     "assistant": "assistant",
     "tool": "tool",
 }
+
+
+def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Message | None:
+    """Read a message; None if it has no equivalent among our values."""
+    role = members.take("role", str) or ""
+    kind = _ROLES.get(role.lower(), "")
+    if role != kind:
+        members.put_back("role", role)
+    match kind:
+        case "system":
+            content = _read_content(members)
+            texts = tuple([block for block in content if isinstance(block, Text)])
+            if len(texts) < len(content):
+                return None
+            return SystemMessage(texts, extras=members.extras(NAME))
+        case "user":
+            return UserMessage(_read_content(members), extras=members.extras(NAME))
+        case "assistant":
+            calls = members.take_list("tool_calls")
+            if calls == []:
+                members.put_back("tool_calls", [])
+            blocks = _read_content(members, is_empty_text=not calls)
+            made = [_read_call(raw, new_ids) for raw in calls or ()]
+            return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
+        case "tool":
+            return _read_result(members)
+        case _:
+            return None
+
+
+def _read_call(raw: Raw, new_ids: base.CallIdGenerator) -> AnyToolCall:
+    """Read a call, also one with a `function` inside."""
+    members = function = ObjectMembers(raw, "call")
+    if "function" in members and "name" not in members:
+        function = ObjectMembers(members.take("function", Raw) or b"null", "call")
+        members.note_form("function", "inside")
+    return base.read_call(members, function, new_ids, NAME)
 
 
 def _read_result(members: ObjectMembers) -> ToolResultMessage:

@@ -93,25 +93,11 @@ class EitherCaseMembers(ObjectMembers):
             return None if only is None else [only]
         return found
 
-    def keep_rest(
-        self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False
-    ) -> None:
-        """Keep the remaining members of an object that was taken, if there are any."""
-        left = inner.remaining()
-        if left or is_empty_kept:
-            self.put_back(name, left)
-
-    def remaining(self) -> dict[str, Any]:
-        """Return the members that were not taken."""
-        members = (super().extras(NAME) or {}).get(NAME, {})
-        return {name: value for name, value in members.items() if name != FORM_KEY}
-
     def extras(self, wire: str = NAME) -> dict[str, dict[str, Any]] | None:
         """Return the remaining members and the notes as extras of this wire."""
-        snake = {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
-        form = self.form | snake
-        found = self.remaining() | ({FORM_KEY: form} if form else {})
-        return {wire: found} if found else None
+        if self._snake_case_names:
+            self.form[SNAKE_CASE_KEY] = sorted(self._snake_case_names)
+        return super().extras(wire)
 
     def _actual_name(self, name: str) -> str:
         if name in self._remaining:

@@ -36,9 +36,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     if body.peek("options", dict[str, Any]) is not None:
         options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
         settings = base.take_settings(options, limit="num_predict", stop="stop")
-        left = options.extras(NAME)
-        if left is not None or not settings:
-            body.put_back("options", left[NAME] if left else {})
+        body.keep_rest("options", options, is_empty_kept=not settings)
     reader = _OllamaMessageReader(base.CallIdGenerator(body.raw, "unnamed_"))
     return Request(
         messages=base.read_messages(messages, NAME, reader.read),
@@ -66,9 +64,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     else:
         members.note_form("parameters", "absent")  # or null, or empty, or without a type
     name = function.take("name", str) or ""
-    kept = function.extras(NAME)
-    if kept is not None:
-        members.put_back("function", kept[NAME])
+    members.keep_rest("function", function)
     schema = parameters and {"type": "object", **parameters}
     return base.build_tool(name, description, schema, extras=members.extras(NAME))
 

@@ -90,7 +90,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     ]
     if absent:
         members.note_form("absent", absent)
-    kept = (function.extras(NAME) or {}).get(NAME, {})
+    kept = function.remaining()
     if strict is False:
         kept["strict"] = False
     if description is not None and not description.strip():
@@ -230,9 +230,8 @@ def _read_function_call(
         call.note_form("arguments", arguments)  # the encoder writes `{}` for none
     if name is not None and LEGAL_NAME.fullmatch(name) is None:
         call.note_form("name", name)  # not every server enforces OpenAI's rule
-    left = function.extras(NAME)
-    if left is not None:
-        call.note_form(FUNCTION_EXTRAS, left[NAME])
+    if left := function.remaining():
+        call.note_form(FUNCTION_EXTRAS, left)
     return build_call(id, name or "", arguments or "", extras=call.extras(NAME))
 
 
@@ -275,8 +274,6 @@ def _read_part(raw: Raw) -> UserBlock:
         inner = ObjectMembers(members.take("image_url", Raw) or b"{}", "part")
         image = base.read_image_url(inner.take("url", str) or "")
         if image is not None:
-            kept = inner.extras(NAME)
-            if kept is not None:
-                members.put_back("image_url", kept[NAME])
+            members.keep_rest("image_url", inner)
             return msgspec.structs.replace(image, extras=members.extras(NAME))
     return Opaque(kind=kind or "", raw=members.raw, origin=NAME)

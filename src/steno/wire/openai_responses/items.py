@@ -98,7 +98,7 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
     item.take("role", str)
     item.take("content", Raw)
     form = drop_none(**{payload.ITEM_TYPE_NOTE: item.take("type", str)})
-    members = (item.extras(NAME) or {}).get(NAME, {})
+    members = item.remaining()
     if text is not None:
         extras = {NAME: {payload.ITEM_EXTRAS: members, FORM_KEY: form | {"content": "string"}}}
         return [OutputTextPiece(text, extras if members or not form else None)]
@@ -119,7 +119,7 @@ def _read_part(raw: Raw, mark: dict[str, Any]) -> OutputTextPiece | Opaque:
     part.take("text", str)
     if kind == "output_text":
         part.take("type", str)
-    return OutputTextPiece(text, {NAME: (part.extras(NAME) or {}).get(NAME, {}) | mark})
+    return OutputTextPiece(text, {NAME: part.remaining() | mark})
 
 
 def _read_reasoning(item: ObjectMembers) -> ReasoningPiece:
