@@ -172,12 +172,9 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
                 return None
             return [AssistantMessage(content=blocks, extras=members.extras(NAME))]
         case "system":
-            found = _read_content(members, _read_text_block) or ()
-            texts = tuple([text for text in found if text is not None])
-            if len(texts) < len(found):
-                return None
+            texts: Any = _read_content(members, _read_text_block) or ()
             members.note_form(payload.IN_MESSAGES, True)
-            return [SystemMessage(texts, extras=members.extras(NAME))]
+            return [SystemMessage(texts, extras=members.extras(NAME))]  # it refuses None
         case _:
             return None
 

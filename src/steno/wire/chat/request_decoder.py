@@ -92,10 +92,7 @@ def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Mess
         members.put_back("role", role)
     match kind:
         case "system":
-            content = _read_content(members)
-            texts = tuple([block for block in content if isinstance(block, Text)])
-            if len(texts) < len(content):
-                return None
+            texts: Any = _read_content(members)  # the message refuses any other block
             return SystemMessage(texts, extras=members.extras(NAME))
         case "user":
             return UserMessage(_read_content(members), extras=members.extras(NAME))

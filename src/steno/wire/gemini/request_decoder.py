@@ -124,12 +124,9 @@ def _read_system(body: EitherCaseMembers) -> list[Message]:
         return []
     try:
         instruction = EitherCaseMembers(raw, "systemInstruction")
-        texts = [read_user_text(part) for part in instruction.take_list("parts") or ()]
-        blocks = tuple([text for text in texts if text is not None])
-        message = SystemMessage(blocks, extras=instruction.extras())
-    except InvalidValue:
-        return []
-    if len(blocks) < len(texts):
+        texts: Any = tuple(map(read_user_text, instruction.take_list("parts") or ()))
+        message = SystemMessage(texts, extras=instruction.extras())
+    except InvalidValue:  # also of a part that is not text
         return []
     body.take("systemInstruction", Raw)
     return [message]

@@ -172,11 +172,8 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
         return None
     if role == "system":
         item.take("role", str)
-    content = _read_content(item, "content")
-    texts = [block for block in content if isinstance(block, Text)]
-    if len(texts) < len(content):
-        return None
-    return SystemMessage(tuple(texts), extras=item.extras(NAME) or {NAME: {}})
+    texts: Any = _read_content(item, "content")  # the message refuses any other block
+    return SystemMessage(texts, extras=item.extras(NAME) or {NAME: {}})
 
 
 def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
