@@ -82,6 +82,10 @@ class ObjectMembers:
             del self._remaining[name]
         return value
 
+    def take_nonempty(self, name: str, hint: type[T]) -> T | None:
+        """Take a member if it is of that type and not empty; any other stays."""
+        return self.take(name, hint) if self.peek(name, hint) else None
+
     def take_list(self, name: str) -> list[Raw] | None:
         """Take an array, its elements as JSON text."""
         return self.take(name, list[Raw])
@@ -282,7 +286,7 @@ def read_call(
         raise InvalidRequest("has no name", code="call_name_missing", place="call")
     if not name:
         members.note_form("name", name)
-    id = members.take("id", str) if members.peek("id", str) else None
+    id = members.take_nonempty("id", str)
     if id is None:
         members.note_form("id", "absent")  # or null, or empty, which stays among the members
     text, raw = function.peek("arguments", str), function.peek("arguments", Raw)
@@ -325,16 +329,14 @@ def take_settings(
         value = body.peek(name, float)
         if value is not None and 0 <= value <= highest:
             found[field] = body.take(name, float)
-    sequences = None if stop is None else body.peek(stop, list[str])
-    if stop is not None and sequences:
-        body.take(stop, list[str])
+    if stop is not None and (sequences := body.take_nonempty(stop, list[str])):
         found["stop"] = tuple(sequences)
     return found
 
 
 def take_model(body: ObjectMembers) -> str:
     """Take the name of the model; an empty one stays."""
-    return (body.take("model", str) or "") if body.peek("model", str) else ""
+    return body.take_nonempty("model", str) or ""
 
 
 def has_token_limit(body: ObjectMembers, name: str) -> bool:
@@ -363,7 +365,7 @@ def take_tool_choice(
 
 
 def take_tools(
-    body: ObjectMembers, read: Callable[[Raw], ToolDefinition | None]
+    body: ObjectMembers, read: Callable[[ObjectMembers], ToolDefinition | None]
 ) -> tuple[ToolDefinition, ...]:
     """Take the tools of a request; those that `read` refuses stay, each with its position."""
     raws = body.take_list("tools")
@@ -372,7 +374,8 @@ def take_tools(
     tools: dict[str, ToolDefinition] = {}
     others: list[tuple[int, Raw]] = []
     for position, raw in enumerate(raws):
-        tool = read(raw)
+        members = _read_object(raw)
+        tool = None if members is None else read(members)
         if tool is None or tool.name in tools:
             others.append((position, raw))
         else:
@@ -382,21 +385,18 @@ def take_tools(
     return tuple(tools.values())
 
 
-def read_tool_members(raw: Raw) -> ObjectMembers | None:
-    """Read the members of a tool; None if it is no object."""
+def _read_object(raw: Raw) -> ObjectMembers | None:
     try:
         return ObjectMembers(raw, "tool")
     except InvalidRequest:
         return None
 
 
-def unwrap_function(raw: Raw) -> tuple[ObjectMembers, ObjectMembers] | None:
-    """Read a tool and the function in it; None if it is no function."""
-    members = read_tool_members(raw)
-    if members is None or members.take("type", str) != "function":
+def unwrap_function(members: ObjectMembers) -> ObjectMembers | None:
+    """Take the function out of a tool; None if it is no function."""
+    if members.take("type", str) != "function":
         return None
-    function = read_tool_members(members.take("function", Raw) or NULL)
-    return None if function is None else (members, function)
+    return _read_object(members.take("function", Raw) or NULL)
 
 
 def build_tool(

@@ -104,11 +104,8 @@ def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) ->
     return {"tool_choice": choice}
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     """Read a tool; None for one that runs at the provider."""
-    members = base.read_tool_members(raw)
-    if members is None:
-        return None
     if "type" in members and members.peek("type", str) != "custom":
         return None
     name = members.take("name", str) or ""
@@ -350,7 +347,7 @@ def _read_thinking(members: ObjectMembers, target: RequestTarget) -> Thinking | 
     text = members.take("thinking", str)
     if text is None:
         return None
-    signature = members.take("signature", str) if members.peek("signature", str) else None
+    signature = members.take_nonempty("signature", str)
     if signature is None:
         members.note_form(payload.UNSIGNED, [target.provider, target.model])
         return Thinking(text, extras=members.extras(NAME))

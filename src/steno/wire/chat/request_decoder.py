@@ -40,8 +40,8 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
         body = ObjectMembers(data, "request")
         messages = base.take_messages(body)
     settings = base.take_settings(body, limit="max_tokens", stop="stop")
-    if body.peek("tool_choice", str):
-        settings["tool_choice"] = body.take("tool_choice", str)
+    if choice := body.take_nonempty("tool_choice", str):
+        settings["tool_choice"] = choice
     read = partial(_read_message, new_ids=base.CallIdGenerator(data, "unnamed_"))
     return Request(
         messages=base.read_messages(messages, NAME, read),
@@ -52,10 +52,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     )
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    members = base.read_tool_members(raw)
-    if members is None:
-        return None
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     name, description = members.take("name", str), members.take("description", str)
     parameters = members.take("parameters", dict[str, Any])
     strict = members.take("strict", bool)
@@ -97,9 +94,7 @@ def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Mess
         case "user":
             return UserMessage(_read_content(members), extras=members.extras(NAME))
         case "assistant":
-            calls = members.take_list("tool_calls")
-            if calls == []:
-                members.put_back("tool_calls", [])
+            calls = members.take_nonempty("tool_calls", list[Raw])
             blocks = _read_content(members, is_empty_text=not calls)
             made = [_read_call(raw, new_ids) for raw in calls or ()]
             return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
@@ -119,9 +114,7 @@ def _read_call(raw: Raw, new_ids: base.CallIdGenerator) -> AnyToolCall:
 
 
 def _read_result(members: ObjectMembers) -> ToolResultMessage:
-    has_failed = members.peek("is_error", bool) is True
-    if has_failed:
-        members.take("is_error", bool)
+    has_failed = members.take_nonempty("is_error", bool)  # false stays
     return ToolResultMessage(
         tool_call_id=members.take("tool_call_id", str) or "",
         content=_read_content(members),

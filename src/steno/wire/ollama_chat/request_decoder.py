@@ -47,11 +47,10 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     )
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    unwrapped = base.unwrap_function(raw)
-    if unwrapped is None:
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
+    function = base.unwrap_function(members)
+    if function is None:
         return None
-    members, function = unwrapped
     description = (function.peek("description", str) or "").strip()
     parameters = function.peek("parameters", dict[str, Any]) or {}
     if description:
@@ -101,11 +100,9 @@ class _OllamaMessageReader:
 
     def _read_assistant(self, members: ObjectMembers) -> AssistantMessage:
         blocks: list[AssistantBlock] = []
-        if members.peek("thinking", str):
-            blocks.append(Thinking(members.take("thinking", str) or ""))
-        calls = members.take_list("tool_calls")
-        if calls == []:
-            members.put_back("tool_calls", [])
+        if thinking := members.take_nonempty("thinking", str):
+            blocks.append(Thinking(thinking))
+        calls = members.take_nonempty("tool_calls", list[Raw])
         blocks += _read_blocks(members, may_be_empty=not (blocks or calls))
         made = [self._read_call(raw) for raw in calls or ()]
         message = AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
@@ -122,7 +119,7 @@ class _OllamaMessageReader:
         return base.read_call(members, function, self._new_ids, NAME)
 
     def _read_result(self, members: ObjectMembers) -> ToolResultMessage:
-        id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
+        id = members.take_nonempty("tool_call_id", str)
         if id is None:
             members.note_form("tool_call_id", "absent")
         name = members.peek("tool_name", str)
@@ -154,9 +151,7 @@ def _read_blocks(
     members: ObjectMembers, *, may_be_empty: bool = False
 ) -> tuple[Image | Opaque | Text, ...]:
     """Read images and text, in the order in which the server shows them to the model."""
-    images = [read_image(raw) for raw in members.peek("images", list[Raw]) or ()]
-    if images:
-        members.take("images", list[Raw])
+    images = [read_image(raw) for raw in members.take_nonempty("images", list[Raw]) or ()]
     return (*images, *_read_text(members, may_be_empty=may_be_empty and not images))
 
 

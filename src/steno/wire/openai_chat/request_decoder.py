@@ -74,11 +74,10 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
 # -- tools -----------------------------------------------------------------------------------
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    found = base.unwrap_function(raw)
-    if found is None:
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
+    function = base.unwrap_function(members)
+    if function is None:
         return None
-    members, function = found
     name = function.take("name", str)
     description = function.take("description", str)
     parameters = function.take("parameters", dict[str, Any])
@@ -150,9 +149,8 @@ class _CompletionMessageReader:
         blocks: list[AssistantBlock] = []
         thinking = ""
         for field in ("reasoning_content", "reasoning"):
-            found = members.peek(field, str)
-            if found and not thinking:
-                thinking = members.take(field, str) or ""
+            if not thinking and (found := members.take_nonempty(field, str)):
+                thinking = found
                 members.note_form("thinking", field)
         details = members.take("reasoning_details", Raw)
         seal = None if details is None else self._target.seal(raw_text(details))
@@ -160,11 +158,7 @@ class _CompletionMessageReader:
             blocks.append(Thinking(thinking, seal=seal))
         content: tuple[Any, ...] = _read_content(members)
         blocks += content
-        calls = members.take_list("tool_calls")
-        if calls is not None:
-            blocks += [_read_call(raw) for raw in calls]
-            if not calls:
-                members.put_back("tool_calls", [])
+        blocks += map(_read_call, members.take_nonempty("tool_calls", list[Raw]) or ())
         legacy = self._read_legacy_call(members)
         blocks += [] if legacy is None else [legacy]
         message = AssistantMessage(content=tuple(blocks), extras=members.extras(NAME))

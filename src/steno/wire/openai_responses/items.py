@@ -124,9 +124,7 @@ def _read_part(raw: Raw, mark: dict[str, Any]) -> OutputTextPiece | Opaque:
 
 def _read_reasoning(item: ObjectMembers) -> ReasoningPiece:
     item.take("type", str)
-    sealed = item.peek("encrypted_content", str) or None
-    if sealed is not None:
-        item.take("encrypted_content", str)
+    sealed = item.take_nonempty("encrypted_content", str)
     summary, content = _join_texts(item, "summary"), _join_texts(item, "content")
     # Some servers send the same text in both.
     text = summary if summary == content else summary + content

@@ -71,9 +71,8 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 # -- tools -----------------------------------------------------------------------------------
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    members = base.read_tool_members(raw)
-    if members is None or members.take("type", str) != "function":
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
+    if members.take("type", str) != "function":
         return None
     name = members.take("name", str)
     description = members.peek("description", str)
