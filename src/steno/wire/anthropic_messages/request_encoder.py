@@ -150,9 +150,6 @@ def _write_system(request: Request, values: ValueWriter) -> str | list[PartJson]
     return _collapse_content(parts, get_form(lifted[0], NAME) if lifted else {}) or None
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
 class AnthropicMessageWriter(base.MessageWriter):
     """Writes one object for each turn."""
@@ -276,9 +273,6 @@ def _is_system_prompt(message: Message) -> bool:
     return isinstance(message, SystemMessage) and not get_form(message, NAME).get(
         payload.IN_MESSAGES
     )
-
-
-# -- blocks ----------------------------------------------------------------------------------------
 
 
 @final

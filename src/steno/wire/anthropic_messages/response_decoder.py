@@ -451,9 +451,6 @@ class _UnknownBlockBuilder:
         return members
 
 
-# -- members ----------------------------------------------------------------------------------
-
-
 def _parse_values(members: RawMembers) -> dict[str, Any]:
     """Return members as Python values. Raises ProtocolError for JSON that is nested too deeply."""
     try:

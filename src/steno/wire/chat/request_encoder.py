@@ -72,9 +72,6 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str,
     return members | ({} if strict == "absent" else {"strict": strict}) | extras
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
 class _ChatMessageWriter(base.MessageWriter):
     """Writes one object for each message."""

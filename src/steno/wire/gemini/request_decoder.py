@@ -306,9 +306,6 @@ def _read_response(
     return [Text(raw_text(raw))], outcome
 
 
-# -- unanswered calls -------------------------------------------------------------------------
-
-
 class _UnansweredCall(NamedTuple):
     """A call without a result."""
 

@@ -159,9 +159,6 @@ def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[
     return restore_case(members | inner, form)
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
 class ContentsWriter(base.MessageWriter):
     """Writes contents; results of a turn share one, leading system messages are the instruction."""
@@ -296,9 +293,6 @@ def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
             if message.is_error:
                 return {"error": text or str(message.outcome)}
             return {"output": text}
-
-
-# -- blocks ----------------------------------------------------------------------------------------
 
 
 @final

@@ -68,9 +68,6 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     return base.build_tool(name, description, schema, extras=members.extras(NAME))
 
 
-# -- messages ---------------------------------------------------------------------------------
-
-
 @final
 class _OllamaMessageReader:
     """Reads messages in order, and finds the call of each result."""

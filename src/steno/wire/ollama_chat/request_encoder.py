@@ -110,9 +110,6 @@ def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[st
         yield from _find_ignored_keywords(inner, _PROPERTY_KEYWORDS)
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
 class _OllamaMessageWriter(base.MessageWriter):
     """Writes one object for each message."""
@@ -186,9 +183,6 @@ class _OllamaMessageWriter(base.MessageWriter):
         otherwise = message.outcome.value if message.is_error else ""
         content = parts.members(form, otherwise=otherwise)
         self._add_raw(base.encode_json(members | content | extras))
-
-
-# -- parts of a message ----------------------------------------------------------------------------
 
 
 @final

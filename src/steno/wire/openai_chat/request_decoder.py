@@ -71,9 +71,6 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
     return found | base.take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
 
 
-# -- tools -----------------------------------------------------------------------------------
-
-
 def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     function = base.unwrap_function(members)
     if function is None:

@@ -97,9 +97,6 @@ def _write_tool(
     return base.wrap_function(function) | extras
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
 class CompletionMessageWriter(base.MessageWriter):
     """Writes one object for each message."""

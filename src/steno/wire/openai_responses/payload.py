@@ -134,9 +134,6 @@ USAGE: Final = {
 }
 
 
-# -- events without content of their own -----------------------------------------------------
-
-
 def _build_event_names(item: str, *steps: str) -> list[str]:
     return [f"response.{item}.{step}" for step in steps]
 

@@ -68,9 +68,6 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     )
 
 
-# -- tools -----------------------------------------------------------------------------------
-
-
 def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     if members.take("type", str) != "function":
         return None

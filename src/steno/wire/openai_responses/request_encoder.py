@@ -117,9 +117,6 @@ def _get_instructions(message: Message) -> str | None:
     return None if NAME in (message.content[0].extras or {}) else message.text
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
 class InputItemWriter(base.MessageWriter):
     """Writes the items of messages, without the one that is sent as `instructions`."""
@@ -203,9 +200,6 @@ class InputItemWriter(base.MessageWriter):
         # The types of OpenAI require the detail; recordings of other servers lack it.
         detail = {} if form else {"detail": "auto"}
         return [{"type": "input_image", "image_url": url} | detail | extras]
-
-
-# -- turns of the model ----------------------------------------------------------------------------
 
 
 @final
