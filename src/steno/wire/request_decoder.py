@@ -23,7 +23,7 @@ from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.request_encoder import WHOLE_MESSAGE_KIND
 from steno.wire.tolerant import (
     DECODE_ERRORS,
@@ -59,7 +59,7 @@ class ObjectMembers:
         except DECODE_ERRORS as exc:
             raise _build_invalid_json(exc, data, place) from None
         self._place = place
-        self.form: dict[str, Any] = {}
+        self.form: Members = {}
         """Notes on how the value was written."""
 
     def __contains__(self, name: str) -> bool:
@@ -104,12 +104,12 @@ class ObjectMembers:
         if left or is_empty_kept:
             self.put_back(name, left)
 
-    def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
+    def extras(self, wire: str) -> dict[str, Members] | None:
         """Return the remaining members and the notes as extras of that wire."""
         found = self.remaining() | ({FORM_KEY: self.form} if self.form else {})
         return {wire: found} if found else None
 
-    def remaining(self) -> dict[str, Any]:
+    def remaining(self) -> Members:
         """Return the members that were not taken. Raises InvalidRequest.
 
         A member may not have the name of steno's own notes.
@@ -316,12 +316,12 @@ def take_settings(
     stop: str | None = None,
     top_p: str = "top_p",
     highest_temperature: float = 2,
-) -> dict[str, Any]:
+) -> Members:
     """Take the settings that every provider has, under the names of this one.
 
     A value beyond our bounds stays, and so does an empty list of stop sequences.
     """
-    found: dict[str, Any] = {}
+    found: Members = {}
     if limit is not None and has_token_limit(body, limit):
         found["max_tokens"] = body.take(limit, int)
     rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
@@ -345,13 +345,13 @@ def has_token_limit(body: ObjectMembers, name: str) -> bool:
 
 
 def take_tool_choice(
-    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], dict[str, Any]]
+    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], Members]
 ) -> dict[str, str]:
     """Take the choice of a tool, which the wire writes as `named`; an ambiguous one stays."""
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     mode = body.peek("tool_choice", str)
     choice = mode if mode in _TOOL_CHOICES and mode not in names.values() else None
-    found = body.peek("tool_choice", dict[str, Any])
+    found = body.peek("tool_choice", Members)
     for theirs, ours in names.items():
         if found == named(theirs):
             choice = ours
@@ -430,7 +430,7 @@ def map_tool_name_or_empty(name: str | None) -> str:
         return ""
 
 
-def is_closed_schema(schema: dict[str, Any]) -> bool:
+def is_closed_schema(schema: Members) -> bool:
     """Return whether a strict tool may have a schema: closing its objects does not change it."""
     try:
         return close_objects(schema) == schema

@@ -33,7 +33,7 @@ from msgspec import Raw, Struct
 
 from steno.errors import ProtocolError
 from steno.json_object import check_depth, replace_lone_surrogate_escapes
-from steno.wire.extras import FORM_KEY, is_nonempty
+from steno.wire.extras import FORM_KEY, Members, is_nonempty
 
 T = TypeVar("T")
 S = TypeVar("S", bound="TolerantStruct")
@@ -148,7 +148,7 @@ class _FieldReader(NamedTuple):
 
 def _read_by_member(data: bytes | Raw, cls: type[S]) -> S:
     fields = _field_readers(cls)
-    known: dict[str, Any] = {}
+    known: Members = {}
     rest: RawMembers = {}
     for name, text in decode_members(data).items():
         field = fields.get(name)
@@ -208,12 +208,12 @@ def parse_value(text: Raw) -> Any:
         return bytes(text).decode(errors="replace")
 
 
-def parse_members(members: Mapping[str, Raw] | None) -> dict[str, Any]:
+def parse_members(members: Mapping[str, Raw] | None) -> Members:
     """Return members as Python values."""
     return {name: parse_value(text) for name, text in (members or {}).items()}
 
 
-def parse_extras(members: Mapping[str, Raw] | None) -> dict[str, Any]:
+def parse_extras(members: Mapping[str, Raw] | None) -> Members:
     """Return members as Python values that extras can hold; JSON too deep for them stays text.
 
     Raises ProtocolError for a name that steno reserves for its own notes.
@@ -296,7 +296,7 @@ class MergedExtras:
         """Return whether adding the members would change nothing."""
         return all(self._is_unchanged_member(name, text) for name, text in (members or {}).items())
 
-    def merged(self, names: Collection[str] | None = None) -> dict[str, Any]:
+    def merged(self, names: Collection[str] | None = None) -> Members:
         """Return all members, or those of these names, as values that extras can hold."""
         return {
             name: self._merge_parts(name, parts)

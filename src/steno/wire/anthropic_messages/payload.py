@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Raw, Struct
 
 from steno.messages.usage import StopReason, Usage
+from steno.wire.extras import Members
 from steno.wire.response_decoder import read_counts
 
 NAME: Final = "anthropic_messages"
@@ -113,7 +114,7 @@ USAGE: Final = {
 }
 
 
-def read_usage(tokens: dict[str, Any]) -> Usage:
+def read_usage(tokens: Members) -> Usage:
     """Read the counts. Their input tokens do not include the cache, ours do."""
     counts = read_counts(tokens, USAGE)
     if "input_tokens" in counts:

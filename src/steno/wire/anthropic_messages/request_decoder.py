@@ -32,7 +32,7 @@ from steno.values import Sendable
 from steno.wire import request_decoder as base
 from steno.wire.anthropic_messages import payload
 from steno.wire.anthropic_messages.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER, is_blank
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
@@ -76,7 +76,7 @@ def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
     return (SystemMessage.system(text),)
 
 
-def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Members:
     if "max_tokens" not in body:
         body.note_form("max_tokens", "absent")
     found = {"model": base.take_model(body)} | base.take_settings(
@@ -87,7 +87,7 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
 
 def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, str]:
     """Take the choice of a tool; an ambiguous one stays."""
-    found = dict(body.peek("tool_choice", dict[str, Any]) or {})
+    found = dict(body.peek("tool_choice", Members) or {})
     kind = found.pop("type", None)
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     if kind == "tool":
@@ -98,7 +98,7 @@ def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) ->
         choice = None if choice in names.values() else choice
     if choice is None:
         return {}
-    body.take("tool_choice", dict[str, Any])
+    body.take("tool_choice", Members)
     if found:
         body.note_form("tool_choice", found)
     return {"tool_choice": choice}
@@ -110,7 +110,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         return None
     name = members.take("name", str) or ""
     description = members.take("description", str)
-    schema = members.take("input_schema", dict[str, Any])
+    schema = members.take("input_schema", Members)
     strict = members.take("strict", bool)
     if not schema:
         return None
@@ -216,7 +216,7 @@ def _note_repeated_ids(messages: list[Message]) -> list[Message]:
 
 def _with_form_note(value: S, name: str, entry: object) -> S:
     """Return the value with a note on how it was written."""
-    mine: dict[str, Any] = dict((value.extras or {}).get(NAME) or {})
+    mine: Members = dict((value.extras or {}).get(NAME) or {})
     mine[FORM_KEY] = {**mine.get(FORM_KEY, {}), name: entry}
     return msgspec.structs.replace(value, extras={NAME: mine})
 
@@ -376,7 +376,7 @@ def _read_call(members: ObjectMembers) -> AssistantBlock | None:
 def _read_image(raw: Raw) -> Image | None:
     members = ObjectMembers(raw, "block")
     members.take("type", str)
-    source = members.take("source", dict[str, Any]) or {}
+    source = members.take("source", Members) or {}
     try:
         match source:
             case {"type": "base64", "media_type": str(kind), "data": str(text), **rest}:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 from collections import Counter, deque
 from itertools import takewhile
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 import msgspec
 
@@ -41,7 +41,7 @@ from steno.messages.tool import ToolDefinition
 from steno.wire import request_encoder as base
 from steno.wire.anthropic_messages import payload
 from steno.wire.anthropic_messages.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER, is_blank
-from steno.wire.extras import get_form, pop_object
+from steno.wire.extras import Members, get_form, pop_object
 from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
@@ -78,8 +78,8 @@ class Encoder(base.Encoder):
         return base.join_body(members, "messages", b"[", messages, b"]")
 
     def _write_settings(
-        self, request: Request, extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
-    ) -> dict[str, Any]:
+        self, request: Request, extras: Members, form: Members, values: ValueWriter
+    ) -> Members:
         limit, temperature = request.max_tokens, request.temperature
         if limit is None and "max_tokens" not in extras and form.get("max_tokens") != "absent":
             limit = payload.DEFAULT_MAX_TOKENS
@@ -110,9 +110,9 @@ class Encoder(base.Encoder):
                 )
         return members
 
-    def _write_tool(self, tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+    def _write_tool(self, tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
         extras, form = values.read_extras(tool, at)
-        members: dict[str, Any] = {"name": values.tool_name(tool, LEGAL_NAME, at)}
+        members: Members = {"name": values.tool_name(tool, LEGAL_NAME, at)}
         if form.get("description") != "absent":
             members["description"] = tool.description
         members["input_schema"] = base.write_schema(tool)
@@ -123,7 +123,7 @@ class Encoder(base.Encoder):
         return members | extras
 
 
-def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
+def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
     choice = request.tool_choice or ""
     for tool in request.tools:
         if tool.name == choice:
@@ -171,7 +171,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         super().add(message)
         self._follows_result = isinstance(message, ToolResultMessage)
 
-    def _unfinished(self) -> list[dict[str, Any] | bytes]:
+    def _unfinished(self) -> list[Members | bytes]:
         newest = self._trim_trailing_blanks(self._latest)
         return [] if newest is None else [newest]
 
@@ -203,7 +203,7 @@ class AnthropicMessageWriter(base.MessageWriter):
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self.read_extras(message)
-        members: dict[str, Any] = {
+        members: Members = {
             "type": "tool_result",
             "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
         }
@@ -222,12 +222,7 @@ class AnthropicMessageWriter(base.MessageWriter):
     # -- the message being written -----------------------------------------------------------
 
     def _write(
-        self,
-        role: str,
-        content: str | list[PartJson],
-        extras: dict[str, Any],
-        *,
-        joins: bool = False,
+        self, role: str, content: str | list[PartJson], extras: Members, *, joins: bool = False
     ) -> None:
         latest = self._latest
         if not content and isinstance(content, list):
@@ -241,9 +236,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         else:
             self._add_raw({"role": role, **extras, "content": content})
 
-    def _trim_trailing_blanks(
-        self, message: dict[str, Any] | bytes | None
-    ) -> dict[str, Any] | bytes | None:
+    def _trim_trailing_blanks(self, message: Members | bytes | None) -> Members | bytes | None:
         """Cut blanks off the end of a turn to be continued: the provider refuses them."""
         if self._trim_loss is not None:
             self.losses.found.remove(self._trim_loss)  # the turn is no longer the last one
@@ -319,7 +312,7 @@ class ContentBlockWriter(ValueWriter):
             self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
         return is_sendable
 
-    def result_id(self, id: str, form: dict[str, Any]) -> str:
+    def result_id(self, id: str, form: Members) -> str:
         """Return the id that the call of a result was sent under."""
         waiting = self._unanswered_ids.get(id)
         if waiting:
@@ -329,7 +322,7 @@ class ContentBlockWriter(ValueWriter):
             return sent
         return self._sent_id(id, form)
 
-    def _call_id(self, id: str, form: dict[str, Any]) -> str:
+    def _call_id(self, id: str, form: Members) -> str:
         """Return the id to send for one more call: no other call has the same."""
         if "id" in form:
             self._recorded_ids.add(id)
@@ -341,7 +334,7 @@ class ContentBlockWriter(ValueWriter):
         self._unanswered_ids.setdefault(id, deque()).append(sent)
         return sent
 
-    def _sent_id(self, id: str, form: dict[str, Any]) -> str:
+    def _sent_id(self, id: str, form: Members) -> str:
         if form.get("id") == id or id in self._recorded_ids:
             return id
         return self.legal_id(id, LEGAL_ID)
@@ -373,11 +366,11 @@ class ContentBlockWriter(ValueWriter):
             self.losses.note(ChangeCode.THINKING, "no_place", at=at)
         return []
 
-    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         if call.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_calls", at=at)
-        members: dict[str, Any] = {
+        members: Members = {
             "type": "tool_use",
             "id": self._call_id(call.id, form),
             "name": self.call_name(call, form, LEGAL_NAME, at),
@@ -408,7 +401,7 @@ class ContentBlockWriter(ValueWriter):
         return [self.merge({"type": "image", "source": source}, extras, at)]
 
 
-def _collapse_content(parts: list[PartJson], form: dict[str, Any]) -> str | list[PartJson]:
+def _collapse_content(parts: list[PartJson], form: Members) -> str | list[PartJson]:
     """Return a single plain text as a string, unless it came as a list."""
     text = None if form.get("content") == "parts" else base.get_plain_text(parts)
     return parts if text is None else text

@@ -43,7 +43,7 @@ from steno.wire.anthropic_messages.payload import (
     read_usage,
 )
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import ErrorPayload
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json
@@ -94,8 +94,8 @@ class StreamDecoder(base.SseStreamDecoder):
         self._model = model
         self._stop_reason: str | None = None
         self._is_finished = False
-        self._metadata: dict[str, Any] = {}
-        self._tokens: dict[str, Any] | None = None
+        self._metadata: Members = {}
+        self._tokens: Members | None = None
         self._open_blocks: dict[int, _OpenBlock] = {}
         self._unknown_blocks: dict[int, _UnknownBlockBuilder] = {}
         self._latest_index = 0
@@ -242,7 +242,7 @@ class StreamDecoder(base.SseStreamDecoder):
 
         Null removes nothing: a delta sends null for members that have not changed.
         """
-        tokens = take_member(members, "usage", dict[str, Any])
+        tokens = take_member(members, "usage", Members)
         if tokens is not None:
             self._tokens = self._tokens or {}
             _update_known(self._tokens, tokens)
@@ -366,7 +366,7 @@ class StreamDecoder(base.SseStreamDecoder):
 decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
-def _update_known(known: dict[str, Any], latest: dict[str, Any]) -> None:
+def _update_known(known: Members, latest: Members) -> None:
     for name, value in latest.items():
         if value is not None or name not in known:
             known[name] = value
@@ -451,7 +451,7 @@ class _UnknownBlockBuilder:
         return members
 
 
-def _parse_values(members: RawMembers) -> dict[str, Any]:
+def _parse_values(members: RawMembers) -> Members:
     """Return members as Python values. Raises ProtocolError for JSON that is nested too deeply."""
     try:
         found = tolerant.parse_members(members)

@@ -22,6 +22,7 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
 from steno.wire.chat.payload import NAME, PROVIDER
+from steno.wire.extras import Members
 from steno.wire.request_decoder import ObjectMembers
 
 
@@ -54,7 +55,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     name, description = members.take("name", str), members.take("description", str)
-    parameters = members.take("parameters", dict[str, Any])
+    parameters = members.take("parameters", Members)
     strict = members.take("strict", bool)
     if not (name and description and parameters):
         return None

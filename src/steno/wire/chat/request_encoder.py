@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 from msgspec import Raw
 
@@ -21,12 +21,12 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_encoder as base
 from steno.wire.chat.payload import NAME, PROVIDER
-from steno.wire.extras import pop_object
+from steno.wire.extras import Members, pop_object
 from steno.wire.request_encoder import PartJson, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
 """Between the texts of a user or a tool; those of a model are pieces of one text."""
-_EMPTY_CONTENT: Final[dict[str, dict[str, Any]]] = {
+_EMPTY_CONTENT: Final[dict[str, Members]] = {
     "absent": {},
     "null": {"content": None},
     "empty": {"content": ""},
@@ -65,7 +65,7 @@ class Encoder(base.Encoder):
         return base.join_body(members, "messages", b"[", messages, b"]")
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
     members = base.write_function(tool, values.tool_name(tool, base.ANY_NAME, at))
     strict = form.get("strict", "absent" if tool.strict else False)
@@ -80,7 +80,7 @@ class _ChatMessageWriter(base.MessageWriter):
         self._write(message, {"role": message.role.value})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
-        calls: list[dict[str, Any]] = []
+        calls: list[Members] = []
         is_moved = False
         for number, block in enumerate(message.content):
             if isinstance(block, AnyToolCall):
@@ -91,7 +91,7 @@ class _ChatMessageWriter(base.MessageWriter):
             self.losses.note(ChangeCode.ORDER, "calls_after_text")
         self._write(message, {"role": "assistant"}, {"tool_calls": calls} if calls else {})
 
-    def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: AnyToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         self.note_foreign_seal(call, at)
         name = self.call_name(call, form, base.ANY_NAME, at)
@@ -102,16 +102,14 @@ class _ChatMessageWriter(base.MessageWriter):
         return self.merge(members | inner, extras, at)
 
     def _add_result(self, message: ToolResultMessage) -> None:
-        members: dict[str, Any] = {"role": "tool", "tool_call_id": message.tool_call_id}
+        members: Members = {"role": "tool", "tool_call_id": message.tool_call_id}
         if message.is_error and message.outcome is not Outcome.ERROR:
             self.losses.note(ChangeCode.OUTCOME, "sent_as_error", value=message.outcome.value)
         self._write(message, members, {"is_error": True} if message.is_error else {})
 
     # -- content -----------------------------------------------------------------------------
 
-    def _write(
-        self, message: Message, head: dict[str, Any], tail: dict[str, Any] | None = None
-    ) -> None:
+    def _write(self, message: Message, head: Members, tail: Members | None = None) -> None:
         extras, notes = self.read_extras(message)
         form: str | None = notes.get("content")
         is_model = isinstance(message, AssistantMessage)
@@ -122,7 +120,7 @@ class _ChatMessageWriter(base.MessageWriter):
         )
         parts = [part for at, block in blocks for part in self._write_parts(block, at)]
         if form == "parts" or any(isinstance(part, Raw) for part in parts):
-            content: dict[str, Any] = {"content": parts}
+            content: Members = {"content": parts}
         elif parts:
             content = {"content": self._join_texts(parts, "" if is_model else _TEXT_SEPARATOR)}
         else:

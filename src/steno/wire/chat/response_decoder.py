@@ -15,7 +15,7 @@ from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, MessageChunk
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import LineSplitter
 from steno.wire.tolerant import RawMembers, raw_text, read_as
 
@@ -37,7 +37,7 @@ class StreamDecoder(base.StreamDecoder):
         self._is_finished = False
         self._call_count = 0
         self._usage: Usage | None = None
-        self._envelope: dict[str, Any] = {}
+        self._envelope: Members = {}
 
     @property
     def envelope(self) -> dict[str, Any]:

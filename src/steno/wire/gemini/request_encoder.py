@@ -9,7 +9,7 @@ everything that was recorded.
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, TypeAlias, assert_never, final
+from typing import Any, Final, assert_never, final
 
 from msgspec import Raw
 
@@ -35,7 +35,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.wire import request_encoder as base
-from steno.wire.extras import pop_object
+from steno.wire.extras import Members, pop_object
 from steno.wire.gemini.parts import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
     FUNCTION_CALL,
@@ -50,7 +50,6 @@ from steno.wire.gemini.tools import LAYOUT_NOTE, write_tools
 from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 from steno.wire.tolerant import read_members
 
-Form: TypeAlias = dict[str, Any]
 _CALLING_CONFIG: Final = "functionCallingConfig"
 _NESTED_OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING_CONFIG)
 _MODE_BY_TOOL_CHOICE: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
@@ -96,10 +95,10 @@ class Encoder(base.Encoder):
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
-) -> dict[str, Any]:
+    request: Request, extras: Members, form: Members, values: ValueWriter
+) -> Members:
     """Return the members of the body, with the extras that belong inside them."""
-    members: dict[str, Any] = {}
+    members: Members = {}
     if form.get("model") == "body":
         members["model"] = request.model
     tools = write_tools(request, form.get("tools", form.get(LAYOUT_NOTE)), values)
@@ -125,7 +124,7 @@ def _write_settings(
     return members
 
 
-def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
+def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
     choice = request.tool_choice
     if choice is None:
         return {}
@@ -135,9 +134,7 @@ def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
     return {_CALLING_CONFIG: {"mode": "ANY", "allowedFunctionNames": names or [choice]}}
 
 
-def _merge_nested(
-    ours: dict[str, Any], kept: dict[str, Any], values: ValueWriter, at: str
-) -> dict[str, Any]:
+def _merge_nested(ours: Members, kept: Members, values: ValueWriter, at: str) -> Members:
     """Merge the members of the request and those of the extras, also one level further down."""
     if _CALLING_CONFIG in ours:
         both = values.merge(ours[_CALLING_CONFIG], _get_calling_config(kept), at)
@@ -145,12 +142,12 @@ def _merge_nested(
     return values.merge(ours, kept, at)
 
 
-def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
+def _get_calling_config(config: Members) -> Members:
     found = config.get(_CALLING_CONFIG)
     return found if isinstance(found, dict) else {}
 
 
-def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+def _restore_nested_case(members: Members, form: Members) -> Members:
     inner = {
         name: _restore_nested_case(members[name], form)
         for name in _NESTED_OBJECTS
@@ -165,7 +162,7 @@ class ContentsWriter(base.MessageWriter):
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
-        self.system: dict[str, Any] | None = None
+        self.system: Members | None = None
         """The system instruction, which is not part of the contents."""
         self.count: int = 0
         """The number of contents."""
@@ -177,7 +174,7 @@ class ContentsWriter(base.MessageWriter):
         super().add(message)
         self._ends_in_result = isinstance(message, ToolResultMessage)
 
-    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
+    def _add_raw(self, message: Members | bytes) -> None:
         super()._add_raw(message)
         self.count += 1
 
@@ -185,8 +182,8 @@ class ContentsWriter(base.MessageWriter):
         self,
         role: str,
         parts: list[PartJson],
-        members: dict[str, Any],
-        form: Form,
+        members: Members,
+        form: Members,
         *,
         joins: bool = False,
     ) -> None:
@@ -261,7 +258,7 @@ class ContentsWriter(base.MessageWriter):
         )
         members = {FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}
         part: PartJson = restore_case(members, form) | extras
-        content: dict[str, Any] = form.get("members", {})
+        content: Members = form.get("members", {})
         self._write("user", [part], content, form, joins=self._ends_in_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
@@ -282,7 +279,7 @@ class ContentsWriter(base.MessageWriter):
         return texts, media
 
 
-def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
+def _write_response(message: ToolResultMessage, text: str, form: Members) -> Any:
     """Return a result as an object: by convention under `output` or `error`."""
     match form.get("response"):
         case "absent" if not text:
@@ -317,7 +314,7 @@ class PartWriter(ValueWriter):
         signature = self._write_signature(block.seal, at)
         if not block.text and not signature and not extras and "text" not in form:
             return []
-        part: dict[str, Any] = {} if form.get("text") == "absent" else {"text": block.text}
+        part: Members = {} if form.get("text") == "absent" else {"text": block.text}
         if isinstance(block, Thinking):
             part["thought"] = True
         return [restore_case(part | signature, form) | extras]
@@ -345,7 +342,7 @@ class PartWriter(ValueWriter):
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image, if the request can hold its bytes or its address."""
         extras, form = self.read_extras(block, at)
-        name, inner = "", dict[str, Any]()
+        name, inner = "", Members()
         if isinstance(block.source, ImageData):
             encode = base64.urlsafe_b64encode if "base64" in form else base64.b64encode
             name, inner = "inlineData", {"data": encode(block.source.data).decode()}
@@ -374,13 +371,13 @@ class PartWriter(ValueWriter):
         _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
             return [Raw(block.raw.encode())]
-        members: dict[str, Any] = dict(read_members(block.raw, NAME))
+        members: Members = dict(read_members(block.raw, NAME))
         self._drop_signature(members, at)
         return [members]
 
     # -- seals -------------------------------------------------------------------------------
 
-    def _write_signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
+    def _write_signature(self, seal: Seal | None, at: str) -> Members:
         if seal is None:
             return {}
         if self.target.accepts(seal):
@@ -388,19 +385,19 @@ class PartWriter(ValueWriter):
         self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         return {}
 
-    def _is_signed_for_target(self, form: Form) -> bool:
+    def _is_signed_for_target(self, form: Members) -> bool:
         """Return whether a block without a seal carries no signature of another model."""
         target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 
-    def _drop_signature(self, members: dict[str, Any], at: str) -> None:
+    def _drop_signature(self, members: Members, at: str) -> None:
         self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         members.pop(THOUGHT_SIGNATURE, None)
         members.pop(to_snake_case(THOUGHT_SIGNATURE), None)
 
     # -- calls -------------------------------------------------------------------------------
 
-    def _write_arguments(self, call: AnyToolCall, form: Form, at: str) -> dict[str, Any]:
+    def _write_arguments(self, call: AnyToolCall, form: Members, at: str) -> Members:
         match form.get("args", "object"):
             case "absent":
                 return {}

@@ -28,7 +28,7 @@ from steno.values import replace_lone_surrogates
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import ErrorPayload, SseOrArraySplitter
 from steno.wire.gemini import payload as payloads
 from steno.wire.gemini.parts import read_image_or_opaque
@@ -85,7 +85,7 @@ class StreamDecoder(base.StreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response."""
-        found: dict[str, Any] = self._identity | self._metadata.merged()
+        found: Members = self._identity | self._metadata.merged()
         for name, latest in (("safetyRatings", self._ratings), ("usageMetadata", self._usage)):
             if latest:
                 found[name] = tolerant.parse_value(latest)
@@ -300,14 +300,14 @@ class StreamDecoder(base.StreamDecoder):
         self._calls.end(function, events)
 
     def _add_seal_and_extras(
-        self, index: int, part: Part, extras: dict[str, Any], events: list[WireEvent]
+        self, index: int, part: Part, extras: Members, events: list[WireEvent]
     ) -> None:
         if part.thought_signature:
             events.append(BlockSealed(index, self._target().seal(part.thought_signature)))
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _read_part_extras(self, part: Part) -> dict[str, Any]:
+    def _read_part_extras(self, part: Part) -> Members:
         rest = part.rest or {}
         if FORM_KEY in rest:  # it would be taken for a note of ours
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
@@ -356,9 +356,7 @@ class _FunctionCallReader:
         self.index: int = -1
         """The index of the latest call."""
 
-    def continue_call(
-        self, function: FunctionCall, events: list[WireEvent]
-    ) -> dict[str, Any] | None:
+    def continue_call(self, function: FunctionCall, events: list[WireEvent]) -> Members | None:
         """Read more of the latest call; return its new extras, None if it is another call."""
         partial = self._partial
         if partial is None:
@@ -379,10 +377,10 @@ class _FunctionCallReader:
 
     def begin(
         self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
-    ) -> dict[str, Any]:
+    ) -> Members:
         """Begin a call; return its extras. `model` made it, if it has no signature."""
         self.index = index
-        form: dict[str, Any] = {}
+        form: Members = {}
         if self._ids is None and model is not None:
             form["unsigned"] = model
         id = self._claim_id(function.id)
@@ -402,7 +400,7 @@ class _FunctionCallReader:
             self._partial.feed(function)
         return _read_call_extras(function) | ({FORM_KEY: form} if form else {})
 
-    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
+    def add_extras(self, extras: Members) -> Members:
         """Take extras of the latest call; return those to add now. Others wait for its end."""
         return extras if self._partial is None else self._partial.add_extras(extras)
 
@@ -436,7 +434,7 @@ class _FunctionCallReader:
         return id
 
 
-def _read_call_extras(function: FunctionCall) -> dict[str, Any]:
+def _read_call_extras(function: FunctionCall) -> Members:
     return {payloads.FUNCTION_CALL: tolerant.parse_extras(function.rest)} if function.rest else {}
 
 
@@ -452,11 +450,11 @@ class _PartialCall:
         self.id = opening.id
         self.name = opening.name
         self._tree = tree
-        self._extras: dict[str, Any] | None = None
+        self._extras: Members | None = None
         """All so far; None before those of the first fragment."""
         self._has_more_extras = False
         """Whether there are extras without an event."""
-        self._arguments: dict[str, Any] = {}
+        self._arguments: Members = {}
         self._open_paths: set[_ArgumentPath] = set()
         """The paths of texts that continue in a later fragment."""
         self._is_valid = True
@@ -466,14 +464,14 @@ class _PartialCall:
         """Take the arguments of one more fragment. Raises ProtocolError."""
         self._is_valid = False
         if bytes(function.args)[:1] == b"{":
-            found = msgspec.json.decode(function.args, type=dict[str, Any])
+            found = msgspec.json.decode(function.args, type=Members)
             check_depth(found)  # it is written again
             self._arguments |= found
         for fragment in function.partial_args or ():
             self._put_fragment(fragment)
         self._is_valid = True
 
-    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
+    def add_extras(self, extras: Members) -> Members:
         """Take the extras of a fragment; return them if it is the first one."""
         if self._extras is None:
             self._extras = extras

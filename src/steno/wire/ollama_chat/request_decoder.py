@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from msgspec import Raw
 
@@ -19,6 +19,7 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
+from steno.wire.extras import Members
 from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
 from steno.wire.request_decoder import ObjectMembers
 
@@ -32,8 +33,8 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)
-    settings: dict[str, Any] = {}
-    if body.peek("options", dict[str, Any]) is not None:
+    settings: Members = {}
+    if body.peek("options", Members) is not None:
         options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
         settings = base.take_settings(options, limit="num_predict", stop="stop")
         body.keep_rest("options", options, is_empty_kept=not settings)
@@ -52,7 +53,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     if function is None:
         return None
     description = (function.peek("description", str) or "").strip()
-    parameters = function.peek("parameters", dict[str, Any]) or {}
+    parameters = function.peek("parameters", Members) or {}
     if description:
         description = function.take("description", str) or ""
     else:

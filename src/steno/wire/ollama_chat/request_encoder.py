@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 from msgspec import Raw
 
@@ -30,7 +30,7 @@ from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMe
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_encoder as base
-from steno.wire.extras import pop_object
+from steno.wire.extras import Members, pop_object
 from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
 from steno.wire.request_encoder import RequestTarget, ValueWriter
 
@@ -87,7 +87,7 @@ class Encoder(base.Encoder):
         )
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     """Write a definition, and note the keywords that the server ignores."""
     extras, form = values.read_extras(tool, at)
     function = base.write_function(tool, values.tool_name(tool, base.ANY_NAME, at))
@@ -144,17 +144,17 @@ class _OllamaMessageWriter(base.MessageWriter):
                 parts.add(block, at)
         return parts
 
-    def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: AnyToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         name = self.call_name(call, form, base.ANY_NAME, at)
         self._names[call.id] = (call.name, name)
-        function: dict[str, Any] = {
+        function: Members = {
             "name": name,
             **self.write_recorded_arguments(call, form.get("arguments"), at),
         }
         if "index" in form:
             function["index"] = form["index"]
-        members: dict[str, Any] = {"id": call.id}
+        members: Members = {"id": call.id}
         if form.get("id") == "absent":
             self._generated_ids.add(call.id)
             self._anonymous_calls.add_call(call.id, name)
@@ -166,7 +166,7 @@ class _OllamaMessageWriter(base.MessageWriter):
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self.read_extras(message)
-        members: dict[str, Any] = {"role": "tool"}
+        members: Members = {"role": "tool"}
         id = message.tool_call_id
         self._anonymous_calls.add_result(id)
         # The name that the server has for the tool.
@@ -197,7 +197,7 @@ class _MessageParts:
         self._texts: list[str] = []
         self._thinking: list[str] = []
         self._images: list[str | Raw] = []
-        self._calls: list[dict[str, Any]] = []
+        self._calls: list[Members] = []
         self._latest_position = _THINKING_POSITION
         self._is_reordered = False
 
@@ -238,12 +238,12 @@ class _MessageParts:
             case _:
                 assert_never(block.source)
 
-    def add_call(self, call: dict[str, Any]) -> None:
+    def add_call(self, call: Members) -> None:
         """Add a call that is written."""
         self._note_position(_CALLS_POSITION)
         self._calls.append(call)
 
-    def members(self, form: dict[str, Any], *, otherwise: str = "") -> dict[str, Any]:
+    def members(self, form: Members, *, otherwise: str = "") -> Members:
         """Return the members of a message, and note what was moved or joined.
 
         `form` has the form of a message without text; `otherwise` is the text if there is none.
@@ -252,7 +252,7 @@ class _MessageParts:
             self._losses.note(ChangeCode.ORDER, "parts_reordered")
         if len(self._texts) > 1:
             self._losses.note(ChangeCode.ORDER, "texts_joined")
-        members: dict[str, Any] = {}
+        members: Members = {}
         text = self._separator.join(self._texts) or otherwise
         if text or "content" not in form:
             members["content"] = text

@@ -14,7 +14,7 @@ from steno.messages.usage import StopReason
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import LineOrObjectSplitter
 from steno.wire.ollama_chat.payload import (
     NAME,
@@ -64,7 +64,7 @@ class StreamDecoder(base.StreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response; durations in nanoseconds."""
-        found: dict[str, Any] = {}
+        found: Members = {}
         for line in (self._last, self._first):  # the first line wins
             found |= tolerant.to_builtins(line) if line is not None else {}
         for name in ("message", "done", "done_reason"):
@@ -191,7 +191,7 @@ class StreamDecoder(base.StreamDecoder):
 decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
-def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:
+def _read_call_extras(call: Call, function: Function) -> Members:
     extras = tolerant.parse_extras(call.rest)
     if function.rest is not None:
         extras["function"] = tolerant.parse_extras(function.rest)

@@ -23,6 +23,7 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
+from steno.wire.extras import Members
 from steno.wire.openai_chat import dialect
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
@@ -53,13 +54,13 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     )
 
 
-def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Members:
     limit = next(
         (name for name in dialect.MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None
     )
     if limit is not None:
         body.note_form("max_tokens", limit)
-    if body.peek("stream_options", dict[str, Any]) == dialect.USAGE_STREAM_OPTIONS:
+    if body.peek("stream_options", Members) == dialect.USAGE_STREAM_OPTIONS:
         body.take("stream_options", Raw)
         body.note_form("stream_options", "usage")  # no loss: other protocols always send usage
     stop = body.take("stop", str)
@@ -77,7 +78,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         return None
     name = function.take("name", str)
     description = function.take("description", str)
-    parameters = function.take("parameters", dict[str, Any])
+    parameters = function.take("parameters", Members)
     strict = function.take("strict", bool)
     absent = [
         field
@@ -168,7 +169,7 @@ class _CompletionMessageReader:
 
     def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
         """Read the legacy call of a turn; it has no id, so one is generated that is never sent."""
-        if not (members.peek(LEGACY_CALL, dict[str, Any]) or {}).get("name"):
+        if not (members.peek(LEGACY_CALL, Members) or {}).get("name"):
             return None  # some servers send the member without a call
         function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
         call = ObjectMembers(b"{}", "call")

@@ -24,7 +24,7 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_encoder as base
-from steno.wire.extras import get_form, pop_object
+from steno.wire.extras import Members, get_form, pop_object
 from steno.wire.openai_chat import dialect as dialects
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL, OPENAI, Dialect
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
@@ -57,7 +57,7 @@ class Encoder(base.Encoder):
         return base.join_body(members, "messages", b"[", messages, b"]")
 
 
-def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> dict[str, Any]:
+def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> Members:
     extras, form = values.read_extras(request)
     limit: str = form.get("max_tokens", dialect.max_tokens_field)
     is_string = form.get("stop") == "string" and len(request.stop) == 1
@@ -84,9 +84,7 @@ def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> 
     return values.merge(members, extras)
 
 
-def _write_tool(
-    tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at: str
-) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
     function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at))
     if not dialect.has_strict_tools:
@@ -120,11 +118,11 @@ class CompletionMessageWriter(base.MessageWriter):
             self._images = []
         super().add(message)
 
-    def _unfinished(self) -> list[dict[str, Any] | bytes]:
+    def _unfinished(self) -> list[Members | bytes]:
         waiting = [{"role": "user", "content": self._images}] if self._images else []
         return [*super()._unfinished(), *waiting]
 
-    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
+    def _add_raw(self, message: Members | bytes) -> None:
         if self._dialect.merges_neighbours and isinstance(message, dict):
             if message["role"] == "system" and self._latest is not None:
                 self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
@@ -153,8 +151,8 @@ class CompletionMessageWriter(base.MessageWriter):
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
         parts: list[PartJson] = []
-        calls: list[dict[str, Any]] = []
-        legacy: dict[str, Any] = {}
+        calls: list[Members] = []
+        legacy: Members = {}
         thinking: list[str] = []
         details: list[msgspec.Raw] = []
         field = form.get("thinking", self._dialect.thinking_field)
@@ -205,14 +203,14 @@ class CompletionMessageWriter(base.MessageWriter):
             self.losses.note(ChangeCode.SEAL, "unreadable", at=at)
         return details or []
 
-    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         is_custom = extras.get("type") == "custom"
         if is_custom and not self._dialect.has_custom_tools:
             self.losses.note(ChangeCode.TOOL, "sent_as_function_call", at=at)
             del extras["type"]
             is_custom = False
-        members: dict[str, Any] = {"id": self._write_call_id(call.id, form)}
+        members: Members = {"id": self._write_call_id(call.id, form)}
         if is_custom:
             members["type"] = extras.pop("type")
         elif form.get("type") != "absent":
@@ -223,15 +221,15 @@ class CompletionMessageWriter(base.MessageWriter):
             members["custom" if is_custom else "function"] = function
         return self.merge(members, extras, at)
 
-    def _write_legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _write_legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         _, form = self.read_extras(call, at)
         function = self._write_function(call, form, at, field="arguments")
         self._legacy_names[call.id] = function.get("name")
         return function
 
     def _write_function(
-        self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
-    ) -> dict[str, Any]:
+        self, call: ToolCall | InvalidToolCall, form: Members, at: str, *, field: str
+    ) -> Members:
         self.note_foreign_seal(call, at)
         absent: list[str] = form.get("absent", [])
         name = "" if "name" in absent else self.call_name(call, form, LEGAL_NAME, at)
@@ -255,9 +253,7 @@ class CompletionMessageWriter(base.MessageWriter):
         members = self._with_content(self._write_call_reference(message, form), parts, form)
         self._add_raw(self.merge(members, extras))
 
-    def _write_call_reference(
-        self, message: ToolResultMessage, form: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _write_call_reference(self, message: ToolResultMessage, form: Members) -> Members:
         """Return the members that name the call of a result: by id; a legacy call by name."""
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
@@ -265,7 +261,7 @@ class CompletionMessageWriter(base.MessageWriter):
             return {"role": "function"} | base.drop_none(name=name)
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
-    def _write_call_id(self, id: str, form: dict[str, Any]) -> str:
+    def _write_call_id(self, id: str, form: Members) -> str:
         """Return the id to send; a recorded id that breaks the rule stays."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is dialects.DEFAULT_CALL_ID:
@@ -274,9 +270,7 @@ class CompletionMessageWriter(base.MessageWriter):
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _with_content(
-        self, members: dict[str, Any], parts: list[PartJson], form: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _with_content(self, members: Members, parts: list[PartJson], form: Members) -> Members:
         """Write a single plain text as a string, unless it came as a list."""
         content: Any = parts
         if not parts:
@@ -310,7 +304,7 @@ class CompletionMessageWriter(base.MessageWriter):
         return []
 
 
-def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
+def _omit(absent: list[str], members: Members) -> Members:
     """Leave out the members that the recording did not have."""
     return {name: value for name, value in members.items() if name not in absent}
 
@@ -318,7 +312,7 @@ def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
 # -- adjacent messages -----------------------------------------------------------------------------
 
 
-def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> bool:
+def _can_merge(first: Members, second: Members, thinking: str | None) -> bool:
     """Return whether two messages can become one without a loss."""
     if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
         return False
@@ -328,9 +322,7 @@ def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | No
     )
 
 
-def _merge_adjacent(
-    first: dict[str, Any], second: dict[str, Any], thinking: str | None
-) -> dict[str, Any]:
+def _merge_adjacent(first: Members, second: Members, thinking: str | None) -> Members:
     contents = [message["content"] for message in (first, second) if message.get("content")]
     merged = first | second
     if all(isinstance(content, str) for content in contents):

@@ -23,7 +23,7 @@ from steno.messages.usage import StopReason, Usage
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
-from steno.wire.extras import FORM_KEY, is_nonempty
+from steno.wire.extras import FORM_KEY, Members, is_nonempty
 from steno.wire.framing import ErrorPayload
 from steno.wire.openai_chat import payload as payloads
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
@@ -65,8 +65,7 @@ _IDENTITY_FIELDS: Final = (
     "provider",
 )
 _PART_LIST: Final = list[Raw]
-_DETAIL_OBJECTS: Final = list[dict[str, Any]]
-_JSON_DICT: Final = dict[str, Any]
+_DETAIL_OBJECTS: Final = list[Members]
 _decode: Final = msgspec.json.Decoder(ChatCompletion).decode
 _read_by_member: Final = tolerant.build_slow_reader(ChatCompletion, NAME)
 _read_function: Final = tolerant.build_reader(Function, NAME)
@@ -91,11 +90,11 @@ class StreamDecoder(base.SseStreamDecoder):
         self._tokens: payloads.CompletionUsage | None = None
         self._unknown: RawMembers = {}
         self._other_choices: list[Choice] = []
-        self._extras: dict[str, Any] = {}
+        self._extras: Members = {}
         self._metadata = tolerant.MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
         """Metadata that arrives in parts: log probabilities, sources."""
         self._refusal: list[str] = []
-        self._details: list[dict[str, Any]] = []
+        self._details: list[Members] = []
         self._has_thought = False
         self._text_index = _TEXT_INDEX
         """The block that text continues in."""
@@ -323,14 +322,14 @@ class StreamDecoder(base.SseStreamDecoder):
             self._calls.read_legacy(_read_function(rest.pop(LEGACY_CALL)), events)
         for detail in tolerant.take_member(rest, "reasoning_details", _DETAIL_OBJECTS) or ():
             _add_detail(self._details, detail)
-        audio = read_as(rest.get("audio"), _JSON_DICT)
+        audio = read_as(rest.get("audio"), Members)
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id
         self._metadata.add(rest)
 
     def _read_part(self, raw: Raw, events: list[WireEvent]) -> None:
         """Read a part of content that is a list, as Mistral sends it."""
-        part = read_as(raw, _JSON_DICT) or {}
+        part = read_as(raw, Members) or {}
         kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
         if kind == "text" and isinstance(text, str):
             events.append(TextDelta(self._text_index, text))
@@ -383,7 +382,7 @@ class _ToolCallReader:
         self._latest_index: int | None = None
         """The index of the latest such call; None before it has one."""
         self._unindexed_count = 0
-        self._function_extras: dict[int, dict[str, Any]] = {}
+        self._function_extras: dict[int, Members] = {}
         self._blank_inputs: dict[int, str | None] = {}
         """The inputs of custom tools by index; None for one that is not blank."""
 
@@ -402,7 +401,7 @@ class _ToolCallReader:
             events.append(ToolCallPart(index, call.id, function.name, function.arguments))
             return
         rest, inner = call.rest or {}, RawMembers()
-        extras: dict[str, Any] = {}
+        extras: Members = {}
         name = arguments = None
         if function is not None:
             name, inner = function.name, function.rest or {}
@@ -444,7 +443,7 @@ class _ToolCallReader:
                 form = {"arguments": text} | ({} if inner is None else {FUNCTION_EXTRAS: inner})
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
 
-    def _add_function_extras(self, index: int, inner: RawMembers) -> dict[str, Any]:
+    def _add_function_extras(self, index: int, inner: RawMembers) -> Members:
         """Return extras with all unknown members of a function so far; none above the limit."""
         known = self._function_extras.setdefault(index, {})
         if len(known) >= _MAX_FUNCTION_EXTRAS or known.keys() >= inner.keys():
@@ -492,7 +491,7 @@ def _read_details_text(rest: RawMembers) -> str:
     return "".join([text for text in texts if isinstance(text, str)])
 
 
-def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None:
+def _add_detail(details: list[Members], fragment: Members) -> None:
     """Add a fragment to the detail it continues: the last one, if type and index are the same."""
     last = details[-1] if details else {}
     ids = (last.get("id"), fragment.get("id"))  # only the first fragment may have one
@@ -511,7 +510,7 @@ def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None
             details[-1][name] = value
 
 
-def _join_detail(detail: dict[str, Any]) -> dict[str, Any]:
+def _join_detail(detail: Members) -> Members:
     """Return a detail with its fragments joined."""
     return {
         name: "".join(value) if isinstance(value, _TextFragments) else value

@@ -7,7 +7,7 @@ piece, so that the same item can be written again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
+from typing import Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -18,14 +18,14 @@ from steno.messages.call import AnyToolCall, build_call
 from steno.messages.content import Opaque, Text, Thinking
 from steno.messages.message import AssistantBlock
 from steno.values import replace_lone_surrogates
-from steno.wire.extras import FORM_KEY, get_extras
+from steno.wire.extras import FORM_KEY, Members, get_extras
 from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.payload import CUSTOM_TOOL_CALL, NAME, DeltaEvent, ItemHead
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.tolerant import NULL, RawMembers, is_nonempty_json, raw_text, read_as
 
-ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
+ExtrasByWire: TypeAlias = dict[str, Members]
 _EXTRA_LEVELS: Final = 4
 _TEXT_PART_TYPES: Final = frozenset({"output_text", "input_text", "text"})
 
@@ -109,7 +109,7 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
     ]
 
 
-def _read_part(raw: Raw, mark: dict[str, Any]) -> OutputTextPiece | Opaque:
+def _read_part(raw: Raw, mark: Members) -> OutputTextPiece | Opaque:
     """Read a part, with a mark of its position: first in its item, or after another."""
     part = ObjectMembers(raw, "part")
     kind = part.peek("type", str)
@@ -130,21 +130,19 @@ def _read_reasoning(item: ObjectMembers) -> ReasoningPiece:
     text = summary if summary == content else summary + content
     if "summary" not in item:
         item.note_form("summary", "absent")
-    elif "content" not in item and item.peek("summary", list[dict[str, Any]]) == build_summary(
-        text
-    ):
+    elif "content" not in item and item.peek("summary", list[Members]) == build_summary(text):
         item.take("summary", Raw)
     # Without a seal, extras distinguish an item from the thinking of any other source.
     return ReasoningPiece(text, sealed, item.extras(NAME) or (None if sealed else {NAME: {}}))
 
 
 def _join_texts(item: ObjectMembers, name: str) -> str:
-    parts = item.peek(name, list[dict[str, Any]]) or ()
+    parts = item.peek(name, list[Members]) or ()
     texts = [part.get("text") for part in parts]
     return "".join([text for text in texts if isinstance(text, str)])
 
 
-def build_summary(text: str) -> list[dict[str, Any]]:
+def build_summary(text: str) -> list[Members]:
     """Return a summary of one part, or of none: the usual form, which need not be kept."""
     return [{"type": "summary_text", "text": text}] if text else []
 

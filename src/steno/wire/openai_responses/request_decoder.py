@@ -25,7 +25,7 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_block, find_custom_call_ids, read_item
 from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER
@@ -73,7 +73,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         return None
     name = members.take("name", str)
     description = members.peek("description", str)
-    parameters = members.peek("parameters", dict[str, Any])
+    parameters = members.peek("parameters", Members)
     strict = members.take("strict", bool)
     absent = [field for field in ("description", "parameters") if field not in members]
     if strict is None and "strict" not in members:

@@ -6,7 +6,7 @@ single leading system message is sent as `instructions`.
 
 from __future__ import annotations
 
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -28,7 +28,7 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
 from steno.wire import request_encoder as base
-from steno.wire.extras import FORM_KEY, pop_form
+from steno.wire.extras import FORM_KEY, Members, pop_form
 from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_summary, find_custom_call_ids, is_custom_call
 from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER
@@ -37,7 +37,6 @@ from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget,
 _CUT_OFF_REASONS: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
 )
-ItemJson = dict[str, Any]
 
 
 def encode_request(
@@ -66,7 +65,7 @@ class Encoder(base.Encoder):
         return base.join_body(members, "input", *_write_input(request, messages, form))
 
 
-def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
+def _write_input(request: Request, messages: bytes, form: Members) -> tuple[bytes, ...]:
     first, last = request.messages[0], request.messages[-1]
     is_alone = len(request.messages) == (1 if _get_instructions(first) is None else 2)
     if (
@@ -78,9 +77,7 @@ def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tup
     return b"[", messages, b"]"
 
 
-def _write_settings(
-    request: Request, extras: dict[str, Any], values: ValueWriter
-) -> dict[str, Any]:
+def _write_settings(request: Request, extras: Members, values: ValueWriter) -> Members:
     members = base.drop_none(
         model=request.model or None,
         instructions=_get_instructions(request.messages[0]),
@@ -96,7 +93,7 @@ def _write_settings(
     )
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
     # Always written: the default of this API is strict.
     function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
@@ -152,7 +149,7 @@ class InputItemWriter(base.MessageWriter):
         for item in writer.write_items():
             self._add_raw(base.encode_json(item))
 
-    def _write_prompt(self, message: SystemMessage | UserMessage) -> ItemJson:
+    def _write_prompt(self, message: SystemMessage | UserMessage) -> Members:
         extras, form = self.read_extras(message)
         head = base.drop_none(type=form.get("type"), role=message.role.value)
         return head | self._write_content(message.content, "content", form) | extras
@@ -174,8 +171,8 @@ class InputItemWriter(base.MessageWriter):
         self._add_raw(base.encode_json({"type": kind, "call_id": call_id} | output | extras))
 
     def _write_content(
-        self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: ItemJson
-    ) -> ItemJson:
+        self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
+    ) -> Members:
         """Write a single plain text as a string, unless it came as a list."""
         parts = self.write_prompt(blocks)
         if name not in form and not parts:
@@ -257,7 +254,7 @@ class TurnItemWriter(ValueWriter):
         self.note_foreign_seal(block, at)
         extras = self._select_own_extras(block, at)
         form = pop_form(extras)
-        members: ItemJson | None = extras.pop(payload.ITEM_EXTRAS, None)
+        members: Members | None = extras.pop(payload.ITEM_EXTRAS, None)
         if members is not None and form.get("content") == "string" and not extras:
             items.append(
                 {"role": "assistant", "content": block.text} | self._write_head(members, form)
@@ -280,7 +277,7 @@ class TurnItemWriter(ValueWriter):
             self._add_part(items, raw, extras.get(payload.ITEM_EXTRAS), form)
         elif self._drops_ids:
             # Without its id an item is known by that of its call, or not at all.
-            members: ItemJson = msgspec.json.decode(raw)
+            members: Members = msgspec.json.decode(raw)
             if "call_id" in members:
                 items.append(self._write_members(members))
             else:
@@ -289,7 +286,7 @@ class TurnItemWriter(ValueWriter):
             items.append(raw)
 
     def _add_part(
-        self, items: list[PartJson], part: PartJson, members: ItemJson | None, form: ItemJson
+        self, items: list[PartJson], part: PartJson, members: Members | None, form: Members
     ) -> None:
         last = items[-1] if items else None
         if (
@@ -301,7 +298,7 @@ class TurnItemWriter(ValueWriter):
             return
         items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
 
-    def _write_head(self, members: ItemJson | None, form: ItemJson) -> ItemJson:
+    def _write_head(self, members: Members | None, form: Members) -> Members:
         """Return the members of a message item other than its content."""
         if members is None:
             return {"type": "message"}
@@ -313,7 +310,7 @@ class TurnItemWriter(ValueWriter):
             self.losses.note(code, "other_model_thinking", at=at)
             return []
         extras, form = self.read_extras(block, at)
-        item: ItemJson = {"type": "reasoning", "summary": build_summary(block.text)}
+        item: Members = {"type": "reasoning", "summary": build_summary(block.text)}
         if form.get("summary") == "absent":
             del item["summary"]
         if block.seal is not None:
@@ -326,7 +323,7 @@ class TurnItemWriter(ValueWriter):
             return self.target.accepts(block.seal)
         return not self._is_foreign and NAME in (block.extras or {})
 
-    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         self.note_foreign_seal(call, at)
         kind, field = (
             (payload.CUSTOM_TOOL_CALL, "input")
@@ -337,7 +334,7 @@ class TurnItemWriter(ValueWriter):
         form = pop_form(extras)
         is_kept = form.get("call_id") == call.id
         self._sent_ids[call.id] = call.id if is_kept else self.legal_id(call.id, LEGAL_ID)
-        item: ItemJson = {
+        item: Members = {
             "type": kind,
             "call_id": self._sent_ids[call.id],
             "name": self.call_name(call, form, LEGAL_NAME, at),
@@ -355,7 +352,7 @@ class TurnItemWriter(ValueWriter):
 
     # -- members that only the target knows --------------------------------------------------
 
-    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> ItemJson:
+    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
         """Return the extras of a block, if the target made it."""
         extras = base.select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
@@ -363,7 +360,7 @@ class TurnItemWriter(ValueWriter):
         self.losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
         return {}
 
-    def _write_members(self, members: ItemJson) -> ItemJson:
+    def _write_members(self, members: Members) -> Members:
         """Return the members of an item, without its id where the provider would refuse it."""
         if not self._drops_ids:
             return members

@@ -30,7 +30,7 @@ from steno.values import replace_lone_surrogates
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import ErrorPayload, SseSplitter
 from steno.wire.openai_responses import items
 from steno.wire.openai_responses import payload as payloads
@@ -76,7 +76,7 @@ class StreamDecoder(base.StreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response."""
-        described = read_as(self._output.description, dict[str, Any]) or {}
+        described = read_as(self._output.description, Members) or {}
         found = tolerant.parse_members(self._unknown) | described
         found.pop("output", None)
         return found
@@ -186,7 +186,7 @@ class StreamDecoder(base.StreamDecoder):
         if kind == "response.content_part.added":
             id = read_as(members.get("item_id"), str)
             item = self._output.tracker.find(id, read_as(members.get("output_index"), int))
-            part = read_as(members.get("part"), dict[str, Any]) or {}
+            part = read_as(members.get("part"), Members) or {}
             # A part that stays empty has a number, too; vLLM sends a text part for reasoning.
             if part.get("type") in ("output_text", "refusal") and None not in item.parts:
                 self._output.tracker.get_block(item, read_as(members.get("content_index"), int))
