@@ -149,10 +149,8 @@ class RepeatedEventReader:
         padding = _find_padding(payload, start)
         if padding is not None:
             begin, end = padding.span(1)
-            if (
-                self._read_text_only(payload[:begin] + _PROBE_TEXT.encode() + payload[end:])
-                == expected
-            ):
+            probe = payload[:begin] + _PROBE_TEXT.encode() + payload[end:]
+            if self._read_text_only(probe) == expected:
                 return payload[start:begin], _PADDING + rb'"\}'
         return payload[start:-1].rstrip(b" "), _SPACES + rb"\}"
 

@@ -64,16 +64,18 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
-    """Take the system prompt; a blank one stays."""
+    """Take the system prompt; one that is blank, or more than text, stays."""
     text = body.peek("system", str)
-    blocks = () if text is not None else _read_text_blocks(body.peek("system", list[Raw]) or [])
-    if text is None and blocks and not all(is_blank(block.text) for block in blocks):
-        body.take_list("system")
-        return (SystemMessage(blocks, extras={NAME: {FORM_KEY: {"content": "parts"}}}),)
-    if text is None or is_blank(text):
+    try:
+        if text is not None:
+            message = SystemMessage.system(text)
+        else:
+            texts: Any = tuple(map(_read_text_block, body.peek("system", list[Raw]) or ()))
+            message = SystemMessage(texts, extras={NAME: {FORM_KEY: {"content": "parts"}}})
+    except InvalidValue:
         return ()
-    body.take("system", str)
-    return (SystemMessage.system(text),)
+    body.take("system", Raw)
+    return (message,)
 
 
 def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Members:
@@ -288,10 +290,8 @@ def _read_result(raw: Raw) -> ToolResultMessage | None:
 def _read_user_block(raw: Raw) -> UserBlock:
     """Read a block of a user message or a tool result."""
     kind = _read_block_type(raw)
-    block = (
-        _read_text_block(raw) if kind == "text" else _read_image(raw) if kind == "image" else None
-    )
-    return block or _read_opaque_block(raw)
+    read = {"text": _read_text_block, "image": _read_image}.get(kind, _read_opaque_block)
+    return read(raw) or _read_opaque_block(raw)
 
 
 def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
@@ -312,15 +312,6 @@ def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
         case _:
             pass
     return block or _read_opaque_block(raw)
-
-
-def _read_text_blocks(raws: list[Raw]) -> tuple[Text, ...]:
-    """Read text blocks; nothing if there is a block of another type among them."""
-    try:
-        texts = [_read_text_block(raw) for raw in raws]
-    except InvalidValue:
-        return ()
-    return () if None in texts else tuple([text for text in texts if text is not None])
 
 
 def _read_text_block(raw: Raw) -> Text | None:

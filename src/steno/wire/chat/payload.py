@@ -49,12 +49,6 @@ class MessageChunk(TolerantStruct):
 
 STOP_REASONS: Final = {reason.value: reason for reason in StopReason}
 USAGE: Final = {
-    field: (field,)
-    for field in (
-        "input_tokens",
-        "output_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "thinking_tokens",
-    )
+    f"{kind}_tokens": (f"{kind}_tokens",)
+    for kind in ("input", "output", "cache_read", "cache_write", "thinking")
 }

@@ -25,7 +25,7 @@ from steno.messages.tool import ToolDefinition
 from steno.wire import request_decoder as base
 from steno.wire.extras import Members
 from steno.wire.openai_chat import dialect
-from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
+from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL, MAX_TOKENS_FIELDS
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, wrap_function
@@ -55,20 +55,16 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Members:
-    limit = next(
-        (name for name in dialect.MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None
-    )
+    limit = next((name for name in MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None)
     if limit is not None:
         body.note_form("max_tokens", limit)
     if body.peek("stream_options", Members) == dialect.USAGE_STREAM_OPTIONS:
         body.take("stream_options", Raw)
         body.note_form("stream_options", "usage")  # no loss: other protocols always send usage
-    stop = body.take("stop", str)
-    if stop is not None:
+    found = base.take_settings(body, limit=limit, stop="stop")
+    if (stop := body.take("stop", str)) is not None:
         body.note_form("stop", "string")
-    found = base.take_settings(body, limit=limit, stop="stop") | (
-        {} if stop is None else {"stop": (stop,)}
-    )
+        found["stop"] = (stop,)
     return found | base.take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
 
 
@@ -154,8 +150,7 @@ class _CompletionMessageReader:
         seal = None if details is None else self._target.seal(raw_text(details))
         if thinking or seal is not None:
             blocks.append(Thinking(thinking, seal=seal))
-        content: tuple[Any, ...] = _read_content(members)
-        blocks += content
+        blocks += _read_content(members)
         blocks += map(_read_call, members.take_nonempty("tool_calls", list[Raw]) or ())
         legacy = self._read_legacy_call(members)
         blocks += [] if legacy is None else [legacy]

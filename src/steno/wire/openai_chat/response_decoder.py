@@ -56,13 +56,7 @@ _AUDIO_FRAGMENT_FIELDS: Final = frozenset({"data", "transcript"})
 _FRAGMENT_FIELDS: Final = frozenset({"text", "summary", "data"})
 """Members of a reasoning detail that arrive in fragments."""
 _IDENTITY_FIELDS: Final = (
-    "id",
-    "object",
-    "created",
-    "model",
-    "system_fingerprint",
-    "service_tier",
-    "provider",
+    *("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider"),
 )
 _PART_LIST: Final = list[Raw]
 _DETAIL_OBJECTS: Final = list[Members]
@@ -126,14 +120,10 @@ class StreamDecoder(base.SseStreamDecoder):
             completion = _decode(payload)
         except DECODE_ERRORS:
             completion = self._read_known(payload)
-        if (
-            self._first_chunk is None
-            or completion.usage is not None
-            or len(completion.choices) != 1
-        ):
+        if self._first_chunk is None or completion.usage is not None:
             return None
-        if completion.model and not self._has_identity:
-            return None  # it also names the model
+        if len(completion.choices) != 1 or (completion.model and not self._has_identity):
+            return None
         choice, delta = completion.choices[0], completion.choices[0].delta
         if (
             delta is None

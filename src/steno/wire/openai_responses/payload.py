@@ -63,13 +63,7 @@ RESPONSE_STATUSES: Final = frozenset(
 )
 """The statuses of a response; other servers answer with a status of their own."""
 END_EVENTS: Final = frozenset(
-    {
-        "response.completed",
-        "response.incomplete",
-        "response.failed",
-        "response.cancelled",
-        "response.done",
-    }
+    f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled", "done")
 )
 START_EVENTS: Final = frozenset({"response.created", "response.queued", "response.in_progress"})
 
