@@ -226,29 +226,17 @@ class ValueWriter:
         """
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
-            match block:
-                case Text() | Image():
-                    yield at, block
-                case Opaque():
-                    if self.is_sendable(block, at):
-                        yield at, block
-                case FileReference() | Resource():
-                    yield at, self.write_reference(block, at)
-                case _:
-                    assert_never(block)
+            if isinstance(block, (FileReference, Resource)):
+                yield at, self.write_reference(block, at)
+            elif not isinstance(block, Opaque) or self.is_sendable(block, at):
+                yield at, block
 
     def model_blocks(self, blocks: tuple[AssistantBlock, ...]) -> Iterator[tuple[str, ModelBlock]]:
         """Yield the blocks to send of a model, each with its place."""
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
-            match block:
-                case Text() | ToolCall() | Thinking() | Image() | InvalidToolCall():
-                    yield at, block
-                case Opaque():
-                    if self.is_sendable(block, at):
-                        yield at, block
-                case _:
-                    assert_never(block)
+            if not isinstance(block, Opaque) or self.is_sendable(block, at):
+                yield at, block
 
     def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
         """Write the blocks of a user or a tool as parts."""
