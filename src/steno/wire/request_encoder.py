@@ -354,7 +354,9 @@ class MessageWriter(ValueWriter, ABC):
         super().__init__(target, ChangeCollector())
         self._written: list[bytes] = []
         self._latest: Members | bytes | None = None
-        """The newest message, which may still grow."""
+        """The newest message as written, which may still grow."""
+        self._previous: Message | None = None
+        """The message that was added before."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -373,6 +375,11 @@ class MessageWriter(ValueWriter, ABC):
                 self._add_result(message)
             case _:
                 assert_never(message)
+        self._previous = message
+
+    @property
+    def _follows_result(self) -> bool:
+        return isinstance(self._previous, ToolResultMessage)
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""

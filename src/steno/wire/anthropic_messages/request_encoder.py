@@ -157,19 +157,14 @@ class AnthropicMessageWriter(base.MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._blocks = ContentBlockWriter(target, self.losses)
-        self._is_leading = True
-        self._follows_result = False
         self._keeps_trailing_blanks = False
         """The newest message was recorded with blanks at its end."""
         self._trim_loss: Change | None = None
 
     def add(self, message: Message) -> None:
         """Write one more message; those of the system prompt are written elsewhere."""
-        if self._is_leading and _is_system_prompt(message):
-            return
-        self._is_leading = False
-        super().add(message)
-        self._follows_result = isinstance(message, ToolResultMessage)
+        if self._previous is not None or not _is_system_prompt(message):
+            super().add(message)
 
     def _unfinished(self) -> list[Members | bytes]:
         newest = self._trim_trailing_blanks(self._latest)

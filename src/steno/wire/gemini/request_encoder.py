@@ -26,13 +26,7 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
-from steno.messages.message import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.request import Request
 from steno.wire import request_encoder as base
 from steno.wire.extras import Members, pop_object
@@ -167,12 +161,6 @@ class ContentsWriter(base.MessageWriter):
         self.count: int = 0
         """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
-        self._ends_in_result = False
-
-    def add(self, message: Message) -> None:
-        """Write one more message."""
-        super().add(message)
-        self._ends_in_result = isinstance(message, ToolResultMessage)
 
     def _add_raw(self, message: Members | bytes) -> None:
         super()._add_raw(message)
@@ -259,7 +247,7 @@ class ContentsWriter(base.MessageWriter):
         members = {FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}
         part: PartJson = restore_case(members, form) | extras
         content: Members = form.get("members", {})
-        self._write("user", [part], content, form, joins=self._ends_in_result)
+        self._write("user", [part], content, form, joins=self._follows_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
         """Return the texts that go into the response, and the parts outside of it."""

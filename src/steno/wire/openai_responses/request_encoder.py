@@ -120,7 +120,6 @@ class InputItemWriter(base.MessageWriter):
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
-        self._is_first = True
         self._sent_ids: dict[str, str] = {}
         """The ids under which calls were sent."""
         self._custom_call_ids: set[str] = set()
@@ -130,14 +129,9 @@ class InputItemWriter(base.MessageWriter):
         # A part may have the type of an item; then the message has a note.
         return super()._is_whole(message, first) and message.extras is None
 
-    def add(self, message: Message) -> None:
-        """Write one more message."""
-        super().add(message)
-        self._is_first = False
-
     def _add_system(self, message: SystemMessage) -> None:
         item = self._write_prompt(message)
-        if not self._is_first or _get_instructions(message) is None:
+        if self._previous is not None or _get_instructions(message) is None:
             self._add_raw(base.encode_json(item))
 
     def _add_user(self, message: UserMessage) -> None:

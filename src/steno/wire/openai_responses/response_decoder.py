@@ -15,7 +15,6 @@ from msgspec import Raw
 
 from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import InvalidRequest, ProtocolError
-from steno.json_object import replace_lone_surrogate_escapes
 from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
@@ -151,8 +150,7 @@ class StreamDecoder(base.StreamDecoder):
             # OpenAI repeats the error in the last event, together with the output.
             self._pending_error = payload.data if type(payload) is ErrorPayload else None
             return
-        repaired, _ = replace_lone_surrogate_escapes(payload)
-        _check_utf8(repaired)
+        repaired = tolerant.repair_json(payload, NAME)
         members = read_members(repaired, NAME)
         kind = read_as(members.pop("type", None), str) or ""
         if kind in payloads.END_EVENTS:
@@ -383,8 +381,10 @@ class _OutputEventBuilder:
 
     def keep_unknown_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
         """Keep an event of an unknown type."""
-        _check_utf8(payload)
-        block = items.build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw_text(payload))
+        # The payload of a plain delta is not checked: msgspec accepts other bytes than UTF-8 in
+        # members that it does not decode.
+        raw = raw_text(tolerant.repair_json(payload, NAME))
+        block = items.build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw)
         events.append(BlockAdded(self.tracker.new_block(), block))
 
     def _end_known_item(
@@ -472,14 +472,6 @@ class _OutputEventBuilder:
             description = self.description
             model = None if description is None else _read_response(description).model
         return RequestTarget(self._provider, NAME, model or "")
-
-
-def _check_utf8(data: bytes) -> None:
-    """Refuse bytes that are not UTF-8, which msgspec accepts in members that it does not decode."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as exc:
-        raise tolerant.build_protocol_error(exc, NAME) from None
 
 
 def _get_block_part(delta: DeltaEvent) -> int | None:
