@@ -353,8 +353,8 @@ class MessageWriter(ValueWriter, ABC):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target, ChangeCollector())
         self._written: list[bytes] = []
-        self._latest: Members | bytes | None = None
-        """The newest message as written, which may still grow."""
+        self._latest: Members | None = None
+        """The newest message, if it may still grow."""
         self._previous: Message | None = None
         """The message that was added before."""
 
@@ -386,9 +386,9 @@ class MessageWriter(ValueWriter, ABC):
         if len(self._written) > _MAX_PIECES:
             # Joining copies a whole conversation, so it happens once in a while only.
             self._written = [b",".join(self._written)]
-        return b",".join([*self._written, *map(to_bytes, self._unfinished())])
+        return b",".join([*self._written, *map(encode_json, self._unfinished())])
 
-    def _unfinished(self) -> list[Members | bytes]:
+    def _unfinished(self) -> list[Members]:
         """Return the messages that may still grow."""
         return [] if self._latest is None else [self._latest]
 
@@ -397,10 +397,14 @@ class MessageWriter(ValueWriter, ABC):
         return first.kind == WHOLE_MESSAGE_KIND
 
     def _add_raw(self, message: Members | bytes) -> None:
-        """Write a message; the one before it is complete."""
+        """Write a message, which may still grow unless it is JSON; the one before is complete."""
         if self._latest is not None:
-            self._written.append(to_bytes(self._latest))
-        self._latest = message
+            self._written.append(encode_json(self._latest))
+            self._latest = None
+        if isinstance(message, bytes):
+            self._written.append(message)
+        else:
+            self._latest = message
 
     def _add_system(self, message: SystemMessage) -> None:
         self._add_prompt(message)
@@ -417,11 +421,6 @@ class MessageWriter(ValueWriter, ABC):
 
     @abstractmethod
     def _add_result(self, message: ToolResultMessage) -> None: ...
-
-
-def to_bytes(message: Members | bytes) -> bytes:
-    """Return a message as JSON, if it is not yet."""
-    return message if isinstance(message, bytes) else encode_json(message)
 
 
 class Encoder(ABC):

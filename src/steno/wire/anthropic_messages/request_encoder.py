@@ -166,7 +166,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         if self._previous is not None or not _is_system_prompt(message):
             super().add(message)
 
-    def _unfinished(self) -> list[Members | bytes]:
+    def _unfinished(self) -> list[Members]:
         newest = self._trim_trailing_blanks(self._latest)
         return [] if newest is None else [newest]
 
@@ -222,7 +222,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         latest = self._latest
         if not content and isinstance(content, list):
             self.losses.note(ChangeCode.BLANK, "empty_message")
-        elif joins and isinstance(latest, dict) and latest["role"] == role:
+        elif joins and latest is not None and latest["role"] == role:
             latest["content"] = [
                 *base.expand_content(latest["content"]),
                 *base.expand_content(content),
@@ -231,16 +231,12 @@ class AnthropicMessageWriter(base.MessageWriter):
         else:
             self._add_raw({"role": role, **extras, "content": content})
 
-    def _trim_trailing_blanks(self, message: Members | bytes | None) -> Members | bytes | None:
+    def _trim_trailing_blanks(self, message: Members | None) -> Members | None:
         """Cut blanks off the end of a turn to be continued: the provider refuses them."""
         if self._trim_loss is not None:
             self.losses.found.remove(self._trim_loss)  # the turn is no longer the last one
             self._trim_loss = None
-        if (
-            not isinstance(message, dict)
-            or message["role"] != "assistant"
-            or self._keeps_trailing_blanks
-        ):
+        if message is None or message["role"] != "assistant" or self._keeps_trailing_blanks:
             return message
         parts = base.expand_content(message["content"])
         last = parts[-1]

@@ -125,7 +125,7 @@ class _ChatMessageWriter(base.MessageWriter):
             content = {"content": self._join_texts(parts, "" if is_model else _TEXT_SEPARATOR)}
         else:
             content = _EMPTY_CONTENT.get(form or "", {} if is_model else {"content": ""})
-        self._add_raw(base.encode_json(head | content | (tail or {}) | extras))
+        self._written.append(base.encode_json(head | content | (tail or {}) | extras))
 
     def _write_parts(self, block: base.ModelBlock, at: str) -> list[PartJson]:
         match block:

@@ -177,12 +177,12 @@ class ContentsWriter(base.MessageWriter):
     ) -> None:
         """Write parts into a content of their own, or into the latest."""
         joins = form.get("content", "joined" if joins else "own") == "joined"
-        if joins and isinstance(self._latest, dict):
+        if joins and self._latest is not None:
             self._latest["parts"] += parts
             return
-        content = base.drop_none(role=form.get("role", role)) | members
+        named: str | None = form.get("role", role)
+        content = ({} if named is None else {"role": named}) | members
         if form.get("parts") == "object" and len(parts) == 1:
-            # Nothing joins it.
             self._add_raw(base.encode_json({**content, "parts": parts[0]}))
         else:
             self._add_raw({**content, "parts": parts})

@@ -34,7 +34,7 @@ from steno.wire.gemini import payload as payloads
 from steno.wire.gemini.parts import read_image_or_opaque
 from steno.wire.gemini.payload import NAME, PROVIDER, Candidate, FunctionCall, Part, PartialArg
 from steno.wire.request_encoder import RequestTarget, drop_none
-from steno.wire.tolerant import DECODE_ERRORS, raw_text
+from steno.wire.tolerant import DECODE_ERRORS, is_nonempty_json, raw_text
 
 
 class _AllCandidates(msgspec.Struct):
@@ -112,7 +112,7 @@ class StreamDecoder(base.StreamDecoder):
             response, payload = self._read_unusual(payload)
         if not self._has_identity:
             self._read_identity(response)
-        if response.usage_metadata and tolerant.is_nonempty_json(response.usage_metadata):
+        if response.usage_metadata and is_nonempty_json(response.usage_metadata):
             self._usage = response.usage_metadata
         if response.prompt_feedback and bytes(response.prompt_feedback) != b"null":
             self._metadata.add({_PROMPT_FEEDBACK_FIELD: response.prompt_feedback})
@@ -145,7 +145,7 @@ class StreamDecoder(base.StreamDecoder):
                         self._index += 1
                         self._growing_kind = Text
                     events.append(TextDelta(self._index, text))
-        if candidate.safety_ratings and tolerant.is_nonempty_json(candidate.safety_ratings):
+        if candidate.safety_ratings and is_nonempty_json(candidate.safety_ratings):
             self._ratings = candidate.safety_ratings  # one for each category: the latest holds
         if (
             candidate.finish_reason is not None

@@ -125,12 +125,14 @@ class _OllamaMessageWriter(base.MessageWriter):
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._new_parts(_TEXT_SEPARATOR, self.prompt_blocks(message.content))
-        self._add_raw(base.encode_json({"role": message.role.value} | parts.members(form) | extras))
+        self._written.append(
+            base.encode_json({"role": message.role.value} | parts.members(form) | extras)
+        )
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._new_parts("", self.model_blocks(message.content))
-        self._add_raw(base.encode_json({"role": "assistant"} | parts.members(form) | extras))
+        self._written.append(base.encode_json({"role": "assistant"} | parts.members(form) | extras))
 
     def _new_parts(
         self, separator: str, blocks: Iterable[tuple[str, base.ModelBlock]]
@@ -182,7 +184,7 @@ class _OllamaMessageWriter(base.MessageWriter):
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         otherwise = message.outcome.value if message.is_error else ""
         content = parts.members(form, otherwise=otherwise)
-        self._add_raw(base.encode_json(members | content | extras))
+        self._written.append(base.encode_json(members | content | extras))
 
 
 @final

@@ -118,21 +118,26 @@ class CompletionMessageWriter(base.MessageWriter):
             self._images = []
         super().add(message)
 
-    def _unfinished(self) -> list[Members | bytes]:
+    def _unfinished(self) -> list[Members]:
         waiting = [{"role": "user", "content": self._images}] if self._images else []
         return [*super()._unfinished(), *waiting]
 
     def _add_raw(self, message: Members | bytes) -> None:
-        if self._dialect.merges_neighbours and isinstance(message, dict):
-            if message["role"] == "system" and self._latest is not None:
+        if isinstance(message, bytes):
+            super()._add_raw(message)
+            return
+        if self._dialect.merges_neighbours:
+            if message["role"] == "system" and (self._written or self._latest is not None):
                 self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
                 message["role"] = "user"
             thinking = self._dialect.thinking_field
-            if isinstance(self._latest, dict) and _can_merge(self._latest, message, thinking):
+            if self._latest is not None and _can_merge(self._latest, message, thinking):
                 self.losses.note(ChangeCode.ORDER, "merged")
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
-        super()._add_raw(message)
+        if self._latest is not None:  # as in the base, without a call for each message
+            self._written.append(base.encode_json(self._latest))
+        self._latest = message
 
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)

@@ -132,16 +132,15 @@ class InputItemWriter(base.MessageWriter):
     def _add_system(self, message: SystemMessage) -> None:
         item = self._write_prompt(message)
         if self._previous is not None or _get_instructions(message) is None:
-            self._add_raw(base.encode_json(item))
+            self._written.append(base.encode_json(item))
 
     def _add_user(self, message: UserMessage) -> None:
-        self._add_raw(base.encode_json(self._write_prompt(message)))
+        self._written.append(base.encode_json(self._write_prompt(message)))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         self._custom_call_ids |= find_custom_call_ids(message.content)
         writer = TurnItemWriter(message, self.target, self.losses, self._sent_ids)
-        for item in writer.write_items():
-            self._add_raw(base.encode_json(item))
+        self._written += map(base.encode_json, writer.write_items())
 
     def _write_prompt(self, message: SystemMessage | UserMessage) -> Members:
         extras, form = self.read_extras(message)
@@ -162,7 +161,7 @@ class InputItemWriter(base.MessageWriter):
             self.losses.note(ChangeCode.CALL_ID, "replaced", value=call_id)
         is_custom = id in self._custom_call_ids
         kind = payload.CUSTOM_TOOL_CALL_OUTPUT if is_custom else payload.FUNCTION_CALL_OUTPUT
-        self._add_raw(base.encode_json({"type": kind, "call_id": call_id} | output | extras))
+        self._written.append(base.encode_json({"type": kind, "call_id": call_id} | output | extras))
 
     def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
