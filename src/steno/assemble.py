@@ -77,7 +77,6 @@ class TextDraft:
     __slots__ = ("extras", "index", "kind", "parts", "redacted", "seal")
 
     def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
-        """Start with no text."""
         self.kind: type[Text | Thinking] = kind
         self.index: int = index
         self.redacted: bool = redacted
@@ -101,25 +100,11 @@ class ToolCallDraft:
     """A call that is not complete yet. `number` counts the calls of this message from 0."""
 
     __slots__ = (
-        "built",
-        "depth",
-        "extras",
-        "has_ended",
-        "has_opened",
-        "id",
-        "in_string",
-        "index",
-        "is_escaped",
-        "made_id",
-        "name",
-        "number",
-        "parts",
-        "scanned",
-        "seal",
+        *("built", "depth", "extras", "has_ended", "has_opened", "id", "in_string", "index"),
+        *("is_escaped", "made_id", "name", "number", "parts", "scanned", "seal"),
     )
 
     def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
-        """Start without arguments."""
         self.number: int = number
         self.index: int | None = index
         self.id: str | None = id
@@ -128,13 +113,12 @@ class ToolCallDraft:
         self.seal: Seal | None = None
         self.extras: ExtrasByWire | None = None
         self.has_ended: bool = False
-        self.scanned: int = 0
-        self.depth: int = 0
-        self.in_string: bool = False
-        self.is_escaped: bool = False
-        self.has_opened: bool = False
         self.made_id: str | None = None
         self.built: AnyToolCall | None = None
+        # How many parts `is_complete` has read, and what it found there.
+        self.scanned: int = 0
+        self.depth: int = 0
+        self.in_string = self.is_escaped = self.has_opened = False
 
     def build(self, new_id: Callable[[], str]) -> AnyToolCall:
         """Make the call of the parts so far; a second time only if a part was added."""
@@ -252,7 +236,11 @@ class Assembler:
             case BlockAdded():
                 self._drafts.append(event.block)
             case ExtrasAdded():
-                self._add_extras(event)
+                if event.index is None:
+                    self._extras = merge_extras(self._extras, event.extras)
+                else:
+                    draft = self._draft_at(event.index)
+                    draft.extras = merge_extras(draft.extras, event.extras)
             case Finished():
                 return self._finish(event)
             case _:
@@ -338,13 +326,6 @@ class Assembler:
         self._add_text = draft.parts.append
         return draft
 
-    def _add_extras(self, event: ExtrasAdded) -> None:
-        if event.index is None:
-            self._extras = merge_extras(self._extras, event.extras)
-        else:
-            draft = self._draft_at(event.index)
-            draft.extras = merge_extras(draft.extras, event.extras)
-
     def _draft_at(self, index: int) -> TextDraft | ToolCallDraft:
         """Return the latest block at an index, or a new empty text where there is none."""
         draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
@@ -394,10 +375,8 @@ class Assembler:
     ) -> ToolCallDraft | None:
         """Find the call that a fragment belongs to; None if it starts a new one."""
         known = None if id is None else self._call_by_id.get(id)
-        if known is not None and not is_different_call(known, index, name):
-            return known
         if known is not None:
-            return None
+            return None if is_different_call(known, index, name) else known
         call = None if index is None else self._call_by_index.get(index)
         if call is None and self._calls:
             call = self._calls[-1]

@@ -9,12 +9,7 @@ if _typing.TYPE_CHECKING:
     from steno.transport.http import HttpTransport, TimeLimits
     from steno.transport.replay import RecordedResponse, ReplayTransport
 
-__all__ = [
-    "HttpTransport",
-    "RecordedResponse",
-    "ReplayTransport",
-    "TimeLimits",
-]
+__all__ = ["HttpTransport", "RecordedResponse", "ReplayTransport", "TimeLimits"]
 
 __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,

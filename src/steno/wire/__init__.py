@@ -62,20 +62,13 @@ class Wire(Protocol):
         ...
 
     def StreamDecoder(  # noqa: N802 - a class of a module
-        self,
-        *,
-        provider: str = ...,
-        model: str | None = ...,
+        self, *, provider: str = ..., model: str | None = ...
     ) -> StreamDecoder:
         """Start decoding one streamed response."""
         ...
 
     def decode_response(
-        self,
-        data: bytes | str,
-        *,
-        provider: str = ...,
-        model: str | None = ...,
+        self, data: bytes | str, *, provider: str = ..., model: str | None = ...
     ) -> AssistantMessage:
         """Decode a response that is not streamed."""
         ...
@@ -89,10 +82,7 @@ class Wire(Protocol):
         ...
 
     def decode_error(
-        self,
-        status: int,
-        body: bytes | str,
-        headers: Mapping[str, str] | None = ...,
+        self, status: int, body: bytes | str, headers: Mapping[str, str] | None = ...
     ) -> ProviderError:
         """Build an error from the response that reports it."""
         ...

@@ -42,24 +42,14 @@ _NO_CREDIT_CODES: Final = frozenset(
 )
 _MESSAGE_FIELDS: Final = ("message", "detail", "details", "error_description", "msg")
 _STATUS_OF_TYPE: Final = {
-    "authentication_error": 401,
-    "permission_error": 403,
-    "permission_denied": 403,
-    "unauthenticated": 401,
-    "not_found_error": 404,
-    "not_found": 404,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "resource_exhausted": 429,
-    "overloaded_error": 529,
-    "overloaded": 529,
+    **dict.fromkeys(("authentication_error", "unauthenticated"), 401),
+    **dict.fromkeys(("permission_error", "permission_denied"), 403),
+    **dict.fromkeys(("not_found_error", "not_found"), 404),
+    **dict.fromkeys(("rate_limit_error", "rate_limit_exceeded", "resource_exhausted"), 429),
+    **dict.fromkeys(("api_error", "server_error", "internal", "internalservererror"), 500),
     "unavailable": 503,
-    "timeout_error": 504,
-    "deadline_exceeded": 504,
-    "api_error": 500,
-    "server_error": 500,
-    "internal": 500,
-    "internalservererror": 500,
+    **dict.fromkeys(("timeout_error", "deadline_exceeded"), 504),
+    **dict.fromkeys(("overloaded_error", "overloaded"), 529),
 }
 
 

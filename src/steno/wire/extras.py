@@ -6,7 +6,7 @@ Extras add to the fields of a value and never contradict them. An empty member i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,8 @@ from steno.json_object import JsonObject, raw_members
 from steno.messages.request import Request
 from steno.values import Sendable
 
+Members: TypeAlias = dict[str, Any]
+"""The members of a JSON object, as Python values."""
 FORM_KEY: Final = "$form"
 """The member of extras that notes how a value was written, where there are two ways."""
 RESERVED_PREFIX: Final = "$"
@@ -34,7 +36,7 @@ def get_extras(value: Sendable, wire: str) -> Mapping[str, Any]:
     return raw_members(found) if isinstance(found, JsonObject) else {}
 
 
-def pop_object(extras: dict[str, Any], name: str) -> dict[str, Any]:
+def pop_object(extras: Members, name: str) -> Members:
     """Take out the members of an object under a name; a value of another type stays."""
     inner = extras.get(name)
     if not isinstance(inner, dict):
@@ -43,13 +45,13 @@ def pop_object(extras: dict[str, Any], name: str) -> dict[str, Any]:
     return inner
 
 
-def pop_form(extras: dict[str, Any]) -> dict[str, Any]:
+def pop_form(extras: Members) -> Members:
     """Take the notes on how a value was written out of its extras."""
     form = extras.pop(FORM_KEY, None)
     return form if isinstance(form, dict) else {}
 
 
-def get_form(value: Sendable, wire: str) -> dict[str, Any]:
+def get_form(value: Sendable, wire: str) -> Members:
     """Return the notes on how a value was written where it was recorded."""
     form = get_extras(value, wire).get(FORM_KEY)
     return form if isinstance(form, dict) else {}

@@ -9,8 +9,6 @@ import re
 from codecs import BOM_UTF8
 from typing import Final, NoReturn, Self, final
 
-import msgspec
-
 from steno.errors import ProtocolError
 from steno.json_object import is_json_text
 
@@ -146,7 +144,6 @@ _CR: Final = ord("\r")
 """As a number: a single byte is found five times faster than bytes of length one."""
 _find_lone_cr: Final = re.compile(rb"\r(?!\n)").search
 _LETTER_E: Final = ord("e")
-_decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 @final
@@ -276,17 +273,9 @@ def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
         if field == b"data" or (field == b"error" and value[:1] == b"{"):
             payloads.append(value)
         is_error = is_error or field == b"error" or (field == b"event" and value == b"error")
-    if len(payloads) > 1 and not _is_json(payloads[0]):
+    if len(payloads) > 1 and not is_json_text(payloads[0].decode(errors="replace")):
         payloads = [_LF.join(payloads)]  # one payload; else events without empty lines
     return [ErrorPayload(text) if is_error else text for text in payloads if text.strip()]
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        _decode_raw(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
 
 
 # -- a JSON array that grows -----------------------------------------------------------------

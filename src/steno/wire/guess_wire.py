@@ -15,10 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from steno.assemble import WireEvent
 from steno.errors import StenoError
 from steno.messages.content import Opaque
-from steno.messages.event import (
-    BlockAdded,
-    ExtrasAdded,
-)
+from steno.messages.event import BlockAdded, ExtrasAdded
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.wire import WIRES, Wire, load_wire
@@ -200,18 +197,10 @@ _UNUSUAL_FORMS: Final[dict[str, dict[str, object]]] = {
 }
 """Forms that are rare in a protocol."""
 _DISTINCTIVE_MEMBERS: Final = frozenset(
-    {
-        "image_url",
-        "images",
-        "input_schema",
-        "max_completion_tokens",
-        "options",
-        "response_format",
-        "stop_sequences",
-        "system",
-        "tool_name",
-        "tool_use_id",
-    }
+    [
+        *("image_url", "images", "input_schema", "max_completion_tokens", "options"),
+        *("response_format", "stop_sequences", "system", "tool_name", "tool_use_id"),
+    ]
 )
 """Members of exactly one protocol: they count twice where a wire does not know them."""
 _CLEAR_MARGIN: Final = 2

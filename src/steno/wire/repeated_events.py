@@ -16,10 +16,7 @@ import msgspec
 from msgspec.json import encode
 
 from steno.assemble import ToolCallPart, WireEvent
-from steno.messages.event import (
-    TextDelta,
-    ThinkingDelta,
-)
+from steno.messages.event import TextDelta, ThinkingDelta
 from steno.wire.tolerant import DECODE_ERRORS
 
 _STRING_BODY: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'
@@ -152,10 +149,8 @@ class RepeatedEventReader:
         padding = _find_padding(payload, start)
         if padding is not None:
             begin, end = padding.span(1)
-            if (
-                self._read_text_only(payload[:begin] + _PROBE_TEXT.encode() + payload[end:])
-                == expected
-            ):
+            probe = payload[:begin] + _PROBE_TEXT.encode() + payload[end:]
+            if self._read_text_only(probe) == expected:
                 return payload[start:begin], _PADDING + rb'"\}'
         return payload[start:-1].rstrip(b" "), _SPACES + rb"\}"
 

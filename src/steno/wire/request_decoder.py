@@ -23,7 +23,7 @@ from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.request_encoder import WHOLE_MESSAGE_KIND
 from steno.wire.tolerant import (
     DECODE_ERRORS,
@@ -59,7 +59,7 @@ class ObjectMembers:
         except DECODE_ERRORS as exc:
             raise _build_invalid_json(exc, data, place) from None
         self._place = place
-        self.form: dict[str, Any] = {}
+        self.form: Members = {}
         """Notes on how the value was written."""
 
     def __contains__(self, name: str) -> bool:
@@ -82,6 +82,10 @@ class ObjectMembers:
             del self._remaining[name]
         return value
 
+    def take_nonempty(self, name: str, hint: type[T]) -> T | None:
+        """Take a member if it is of that type and not empty; any other stays."""
+        return self.take(name, hint) if self.peek(name, hint) else None
+
     def take_list(self, name: str) -> list[Raw] | None:
         """Take an array, its elements as JSON text."""
         return self.take(name, list[Raw])
@@ -94,8 +98,19 @@ class ObjectMembers:
         """Note how the value was written, so that the encoder can write it the same way."""
         self.form[name] = value
 
-    def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
-        """Return the other members as extras of that wire. Raises InvalidRequest.
+    def keep_rest(self, name: str, inner: ObjectMembers, *, is_empty_kept: bool = False) -> None:
+        """Keep the remaining members of an object that was taken, if there are any."""
+        left = inner.remaining()
+        if left or is_empty_kept:
+            self.put_back(name, left)
+
+    def extras(self, wire: str) -> dict[str, Members] | None:
+        """Return the remaining members and the notes as extras of that wire."""
+        found = self.remaining() | ({FORM_KEY: self.form} if self.form else {})
+        return {wire: found} if found else None
+
+    def remaining(self) -> Members:
+        """Return the members that were not taken. Raises InvalidRequest.
 
         A member may not have the name of steno's own notes.
         """
@@ -106,13 +121,10 @@ class ObjectMembers:
                 place=self._place,
             )
         try:
-            left = {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
+            return {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
         except DECODE_ERRORS as exc:
             code, message = explain_decode_error(exc)
             raise InvalidRequest(message, code=code, place=self._place) from None
-        if self.form:
-            left[FORM_KEY] = self.form
-        return {wire: left} if left else None
 
 
 def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
@@ -274,7 +286,7 @@ def read_call(
         raise InvalidRequest("has no name", code="call_name_missing", place="call")
     if not name:
         members.note_form("name", name)
-    id = members.take("id", str) if members.peek("id", str) else None
+    id = members.take_nonempty("id", str)
     if id is None:
         members.note_form("id", "absent")  # or null, or empty, which stays among the members
     text, raw = function.peek("arguments", str), function.peek("arguments", Raw)
@@ -289,9 +301,8 @@ def read_call(
         form = form or "raw"
     if form is not None:
         members.note_form("arguments", form)
-    kept = None if function is members else function.extras(wire)
-    if kept is not None:
-        members.put_back("function", kept[wire])
+    if function is not members:
+        members.keep_rest("function", function)
     return msgspec.structs.replace(call, extras=members.extras(wire))
 
 
@@ -305,12 +316,12 @@ def take_settings(
     stop: str | None = None,
     top_p: str = "top_p",
     highest_temperature: float = 2,
-) -> dict[str, Any]:
+) -> Members:
     """Take the settings that every provider has, under the names of this one.
 
     A value beyond our bounds stays, and so does an empty list of stop sequences.
     """
-    found: dict[str, Any] = {}
+    found: Members = {}
     if limit is not None and has_token_limit(body, limit):
         found["max_tokens"] = body.take(limit, int)
     rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
@@ -318,16 +329,14 @@ def take_settings(
         value = body.peek(name, float)
         if value is not None and 0 <= value <= highest:
             found[field] = body.take(name, float)
-    sequences = None if stop is None else body.peek(stop, list[str])
-    if stop is not None and sequences:
-        body.take(stop, list[str])
+    if stop is not None and (sequences := body.take_nonempty(stop, list[str])):
         found["stop"] = tuple(sequences)
     return found
 
 
 def take_model(body: ObjectMembers) -> str:
     """Take the name of the model; an empty one stays."""
-    return (body.take("model", str) or "") if body.peek("model", str) else ""
+    return body.take_nonempty("model", str) or ""
 
 
 def has_token_limit(body: ObjectMembers, name: str) -> bool:
@@ -336,13 +345,13 @@ def has_token_limit(body: ObjectMembers, name: str) -> bool:
 
 
 def take_tool_choice(
-    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], dict[str, Any]]
+    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], Members]
 ) -> dict[str, str]:
     """Take the choice of a tool, which the wire writes as `named`; an ambiguous one stays."""
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     mode = body.peek("tool_choice", str)
     choice = mode if mode in _TOOL_CHOICES and mode not in names.values() else None
-    found = body.peek("tool_choice", dict[str, Any])
+    found = body.peek("tool_choice", Members)
     for theirs, ours in names.items():
         if found == named(theirs):
             choice = ours
@@ -356,7 +365,7 @@ def take_tool_choice(
 
 
 def take_tools(
-    body: ObjectMembers, read: Callable[[Raw], ToolDefinition | None]
+    body: ObjectMembers, read: Callable[[ObjectMembers], ToolDefinition | None]
 ) -> tuple[ToolDefinition, ...]:
     """Take the tools of a request; those that `read` refuses stay, each with its position."""
     raws = body.take_list("tools")
@@ -365,7 +374,8 @@ def take_tools(
     tools: dict[str, ToolDefinition] = {}
     others: list[tuple[int, Raw]] = []
     for position, raw in enumerate(raws):
-        tool = read(raw)
+        members = _read_object(raw)
+        tool = None if members is None else read(members)
         if tool is None or tool.name in tools:
             others.append((position, raw))
         else:
@@ -375,30 +385,27 @@ def take_tools(
     return tuple(tools.values())
 
 
-def read_tool_members(raw: Raw) -> ObjectMembers | None:
-    """Read the members of a tool; None if it is no object."""
+def _read_object(raw: Raw) -> ObjectMembers | None:
     try:
         return ObjectMembers(raw, "tool")
     except InvalidRequest:
         return None
 
 
-def unwrap_function(raw: Raw) -> tuple[ObjectMembers, ObjectMembers] | None:
-    """Read a tool and the function in it; None if it is no function."""
-    members = read_tool_members(raw)
-    if members is None or members.take("type", str) != "function":
+def unwrap_function(members: ObjectMembers) -> ObjectMembers | None:
+    """Take the function out of a tool; None if it is no function."""
+    if members.take("type", str) != "function":
         return None
-    function = read_tool_members(members.take("function", Raw) or NULL)
-    return None if function is None else (members, function)
+    return _read_object(members.take("function", Raw) or NULL)
 
 
 def build_tool(
-    *,
     name: str,
     description: str | None,
     parameters: Mapping[str, Any] | None,
-    strict: bool,
-    extras: Mapping[str, Any] | None,
+    *,
+    strict: bool = False,
+    extras: Mapping[str, Any] | None = None,
 ) -> ToolDefinition | None:
     """Build the definition of a recorded tool; None if it breaks our rules."""
     try:
@@ -423,7 +430,7 @@ def map_tool_name_or_empty(name: str | None) -> str:
         return ""
 
 
-def is_closed_schema(schema: dict[str, Any]) -> bool:
+def is_closed_schema(schema: Members) -> bool:
     """Return whether a strict tool may have a schema: closing its objects does not change it."""
     try:
         return close_objects(schema) == schema

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
@@ -47,6 +47,7 @@ from steno.values import RedactedRepr, Sendable
 from steno.wire.extras import (
     FORM_KEY,
     RESERVED_PREFIX,
+    Members,
     check_reserved_extras,
     get_extras,
     get_form,
@@ -71,7 +72,7 @@ _ALWAYS_WRITTEN: Final = object()
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 """Errors of the encoder if notes under `$form` are not of the types that steno writes."""
 
-PartJson: TypeAlias = dict[str, Any] | msgspec.Raw
+PartJson: TypeAlias = Members | msgspec.Raw
 """A part of a message, written or as it was received."""
 PromptBlock: TypeAlias = Text | Image | Opaque
 ModelBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque
@@ -135,9 +136,7 @@ class EncodedRequest(RedactedRepr, frozen=True):
         return decoded
 
 
-def select_extras(
-    value: Sendable, wire: str, losses: ChangeCollector, *, at: str = ""
-) -> dict[str, Any]:
+def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: str = "") -> Members:
     """Return the members that `value` carries for this wire; those for others are a loss."""
     if value.extras is None:
         return {}
@@ -201,16 +200,14 @@ class ValueWriter:
         self.target: RequestTarget = target
         self.losses: ChangeCollector = losses
 
-    def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    def read_extras(self, value: Sendable, at: str = "") -> tuple[Members, Members]:
         """Return the extras of a value for this wire, and the notes on how it was written."""
         if value.extras is None:  # nearly always
             return {}, {}
         extras = select_extras(value, self.target.api, self.losses, at=at)
         return extras, pop_form(extras)
 
-    def merge(
-        self, members: dict[str, Any], extras: dict[str, Any], at: str = ""
-    ) -> dict[str, Any]:
+    def merge(self, members: Members, extras: Members, at: str = "") -> Members:
         """Add extras to the members of a value; they replace none of them."""
         if not extras:
             return members
@@ -229,29 +226,17 @@ class ValueWriter:
         """
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
-            match block:
-                case Text() | Image():
-                    yield at, block
-                case Opaque():
-                    if self.is_sendable(block, at):
-                        yield at, block
-                case FileReference() | Resource():
-                    yield at, self.write_reference(block, at)
-                case _:
-                    assert_never(block)
+            if isinstance(block, (FileReference, Resource)):
+                yield at, self.write_reference(block, at)
+            elif not isinstance(block, Opaque) or self.is_sendable(block, at):
+                yield at, block
 
     def model_blocks(self, blocks: tuple[AssistantBlock, ...]) -> Iterator[tuple[str, ModelBlock]]:
         """Yield the blocks to send of a model, each with its place."""
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
-            match block:
-                case Text() | ToolCall() | Thinking() | Image() | InvalidToolCall():
-                    yield at, block
-                case Opaque():
-                    if self.is_sendable(block, at):
-                        yield at, block
-                case _:
-                    assert_never(block)
+            if not isinstance(block, Opaque) or self.is_sendable(block, at):
+                yield at, block
 
     def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
         """Write the blocks of a user or a tool as parts."""
@@ -309,9 +294,7 @@ class ValueWriter:
         recorded: str | None = get_form(tool, self.target.api).get("name")
         return recorded or self._legal_name(tool, legal, at)
 
-    def call_name(
-        self, call: AnyToolCall, form: dict[str, Any], legal: re.Pattern[str], at: str
-    ) -> Any:
+    def call_name(self, call: AnyToolCall, form: Members, legal: re.Pattern[str], at: str) -> Any:
         """Return the name to send for a call, whether or not the call is valid."""
         if "name" in form:
             return form["name"]
@@ -346,9 +329,7 @@ class ValueWriter:
         self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
         return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
 
-    def write_recorded_arguments(
-        self, call: AnyToolCall, form: str | None, at: str
-    ) -> dict[str, Any]:
+    def write_recorded_arguments(self, call: AnyToolCall, form: str | None, at: str) -> Members:
         """Return the member `arguments`, in the form in which it was read."""
         match form:
             case "absent":
@@ -372,6 +353,10 @@ class MessageWriter(ValueWriter, ABC):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target, ChangeCollector())
         self._written: list[bytes] = []
+        self._latest: Members | None = None
+        """The newest message, if it may still grow."""
+        self._previous: Message | None = None
+        """The message that was added before."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -390,25 +375,36 @@ class MessageWriter(ValueWriter, ABC):
                 self._add_result(message)
             case _:
                 assert_never(message)
+        self._previous = message
+
+    @property
+    def _follows_result(self) -> bool:
+        return isinstance(self._previous, ToolResultMessage)
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
         if len(self._written) > _MAX_PIECES:
             # Joining copies a whole conversation, so it happens once in a while only.
             self._written = [b",".join(self._written)]
-        return b",".join([*self._written, *map(to_bytes, self._unfinished())])
+        return b",".join([*self._written, *map(encode_json, self._unfinished())])
 
-    def _unfinished(self) -> Iterable[dict[str, Any] | bytes]:
-        """Return the latest messages, which may still grow."""
-        return ()
+    def _unfinished(self) -> list[Members]:
+        """Return the messages that may still grow."""
+        return [] if self._latest is None else [self._latest]
 
     def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
         """Return whether the first block is a whole message of its wire."""
         return first.kind == WHOLE_MESSAGE_KIND
 
-    def _add_raw(self, message: bytes) -> None:
-        """Write a message as it was recorded."""
-        self._written.append(message)
+    def _add_raw(self, message: Members | bytes) -> None:
+        """Write a message, which may still grow unless it is JSON; the one before is complete."""
+        if self._latest is not None:
+            self._written.append(encode_json(self._latest))
+            self._latest = None
+        if isinstance(message, bytes):
+            self._written.append(message)
+        else:
+            self._latest = message
 
     def _add_system(self, message: SystemMessage) -> None:
         self._add_prompt(message)
@@ -425,11 +421,6 @@ class MessageWriter(ValueWriter, ABC):
 
     @abstractmethod
     def _add_result(self, message: ToolResultMessage) -> None: ...
-
-
-def to_bytes(message: dict[str, Any] | bytes) -> bytes:
-    """Return a message as JSON, if it is not yet."""
-    return message if isinstance(message, bytes) else encode_json(message)
 
 
 class Encoder(ABC):
@@ -482,7 +473,7 @@ class Encoder(ABC):
         Extras for settings are merged by the wire, which alone knows the names of its members.
         """
         extras, holder = get_extras(request, self._api), messages_field(self._api)
-        written: dict[str, Any] = {} if stream is None else {"stream": stream}
+        written: Members = {} if stream is None else {"stream": stream}
         if request.model:
             written["model"] = request.model
         if messages or get_form(request, self._api).get(holder) != "absent":
@@ -513,7 +504,7 @@ class Encoder(ABC):
         return writer
 
 
-def join_body(members: dict[str, Any], name: str, *messages: bytes) -> bytes:
+def join_body(members: Members, name: str, *messages: bytes) -> bytes:
     """Return a body, messages last: the body of the next turn then begins with the same bytes."""
     comma = b"," if members else b""
     return b"".join([encode_json(members)[:-1], comma, f'"{name}":'.encode(), *messages, b"}"])
@@ -530,14 +521,14 @@ def messages_field(wire: str) -> str:
 # -- settings and tools ----------------------------------------------------------------------
 
 
-def drop_none(**members: Any) -> dict[str, Any]:
+def drop_none(**members: Any) -> Members:
     """Return the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def write_tools(
-    request: Request, extras: dict[str, Any], write: Callable[[ToolDefinition, str], Any]
-) -> dict[str, Any]:
+    request: Request, extras: Members, write: Callable[[ToolDefinition, str], Any]
+) -> Members:
     """Write the tools, with those of the extras in their positions.
 
     Recorded tools that we do not know have a position; those of a caller's extras come last.
@@ -557,7 +548,7 @@ def write_tools(
     return {"tools": tools}
 
 
-def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> dict[str, Any]:
+def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> Members:
     """Write the choice of a tool, if there is one; `named` writes the choice of a single tool."""
     choice = request.tool_choice
     for tool in request.tools:
@@ -566,17 +557,17 @@ def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) 
     return drop_none(tool_choice=choice)
 
 
-def write_schema(tool: ToolDefinition) -> dict[str, Any]:
+def write_schema(tool: ToolDefinition) -> Members:
     """Return the schema of the parameters of a tool."""
     return raw_members(as_json_object(tool.parameters))
 
 
-def write_function(tool: ToolDefinition, name: str) -> dict[str, Any]:
+def write_function(tool: ToolDefinition, name: str) -> Members:
     """Write a tool as a function."""
     return {"name": name, "description": tool.description, "parameters": write_schema(tool)}
 
 
-def wrap_function(function: dict[str, Any]) -> dict[str, Any]:
+def wrap_function(function: Members) -> Members:
     """Write a tool around a function."""
     return {"type": "function", "function": function}
 

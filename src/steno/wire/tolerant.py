@@ -15,6 +15,7 @@ from types import UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Final,
     NamedTuple,
     TypeAlias,
@@ -32,7 +33,7 @@ from msgspec import Raw, Struct
 
 from steno.errors import ProtocolError
 from steno.json_object import check_depth, replace_lone_surrogate_escapes
-from steno.wire.extras import FORM_KEY, is_nonempty
+from steno.wire.extras import FORM_KEY, Members, is_nonempty
 
 T = TypeVar("T")
 S = TypeVar("S", bound="TolerantStruct")
@@ -57,6 +58,8 @@ else:
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     """The base of the structs that wires decode."""
 
+    growing: ClassVar[tuple[str, ...]] = ()
+    """The texts that arrive in chunks, which may cut a surrogate pair in two."""
     rest: _NeverDecoded = None
     """The members that the struct does not name, as JSON text."""
 
@@ -109,6 +112,14 @@ def read_as(data: bytes | Raw | None, hint: type[T]) -> T | None:
         return None
 
 
+def take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
+    """Take a member if it is of that type; one of any other type stays."""
+    value = read_as(members.get(name), hint)
+    if value is not None:
+        del members[name]
+    return value
+
+
 @lru_cache(maxsize=128)
 def _cached_decoder(hint: Any) -> Callable[[bytes | Raw], Any]:
     return msgspec.json.Decoder(hint).decode
@@ -137,7 +148,7 @@ class _FieldReader(NamedTuple):
 
 def _read_by_member(data: bytes | Raw, cls: type[S]) -> S:
     fields = _field_readers(cls)
-    known: dict[str, Any] = {}
+    known: Members = {}
     rest: RawMembers = {}
     for name, text in decode_members(data).items():
         field = fields.get(name)
@@ -197,12 +208,12 @@ def parse_value(text: Raw) -> Any:
         return bytes(text).decode(errors="replace")
 
 
-def parse_members(members: Mapping[str, Raw] | None) -> dict[str, Any]:
+def parse_members(members: Mapping[str, Raw] | None) -> Members:
     """Return members as Python values."""
     return {name: parse_value(text) for name, text in (members or {}).items()}
 
 
-def parse_extras(members: Mapping[str, Raw] | None) -> dict[str, Any]:
+def parse_extras(members: Mapping[str, Raw] | None) -> Members:
     """Return members as Python values that extras can hold; JSON too deep for them stays text.
 
     Raises ProtocolError for a name that steno reserves for its own notes.
@@ -285,7 +296,7 @@ class MergedExtras:
         """Return whether adding the members would change nothing."""
         return all(self._is_unchanged_member(name, text) for name, text in (members or {}).items())
 
-    def merged(self, names: Collection[str] | None = None) -> dict[str, Any]:
+    def merged(self, names: Collection[str] | None = None) -> Members:
         """Return all members, or those of these names, as values that extras can hold."""
         return {
             name: self._merge_parts(name, parts)
@@ -357,36 +368,34 @@ def repair_json(data: bytes, place: str) -> bytes:
     return replace_lone_surrogate_escapes(data.removeprefix(BOM_UTF8).rstrip())[0]
 
 
-@final
-class SplitSurrogates:
-    """The texts of JSON before `repair_json`.
+def restore_surrogates(value: TolerantStruct, data: bytes) -> None:
+    """Set the growing texts of a struct to those of the JSON before `repair_json`.
 
     Servers that count in UTF-16 cut a text inside a surrogate pair; the other half of the
     character arrives with the next chunk.
     """
+    pending: list[tuple[Any, Any]] = [(value, parse_with_surrogates(data))]
+    while pending:
+        match pending.pop():
+            case TolerantStruct() as struct, dict() as members:
+                fields = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+                for attribute, name in fields:
+                    if attribute not in struct.growing:
+                        pending.append((getattr(struct, attribute), members.get(name)))
+                    elif isinstance(members.get(name), str):
+                        setattr(struct, attribute, members[name])
+            case list() as elements, list() as originals:
+                pending += zip(elements, originals, strict=False)
+            case _:
+                pass
 
-    def __init__(self, data: bytes) -> None:
-        """Parse the JSON once, for all texts in it."""
-        try:
-            # Unlike msgspec, json accepts lone surrogates.
-            self._parsed: Any = json.loads(data.removeprefix(BOM_UTF8))
-        except (ValueError, RecursionError):
-            self._parsed = None
 
-    def text_at(self, *path: str | int) -> str | None:
-        """Return the text at a path; None if there is none."""
-        found = self._parsed
-        try:
-            for step in path:
-                found = found[step]
-        except (LookupError, TypeError):
-            return None
-        return found if isinstance(found, str) else None
-
-    def restore(self, value: Struct, attribute: str, *path: str | int) -> None:
-        """Set an attribute that was decoded from repaired JSON to the text at a path."""
-        if text := self.text_at(*path):
-            setattr(value, attribute, text)
+def parse_with_surrogates(data: bytes) -> Any:
+    """Parse JSON that may hold lone surrogates, which json accepts and msgspec does not."""
+    try:
+        return json.loads(data.removeprefix(BOM_UTF8))
+    except (ValueError, RecursionError):
+        return None
 
 
 # -- errors ----------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Raw, Struct
 
 from steno.messages.usage import StopReason, Usage
+from steno.wire.extras import Members
 from steno.wire.response_decoder import read_counts
 
 NAME: Final = "anthropic_messages"
@@ -22,10 +23,6 @@ LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
-CONTENT_AS_LIST: Final = "parts"
-"""A form: the content was a list, where the encoder writes a string."""
-ABSENT: Final = "absent"
-"""A form: a member was absent that the encoder writes."""
 UNFINISHED_PREFIX: Final = '{"content_block":'
 """The start of the JSON of an unknown block that could not be assembled from its deltas."""
 UNSIGNED: Final = "unsigned"
@@ -117,7 +114,7 @@ USAGE: Final = {
 }
 
 
-def read_usage(tokens: dict[str, Any]) -> Usage:
+def read_usage(tokens: Members) -> Usage:
     """Read the counts. Their input tokens do not include the cache, ours do."""
     counts = read_counts(tokens, USAGE)
     if "input_tokens" in counts:

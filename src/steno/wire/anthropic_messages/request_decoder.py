@@ -29,35 +29,11 @@ from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.values import Sendable
-from steno.wire.anthropic_messages.payload import (
-    ABSENT,
-    CONTENT_AS_LIST,
-    IMAGE_TYPES,
-    IN_MESSAGES,
-    JOINS_PREVIOUS,
-    LEGAL_ID,
-    LEGAL_NAME,
-    MAX_TEMPERATURE,
-    NAME,
-    PROVIDER,
-    UNSIGNED,
-    VERBATIM,
-    is_blank,
-)
-from steno.wire.extras import FORM_KEY
-from steno.wire.request_decoder import (
-    ObjectMembers,
-    build_opaque_message,
-    build_tool,
-    is_closed_schema,
-    read_base64,
-    read_tool_members,
-    take_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tools,
-)
+from steno.wire import request_decoder as base
+from steno.wire.anthropic_messages import payload
+from steno.wire.anthropic_messages.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER, is_blank
+from steno.wire.extras import FORM_KEY, Members
+from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
 
@@ -74,9 +50,9 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = take_messages(body)
+    messages = base.take_messages(body)
     system = _read_system(body)
-    tools = take_tools(body, _read_tool)
+    tools = base.take_tools(body, _read_tool)
     settings = _read_settings(body, tools)
     target = RequestTarget(provider, NAME, settings["model"])
     return Request(
@@ -88,33 +64,32 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
-    """Take the system prompt; a blank one stays."""
+    """Take the system prompt; one that is blank, or more than text, stays."""
     text = body.peek("system", str)
-    blocks = () if text is not None else _read_text_blocks(body.peek("system", list[Raw]) or [])
-    if text is None and blocks and not all(is_blank(block.text) for block in blocks):
-        body.take_list("system")
-        return (SystemMessage(blocks, extras={NAME: {FORM_KEY: {"content": CONTENT_AS_LIST}}}),)
-    if text is None or is_blank(text):
+    try:
+        if text is not None:
+            message = SystemMessage.system(text)
+        else:
+            texts: Any = tuple(map(_read_text_block, body.peek("system", list[Raw]) or ()))
+            message = SystemMessage(texts, extras={NAME: {FORM_KEY: {"content": "parts"}}})
+    except InvalidValue:
         return ()
-    body.take("system", str)
-    return (SystemMessage.system(text),)
+    body.take("system", Raw)
+    return (message,)
 
 
-def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Members:
     if "max_tokens" not in body:
-        body.note_form("max_tokens", ABSENT)
-    found = {"model": take_model(body)} | take_settings(
-        body,
-        limit="max_tokens",
-        stop="stop_sequences",
-        highest_temperature=MAX_TEMPERATURE,
+        body.note_form("max_tokens", "absent")
+    found = {"model": base.take_model(body)} | base.take_settings(
+        body, limit="max_tokens", stop="stop_sequences", highest_temperature=payload.MAX_TEMPERATURE
     )
     return found | _read_tool_choice(body, tools)
 
 
 def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, str]:
     """Take the choice of a tool; an ambiguous one stays."""
-    found = dict(body.peek("tool_choice", dict[str, Any]) or {})
+    found = dict(body.peek("tool_choice", Members) or {})
     kind = found.pop("type", None)
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     if kind == "tool":
@@ -125,41 +100,34 @@ def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) ->
         choice = None if choice in names.values() else choice
     if choice is None:
         return {}
-    body.take("tool_choice", dict[str, Any])
+    body.take("tool_choice", Members)
     if found:
         body.note_form("tool_choice", found)
     return {"tool_choice": choice}
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     """Read a tool; None for one that runs at the provider."""
-    members = read_tool_members(raw)
-    if members is None:
-        return None
     if "type" in members and members.peek("type", str) != "custom":
         return None
     name = members.take("name", str) or ""
     description = members.take("description", str)
-    schema = members.take("input_schema", dict[str, Any])
+    schema = members.take("input_schema", Members)
     strict = members.take("strict", bool)
     if not schema:
         return None
     if description is None:
-        members.note_form("description", ABSENT)
+        members.note_form("description", "absent")
     elif is_blank(description):
         members.put_back("description", description)
-    if strict is False or (strict and not is_closed_schema(schema)):
+        description = None
+    if strict is False or (strict and not base.is_closed_schema(schema)):
         members.put_back("strict", strict)
         strict = False  # closing it would change it
     if not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
-    return build_tool(
-        name=name,
-        description=None if description is None or is_blank(description) else description,
-        parameters=schema,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )
+    extras = members.extras(NAME)
+    return base.build_tool(name, description, schema, strict=bool(strict), extras=extras)
 
 
 # -- messages ---------------------------------------------------------------------------------
@@ -173,7 +141,7 @@ def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
             messages = _read_message(ObjectMembers(raw, "message"), target)
         except InvalidValue:
             messages = None
-        messages = messages or [build_opaque_message(raw_text(raw), NAME)]
+        messages = messages or [base.build_opaque_message(raw_text(raw), NAME)]
         found += messages
         _note_placement(found, len(messages))
     if found and isinstance(found[-1], AssistantMessage):
@@ -190,7 +158,7 @@ def _note_placement(messages: list[Message], count: int) -> None:
         message, joins = messages[at], at > len(messages) - count
         would_join = at > 0 and isinstance(messages[at - 1], ToolResultMessage)
         if joins != would_join and isinstance(message, (UserMessage, ToolResultMessage)):
-            messages[at] = _with_form_note(message, JOINS_PREVIOUS, joins)
+            messages[at] = _with_form_note(message, payload.JOINS_PREVIOUS, joins)
 
 
 def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message] | None:
@@ -203,12 +171,9 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
                 return None
             return [AssistantMessage(content=blocks, extras=members.extras(NAME))]
         case "system":
-            found = _read_content(members, _read_text_block) or ()
-            texts = tuple([text for text in found if text is not None])
-            if len(texts) < len(found):
-                return None
-            members.note_form(IN_MESSAGES, True)
-            return [SystemMessage(texts, extras=members.extras(NAME))]
+            texts: Any = _read_content(members, _read_text_block) or ()
+            members.note_form(payload.IN_MESSAGES, True)
+            return [SystemMessage(texts, extras=members.extras(NAME))]  # it refuses None
         case _:
             return None
 
@@ -216,7 +181,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
 def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
     """Read the content; note a list, since the encoder writes a single text as a string."""
     text = members.take("content", str)
-    return take_content(members, read) if text is None else (_build_text(text),)
+    return base.take_content(members, read) if text is None else (_build_text(text),)
 
 
 def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
@@ -224,7 +189,7 @@ def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
     last = message.content[-1]
     if not isinstance(last, Text) or last.text == last.text.rstrip():
         return message
-    kept = (*message.content[:-1], _with_form_note(last, VERBATIM, True))
+    kept = (*message.content[:-1], _with_form_note(last, payload.VERBATIM, True))
     return msgspec.structs.replace(message, content=kept)
 
 
@@ -253,7 +218,7 @@ def _note_repeated_ids(messages: list[Message]) -> list[Message]:
 
 def _with_form_note(value: S, name: str, entry: object) -> S:
     """Return the value with a note on how it was written."""
-    mine: dict[str, Any] = dict((value.extras or {}).get(NAME) or {})
+    mine: Members = dict((value.extras or {}).get(NAME) or {})
     mine[FORM_KEY] = {**mine.get(FORM_KEY, {}), name: entry}
     return msgspec.structs.replace(value, extras={NAME: mine})
 
@@ -279,7 +244,7 @@ def _read_user(members: ObjectMembers) -> list[Message] | None:
     if not messages:
         return None
     if len(messages) == 1 and isinstance(messages[0], UserMessage):
-        members.note_form("content", CONTENT_AS_LIST)
+        members.note_form("content", "parts")
     extras = members.extras(NAME)
     if isinstance(messages[0], UserMessage):
         messages[0] = msgspec.structs.replace(messages[0], extras=extras)
@@ -309,7 +274,7 @@ def _read_result(raw: Raw) -> ToolResultMessage | None:
     if is_error is False:
         members.note_form("is_error", False)
     if "content" not in members:
-        members.note_form("content", ABSENT)
+        members.note_form("content", "absent")
     content = _read_content(members, _read_user_block)
     return ToolResultMessage(
         tool_call_id=call_id,
@@ -325,10 +290,8 @@ def _read_result(raw: Raw) -> ToolResultMessage | None:
 def _read_user_block(raw: Raw) -> UserBlock:
     """Read a block of a user message or a tool result."""
     kind = _read_block_type(raw)
-    block = (
-        _read_text_block(raw) if kind == "text" else _read_image(raw) if kind == "image" else None
-    )
-    return block or _read_opaque_block(raw)
+    read = {"text": _read_text_block, "image": _read_image}.get(kind, _read_opaque_block)
+    return read(raw) or _read_opaque_block(raw)
 
 
 def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
@@ -351,15 +314,6 @@ def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
     return block or _read_opaque_block(raw)
 
 
-def _read_text_blocks(raws: list[Raw]) -> tuple[Text, ...]:
-    """Read text blocks; nothing if there is a block of another type among them."""
-    try:
-        texts = [_read_text_block(raw) for raw in raws]
-    except InvalidValue:
-        return ()
-    return () if None in texts else tuple([text for text in texts if text is not None])
-
-
 def _read_text_block(raw: Raw) -> Text | None:
     """Read a text block; None if it has another type."""
     members = ObjectMembers(raw, "block")
@@ -371,22 +325,22 @@ def _read_text(members: ObjectMembers) -> Text | None:
     if text is None:
         return None
     if is_blank(text):
-        members.note_form(VERBATIM, True)
+        members.note_form(payload.VERBATIM, True)
     return Text(text, extras=members.extras(NAME))
 
 
 def _build_text(text: str) -> Text:
     """Build the text of content that is a string."""
-    return _with_form_note(Text(text), VERBATIM, True) if is_blank(text) else Text(text)
+    return _with_form_note(Text(text), payload.VERBATIM, True) if is_blank(text) else Text(text)
 
 
 def _read_thinking(members: ObjectMembers, target: RequestTarget) -> Thinking | None:
     text = members.take("thinking", str)
     if text is None:
         return None
-    signature = members.take("signature", str) if members.peek("signature", str) else None
+    signature = members.take_nonempty("signature", str)
     if signature is None:
-        members.note_form(UNSIGNED, [target.provider, target.model])
+        members.note_form(payload.UNSIGNED, [target.provider, target.model])
         return Thinking(text, extras=members.extras(NAME))
     return Thinking(text, seal=target.seal(signature), extras=members.extras(NAME))
 
@@ -401,24 +355,24 @@ def _read_call(members: ObjectMembers) -> AssistantBlock | None:
         members.note_form("name", name)
     found = members.take("input", Raw)
     if found is None:
-        members.note_form("input", ABSENT)
+        members.note_form("input", "absent")
     call = build_call(
         id, name, "" if found is None else raw_text(found), extras=members.extras(NAME)
     )
     if found is not None and isinstance(call, InvalidToolCall):
-        return _with_form_note(call, "input", VERBATIM)
+        return _with_form_note(call, "input", payload.VERBATIM)
     return call
 
 
 def _read_image(raw: Raw) -> Image | None:
     members = ObjectMembers(raw, "block")
     members.take("type", str)
-    source = members.take("source", dict[str, Any]) or {}
+    source = members.take("source", Members) or {}
     try:
         match source:
             case {"type": "base64", "media_type": str(kind), "data": str(text), **rest}:
-                data = read_base64(text)
-                if rest or data is None or kind not in IMAGE_TYPES:
+                data = base.read_base64(text)
+                if rest or data is None or kind not in payload.IMAGE_TYPES:
                     return None
                 extras = members.extras(NAME)
                 return Image(source=ImageData(data), mime_type=kind, extras=extras)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 from collections import Counter, deque
 from itertools import takewhile
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 import msgspec
 
@@ -38,41 +38,11 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.anthropic_messages.payload import (
-    ABSENT,
-    CONTENT_AS_LIST,
-    DEFAULT_MAX_TOKENS,
-    IMAGE_TYPES,
-    IN_MESSAGES,
-    JOINS_PREVIOUS,
-    LEGAL_ID,
-    LEGAL_NAME,
-    MAX_TEMPERATURE,
-    NAME,
-    PROVIDER,
-    UNFINISHED_PREFIX,
-    UNSIGNED,
-    VERBATIM,
-    is_blank,
-)
-from steno.wire.extras import get_form, pop_object
-from steno.wire.request_encoder import (
-    ChangeCollector,
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    expand_content,
-    get_plain_text,
-    join_body,
-    select_extras,
-    to_bytes,
-    write_schema,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire import request_encoder as base
+from steno.wire.anthropic_messages import payload
+from steno.wire.anthropic_messages.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER, is_blank
+from steno.wire.extras import Members, get_form, pop_object
+from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _FORCED_CHOICES: Final = frozenset({"any", "tool"})
@@ -84,13 +54,13 @@ def encode_request(
     provider: str = PROVIDER,
     stream: bool | None = None,
     strict_tools: bool = True,
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(provider=provider, strict_tools=strict_tools).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
@@ -103,33 +73,31 @@ class Encoder(BaseEncoder):
     ) -> bytes:
         extras, form = values.read_extras(request)
         members = self._write_settings(request, extras, form, values)
-        members |= drop_none(stream=stream, system=_write_system(request, values))
+        members |= base.drop_none(stream=stream, system=_write_system(request, values))
         members = values.merge(members, extras)
-        return join_body(members, "messages", b"[", messages, b"]")
+        return base.join_body(members, "messages", b"[", messages, b"]")
 
     def _write_settings(
-        self,
-        request: Request,
-        extras: dict[str, Any],
-        form: dict[str, Any],
-        values: ValueWriter,
-    ) -> dict[str, Any]:
+        self, request: Request, extras: Members, form: Members, values: ValueWriter
+    ) -> Members:
         limit, temperature = request.max_tokens, request.temperature
-        if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
-            limit = DEFAULT_MAX_TOKENS
-        if temperature is not None and temperature > MAX_TEMPERATURE:
-            temperature = MAX_TEMPERATURE
+        if limit is None and "max_tokens" not in extras and form.get("max_tokens") != "absent":
+            limit = payload.DEFAULT_MAX_TOKENS
+        if temperature is not None and temperature > payload.MAX_TEMPERATURE:
+            temperature = payload.MAX_TEMPERATURE
             values.losses.note(
-                ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=MAX_TEMPERATURE
+                ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=temperature
             )
-        members = drop_none(
+        members = base.drop_none(
             model=request.model or None,
             max_tokens=limit,
             temperature=temperature,
             top_p=request.top_p,
             stop_sequences=list(request.stop) or None,
         )
-        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, values, at))
+        members |= base.write_tools(
+            request, extras, lambda tool, at: self._write_tool(tool, values, at)
+        )
         if request.tool_choice is not None:
             members["tool_choice"] = _write_tool_choice(request, values) | form.get(
                 "tool_choice", {}
@@ -142,12 +110,12 @@ class Encoder(BaseEncoder):
                 )
         return members
 
-    def _write_tool(self, tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+    def _write_tool(self, tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
         extras, form = values.read_extras(tool, at)
-        members: dict[str, Any] = {"name": values.tool_name(tool, LEGAL_NAME, at)}
-        if form.get("description") != ABSENT:
+        members: Members = {"name": values.tool_name(tool, LEGAL_NAME, at)}
+        if form.get("description") != "absent":
             members["description"] = tool.description
-        members["input_schema"] = write_schema(tool)
+        members["input_schema"] = base.write_schema(tool)
         if not self._has_strict_tools:
             values.note_unenforced_schema(tool, at)
         elif tool.strict:
@@ -155,7 +123,7 @@ class Encoder(BaseEncoder):
         return members | extras
 
 
-def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
+def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
     choice = request.tool_choice or ""
     for tool in request.tools:
         if tool.name == choice:
@@ -182,33 +150,23 @@ def _write_system(request: Request, values: ValueWriter) -> str | list[PartJson]
     return _collapse_content(parts, get_form(lifted[0], NAME) if lifted else {}) or None
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
-class AnthropicMessageWriter(MessageWriter):
+class AnthropicMessageWriter(base.MessageWriter):
     """Writes one object for each turn."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._blocks = ContentBlockWriter(target, self.losses)
-        self._latest: dict[str, Any] | bytes | None = None
-        """The newest message, which may still grow."""
-        self._is_leading = True
-        self._follows_result = False
         self._keeps_trailing_blanks = False
         """The newest message was recorded with blanks at its end."""
         self._trim_loss: Change | None = None
 
     def add(self, message: Message) -> None:
         """Write one more message; those of the system prompt are written elsewhere."""
-        if self._is_leading and _is_system_prompt(message):
-            return
-        self._is_leading = False
-        super().add(message)
-        self._follows_result = isinstance(message, ToolResultMessage)
+        if self._previous is not None or not _is_system_prompt(message):
+            super().add(message)
 
-    def _unfinished(self) -> list[dict[str, Any] | bytes]:
+    def _unfinished(self) -> list[Members]:
         newest = self._trim_trailing_blanks(self._latest)
         return [] if newest is None else [newest]
 
@@ -217,7 +175,7 @@ class AnthropicMessageWriter(MessageWriter):
     def _add_system(self, message: SystemMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._blocks.write_prompt(message.content)
-        if form.get(IN_MESSAGES):
+        if form.get(payload.IN_MESSAGES):
             self._write("system", _collapse_content(parts, form), extras)
         else:
             self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
@@ -226,72 +184,61 @@ class AnthropicMessageWriter(MessageWriter):
     def _add_user(self, message: UserMessage) -> None:
         extras, form = self.read_extras(message)
         content = _collapse_content(self._blocks.write_prompt(message.content), form)
-        self._write("user", content, extras, joins=form.get(JOINS_PREVIOUS, self._follows_result))
+        self._write(
+            "user", content, extras, joins=form.get(payload.JOINS_PREVIOUS, self._follows_result)
+        )
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._blocks.write_turn(message.content)
-        self._keeps_trailing_blanks = bool(message.content) and VERBATIM in get_form(
+        self._keeps_trailing_blanks = bool(message.content) and payload.VERBATIM in get_form(
             message.content[-1], NAME
         )
         self._write("assistant", _collapse_content(parts, form), extras)
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self.read_extras(message)
-        members: dict[str, Any] = {
+        members: Members = {
             "type": "tool_result",
             "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
         }
         if message.is_error or "is_error" in form:
             members["is_error"] = message.is_error
         parts = self._blocks.write_prompt(message.content)
-        if parts or form.get("content") == CONTENT_AS_LIST:
+        if parts or form.get("content") == "parts":
             members["content"] = _collapse_content(parts, form)
-        elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
+        elif message.is_error and form.get("content") != "absent" and "content" not in extras:
             # The provider refuses an error without content.
             members["content"] = str(message.outcome)
-        joins = form.get(JOINS_PREVIOUS, self._follows_result)
+        joins = form.get(payload.JOINS_PREVIOUS, self._follows_result)
         part = self.merge(members, extras)
         self._write("user", [part], pop_object(form, "message"), joins=joins)
 
     # -- the message being written -----------------------------------------------------------
 
     def _write(
-        self,
-        role: str,
-        content: str | list[PartJson],
-        extras: dict[str, Any],
-        *,
-        joins: bool = False,
+        self, role: str, content: str | list[PartJson], extras: Members, *, joins: bool = False
     ) -> None:
         latest = self._latest
         if not content and isinstance(content, list):
             self.losses.note(ChangeCode.BLANK, "empty_message")
-        elif joins and isinstance(latest, dict) and latest["role"] == role:
-            latest["content"] = [*expand_content(latest["content"]), *expand_content(content)]
+        elif joins and latest is not None and latest["role"] == role:
+            latest["content"] = [
+                *base.expand_content(latest["content"]),
+                *base.expand_content(content),
+            ]
             latest |= extras
         else:
             self._add_raw({"role": role, **extras, "content": content})
 
-    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
-        if self._latest is not None:
-            self._written.append(to_bytes(self._latest))
-        self._latest = message
-
-    def _trim_trailing_blanks(
-        self, message: dict[str, Any] | bytes | None
-    ) -> dict[str, Any] | bytes | None:
+    def _trim_trailing_blanks(self, message: Members | None) -> Members | None:
         """Cut blanks off the end of a turn to be continued: the provider refuses them."""
         if self._trim_loss is not None:
             self.losses.found.remove(self._trim_loss)  # the turn is no longer the last one
             self._trim_loss = None
-        if (
-            not isinstance(message, dict)
-            or message["role"] != "assistant"
-            or self._keeps_trailing_blanks
-        ):
+        if message is None or message["role"] != "assistant" or self._keeps_trailing_blanks:
             return message
-        parts = expand_content(message["content"])
+        parts = base.expand_content(message["content"])
         last = parts[-1]
         if not isinstance(last, dict) or last["type"] != "text":
             return message
@@ -307,10 +254,9 @@ class AnthropicMessageWriter(MessageWriter):
 
 def _is_system_prompt(message: Message) -> bool:
     """Return whether a message at the start belongs to the system prompt."""
-    return isinstance(message, SystemMessage) and not get_form(message, NAME).get(IN_MESSAGES)
-
-
-# -- blocks ----------------------------------------------------------------------------------------
+    return isinstance(message, SystemMessage) and not get_form(message, NAME).get(
+        payload.IN_MESSAGES
+    )
 
 
 @final
@@ -349,11 +295,15 @@ class ContentBlockWriter(ValueWriter):
     def is_sendable(self, block: Opaque, at: str) -> bool:
         """Return whether an opaque block is sent: not if it could not be assembled."""
         is_sendable = super().is_sendable(block, at)
-        if block.origin == NAME and not is_sendable and block.raw.startswith(UNFINISHED_PREFIX):
+        if (
+            block.origin == NAME
+            and not is_sendable
+            and block.raw.startswith(payload.UNFINISHED_PREFIX)
+        ):
             self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
         return is_sendable
 
-    def result_id(self, id: str, form: dict[str, Any]) -> str:
+    def result_id(self, id: str, form: Members) -> str:
         """Return the id that the call of a result was sent under."""
         waiting = self._unanswered_ids.get(id)
         if waiting:
@@ -363,7 +313,7 @@ class ContentBlockWriter(ValueWriter):
             return sent
         return self._sent_id(id, form)
 
-    def _call_id(self, id: str, form: dict[str, Any]) -> str:
+    def _call_id(self, id: str, form: Members) -> str:
         """Return the id to send for one more call: no other call has the same."""
         if "id" in form:
             self._recorded_ids.add(id)
@@ -375,7 +325,7 @@ class ContentBlockWriter(ValueWriter):
         self._unanswered_ids.setdefault(id, deque()).append(sent)
         return sent
 
-    def _sent_id(self, id: str, form: dict[str, Any]) -> str:
+    def _sent_id(self, id: str, form: Members) -> str:
         if form.get("id") == id or id in self._recorded_ids:
             return id
         return self.legal_id(id, LEGAL_ID)
@@ -385,7 +335,7 @@ class ContentBlockWriter(ValueWriter):
         extras, form = self.read_extras(block, at)
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
-        if is_blank(block.text) and VERBATIM not in form:
+        if is_blank(block.text) and payload.VERBATIM not in form:
             if block.text or extras:
                 self.losses.note(ChangeCode.BLANK, "blank_text", at=at)
             return []
@@ -401,32 +351,32 @@ class ContentBlockWriter(ValueWriter):
             return [self.merge(signed, extras, at)]
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
-        elif form.get(UNSIGNED) == [self.target.provider, self.target.model]:
+        elif form.get(payload.UNSIGNED) == [self.target.provider, self.target.model]:
             return [self.merge({"type": "thinking", "thinking": block.text}, extras, at)]
         if block.text:
             self.losses.note(ChangeCode.THINKING, "no_place", at=at)
         return []
 
-    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         if call.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_calls", at=at)
-        members: dict[str, Any] = {
+        members: Members = {
             "type": "tool_use",
             "id": self._call_id(call.id, form),
             "name": self.call_name(call, form, LEGAL_NAME, at),
         }
-        if form.get("input") == VERBATIM:
+        if form.get("input") == payload.VERBATIM:
             members["input"] = msgspec.Raw(call.arguments.encode())
-        elif form.get("input") != ABSENT:
+        elif form.get("input") != "absent":
             members["input"] = self.write_arguments(call, at)
         return self.merge(members, extras, at)
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image of a type that the provider reads."""
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         match block.source:
-            case ImageData() if block.mime_type in IMAGE_TYPES:
+            case ImageData() if block.mime_type in payload.IMAGE_TYPES:
                 data = base64.b64encode(block.source.data).decode()
                 source = {"type": "base64", "media_type": block.mime_type, "data": data}
             case ImageUrl():
@@ -442,7 +392,7 @@ class ContentBlockWriter(ValueWriter):
         return [self.merge({"type": "image", "source": source}, extras, at)]
 
 
-def _collapse_content(parts: list[PartJson], form: dict[str, Any]) -> str | list[PartJson]:
+def _collapse_content(parts: list[PartJson], form: Members) -> str | list[PartJson]:
     """Return a single plain text as a string, unless it came as a list."""
-    text = None if form.get("content") == CONTENT_AS_LIST else get_plain_text(parts)
+    text = None if form.get("content") == "parts" else base.get_plain_text(parts)
     return parts if text is None else text

@@ -7,7 +7,7 @@ kept.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar, assert_never, final
+from typing import Any, Final, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -26,6 +26,8 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import Usage
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.anthropic_messages.payload import (
     NAME,
     PROVIDER,
@@ -41,31 +43,20 @@ from steno.wire.anthropic_messages.payload import (
     read_usage,
 )
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import ErrorPayload
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json
-from steno.wire.response_decoder import (
-    SseStreamDecoder,
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     NULL,
     RawMembers,
-    SplitSurrogates,
-    build_protocol_error,
-    check_reserved_names,
-    parse_members,
     raw_text,
     read_as,
     read_members,
-    repair_json,
+    take_member,
 )
 
-T = TypeVar("T")
 _EMPTY: Final = Raw(b"{}")
 _decode_delta: Final = msgspec.json.Decoder(ContentBlockDelta).decode
 _DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
@@ -93,7 +84,7 @@ class _OpenBlock:
 
 
 @final
-class StreamDecoder(SseStreamDecoder):
+class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -103,8 +94,8 @@ class StreamDecoder(SseStreamDecoder):
         self._model = model
         self._stop_reason: str | None = None
         self._is_finished = False
-        self._metadata: dict[str, Any] = {}
-        self._tokens: dict[str, Any] | None = None
+        self._metadata: Members = {}
+        self._tokens: Members | None = None
         self._open_blocks: dict[int, _OpenBlock] = {}
         self._unknown_blocks: dict[int, _UnknownBlockBuilder] = {}
         self._latest_index = 0
@@ -156,7 +147,7 @@ class StreamDecoder(SseStreamDecoder):
             self._extend_block(more.index, delta, events)
 
     def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
-        members = read_members(repair_json(data, NAME), NAME)
+        members = read_members(tolerant.repair_json(data, NAME), NAME)
         kind = read_as(members.get("type"), str)
         if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
@@ -167,7 +158,7 @@ class StreamDecoder(SseStreamDecoder):
 
     def _finish(self, events: list[WireEvent]) -> None:
         if not self._is_finished and self._stop_reason is None:
-            raise build_cut_short()
+            raise base.build_cut_short()
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
@@ -181,7 +172,7 @@ class StreamDecoder(SseStreamDecoder):
         if isinstance(container, dict) and isinstance(container.get("id"), str):
             # The next request names it to use the same files; a message has no member for it.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
-        reason = map_stop_reason(STOP_REASONS, self._stop_reason)
+        reason = base.map_stop_reason(STOP_REASONS, self._stop_reason)
         events.append(Finished(reason, self._stop_reason, self.usage))
 
     def _abandon(self, events: list[WireEvent]) -> None:
@@ -204,10 +195,10 @@ class StreamDecoder(SseStreamDecoder):
             self._end_turn(events)
 
     def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
-        repaired = repair_json(payload, NAME)
+        repaired = tolerant.repair_json(payload, NAME)
         members = read_members(repaired, NAME)
-        kind = _take_member(members, "type", str)
-        index = _take_member(members, "index", int)
+        kind = take_member(members, "type", str)
+        index = take_member(members, "index", int)
         if index is not None:
             self._latest_index = index
         match kind:
@@ -240,7 +231,7 @@ class StreamDecoder(SseStreamDecoder):
 
     def _read_message(self, members: RawMembers, events: list[WireEvent]) -> None:
         """Read a message: a whole one, or the start of one, which may contain blocks."""
-        content = _take_member(members, "content", list[Raw])
+        content = take_member(members, "content", list[Raw])
         self._read_metadata(members)
         for index, raw in enumerate(content or ()):
             self._begin_block(index, raw, events)
@@ -251,7 +242,7 @@ class StreamDecoder(SseStreamDecoder):
 
         Null removes nothing: a delta sends null for members that have not changed.
         """
-        tokens = _take_member(members, "usage", dict[str, Any])
+        tokens = take_member(members, "usage", Members)
         if tokens is not None:
             self._tokens = self._tokens or {}
             _update_known(self._tokens, tokens)
@@ -266,7 +257,7 @@ class StreamDecoder(SseStreamDecoder):
             self._unknown_blocks[self._latest_index].deltas.append(raw)
             return
         members = read_members(raw, NAME)
-        kind = _take_member(members, "type", str) or ""
+        kind = take_member(members, "type", str) or ""
         if kind not in _DELTA_TYPES:
             self._keep_event("content_block_delta", repaired, events)
             return
@@ -275,9 +266,10 @@ class StreamDecoder(SseStreamDecoder):
             citation = CitationsDeltaPayload(members.pop(name, NULL))
             self._extend_block(self._latest_index, citation, events)
         else:
-            text = _take_member(members, name, str) or ""
+            text = take_member(members, name, str) or ""
             if repaired not in payload and kind != "signature_delta":
-                text = SplitSurrogates(payload).text_at("delta", name) or text
+                whole = tolerant.parse_with_surrogates(payload) or {"delta": {}}
+                text = whole["delta"].get(name) or text
             self._extend_block(self._latest_index, make(text), events)
         self._metadata |= _parse_values(members)
 
@@ -286,26 +278,26 @@ class StreamDecoder(SseStreamDecoder):
     def _begin_block(self, index: int, raw: Raw, events: list[WireEvent]) -> None:
         self._end_block(index, events)  # some servers forget to
         members = read_members(raw, NAME)
-        kind = _take_member(members, "type", str) or ""
+        kind = take_member(members, "type", str) or ""
         block = _OpenBlock()
         match kind:
             case "text":
-                text = _take_member(members, "text", str)
+                text = take_member(members, "text", str)
                 if text:
                     events.append(TextDelta(index, text))
             case "thinking":
                 # Also an empty one: the signature belongs to its block.
-                events.append(ThinkingDelta(index, _take_member(members, "thinking", str) or ""))
+                events.append(ThinkingDelta(index, take_member(members, "thinking", str) or ""))
                 block.lacks_signature = "signature" not in members
-                signature = _take_member(members, "signature", str)
+                signature = take_member(members, "signature", str)
                 if signature:
                     events.append(BlockSealed(index, self._seal(signature)))
-            case "redacted_thinking" if data := _take_member(members, "data", str):
+            case "redacted_thinking" if data := take_member(members, "data", str):
                 events.append(ThinkingDelta(index, "", redacted=True))
                 events.append(BlockSealed(index, self._seal(data)))
             case "tool_use":
                 block.is_call = True
-                id, name = _take_member(members, "id", str), _take_member(members, "name", str)
+                id, name = take_member(members, "id", str), take_member(members, "name", str)
                 if id and self._indexes_by_call_id.setdefault(id, index) != index:
                     id = None  # two calls share an id: their results could not be distinguished
                 events.append(ToolCallPart(index, id, name, starts=True))
@@ -316,7 +308,7 @@ class StreamDecoder(SseStreamDecoder):
                 self._unknown_blocks[index] = _UnknownBlockBuilder(kind, raw)
                 return
         self._open_blocks[index] = block
-        check_reserved_names(members)
+        tolerant.check_reserved_names(members)
         extras = {
             name: value for name, value in _parse_values(members).items() if value is not None
         }
@@ -371,10 +363,10 @@ class StreamDecoder(SseStreamDecoder):
         return Seal(data=data, provider=self._provider, api=NAME, model=self._requested_model)
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
-def _update_known(known: dict[str, Any], latest: dict[str, Any]) -> None:
+def _update_known(known: Members, latest: Members) -> None:
     for name, value in latest.items():
         if value is not None or name not in known:
             known[name] = value
@@ -459,22 +451,11 @@ class _UnknownBlockBuilder:
         return members
 
 
-# -- members ----------------------------------------------------------------------------------
-
-
-def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
-    """Take a member if it is of that type; one of any other type stays."""
-    value = read_as(members.get(name), hint)
-    if value is not None:
-        del members[name]
-    return value
-
-
-def _parse_values(members: RawMembers) -> dict[str, Any]:
+def _parse_values(members: RawMembers) -> Members:
     """Return members as Python values. Raises ProtocolError for JSON that is nested too deeply."""
     try:
-        found = parse_members(members)
+        found = tolerant.parse_members(members)
         check_depth(found)
     except DECODE_ERRORS as exc:
-        raise build_protocol_error(exc, NAME) from None
+        raise tolerant.build_protocol_error(exc, NAME) from None
     return found

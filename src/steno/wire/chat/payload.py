@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw
 
@@ -31,25 +31,16 @@ class Call(TolerantStruct):
     function: Function | None = None
 
 
-class TokenUsage(TolerantStruct):
-    """The tokens of a response, under our own names."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    thinking_tokens: int | None = None
-
-
 class MessageChunk(TolerantStruct):
     """A message, more of it, or a fragment of one of its calls."""
 
+    growing = ("content", "arguments_delta")
     role: str | None = None
     content: str | None = None
     tool_calls: list[Call] | None = None
     stop_reason: str | None = None
     raw_stop_reason: str | None = None
-    usage: TokenUsage | None = None
+    usage: dict[str, Any] | None = None
     index: int | None = None
     id: str | None = None
     name: str | None = None
@@ -58,12 +49,6 @@ class MessageChunk(TolerantStruct):
 
 STOP_REASONS: Final = {reason.value: reason for reason in StopReason}
 USAGE: Final = {
-    field: (field,)
-    for field in (
-        "input_tokens",
-        "output_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "thinking_tokens",
-    )
+    f"{kind}_tokens": (f"{kind}_tokens",)
+    for kind in ("input", "output", "cache_read", "cache_write", "thinking")
 }

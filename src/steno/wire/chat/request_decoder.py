@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -19,23 +20,10 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_decoder as base
 from steno.wire.chat.payload import NAME, PROVIDER
-from steno.wire.request_decoder import (
-    CallIdGenerator,
-    ObjectMembers,
-    build_tool,
-    read_call,
-    read_elements,
-    read_messages,
-    read_tool_members,
-    strip_bom,
-    take_content,
-    take_empty_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tools,
-)
+from steno.wire.extras import Members
+from steno.wire.request_decoder import ObjectMembers
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -44,46 +32,37 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     Every wire has `provider`; this protocol seals nothing. Raises InvalidRequest if there are no
     messages.
     """
-    data = strip_bom(data, "request")
+    data = base.strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
-        messages = read_elements(data, "request")
+        messages = base.read_elements(data, "request")
         body = ObjectMembers(b"{}", "request")
         body.note_form("body", "list")
     else:
         body = ObjectMembers(data, "request")
-        messages = take_messages(body)
-    settings = take_settings(body, limit="max_tokens", stop="stop")
-    if body.peek("tool_choice", str):
-        settings["tool_choice"] = body.take("tool_choice", str)
-    reader = _ChatMessageReader(CallIdGenerator(data, "unnamed_"))
+        messages = base.take_messages(body)
+    settings = base.take_settings(body, limit="max_tokens", stop="stop")
+    if choice := body.take_nonempty("tool_choice", str):
+        settings["tool_choice"] = choice
+    read = partial(_read_message, new_ids=base.CallIdGenerator(data, "unnamed_"))
     return Request(
-        messages=read_messages(messages, NAME, reader.read),
-        model=take_model(body),
-        tools=take_tools(body, _read_tool),
+        messages=base.read_messages(messages, NAME, read),
+        model=base.take_model(body),
+        tools=base.take_tools(body, _read_tool),
         **settings,
         extras=body.extras(NAME),
     )
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    members = read_tool_members(raw)
-    if members is None:
-        return None
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     name, description = members.take("name", str), members.take("description", str)
-    parameters = members.take("parameters", dict[str, Any])
+    parameters = members.take("parameters", Members)
     strict = members.take("strict", bool)
     if not (name and description and parameters):
         return None
     tool: ToolDefinition | None = None
     for is_strict in (strict is not False, False):
         if tool is None or tool.parameters != parameters:  # closing it would change it
-            tool = build_tool(
-                name=name,
-                description=description,
-                parameters=parameters,
-                strict=is_strict,
-                extras=None,
-            )
+            tool = base.build_tool(name, description, parameters, strict=is_strict)
     if tool is None:
         return None
     if strict is not (None if tool.strict else False):
@@ -92,52 +71,6 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 
 
 # -- messages --------------------------------------------------------------------------------
-
-
-@final
-class _ChatMessageReader:
-    """Reads messages one after the other."""
-
-    def __init__(self, new_ids: CallIdGenerator) -> None:
-        self._new_ids = new_ids
-
-    def read(self, members: ObjectMembers) -> Message | None:
-        """Read a message; None if it has no equivalent among our values."""
-        role = members.take("role", str) or ""
-        kind = _ROLES.get(role.lower(), "")
-        if role != kind:
-            members.put_back("role", role)
-        match kind:
-            case "system":
-                content = _read_content(members)
-                texts = tuple([block for block in content if isinstance(block, Text)])
-                if len(texts) < len(content):
-                    return None
-                return SystemMessage(texts, extras=members.extras(NAME))
-            case "user":
-                return UserMessage(_read_content(members), extras=members.extras(NAME))
-            case "assistant":
-                return self._read_assistant(members)
-            case "tool":
-                return _read_result(members)
-            case _:
-                return None
-
-    def _read_assistant(self, members: ObjectMembers) -> AssistantMessage:
-        calls = members.take_list("tool_calls")
-        if calls == []:
-            members.put_back("tool_calls", [])
-        blocks = _read_content(members, is_empty_text=not calls)
-        made = [self._read_call(raw) for raw in calls or ()]
-        return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
-
-    def _read_call(self, raw: Raw) -> AnyToolCall:
-        """Read a call, also one with a `function` inside."""
-        members = function = ObjectMembers(raw, "call")
-        if "function" in members and "name" not in members:
-            function = ObjectMembers(members.take("function", Raw) or b"null", "call")
-            members.note_form("function", "inside")
-        return read_call(members, function, self._new_ids, NAME)
 
 
 _ROLES: Final = {
@@ -149,10 +82,40 @@ _ROLES: Final = {
 }
 
 
+def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Message | None:
+    """Read a message; None if it has no equivalent among our values."""
+    role = members.take("role", str) or ""
+    kind = _ROLES.get(role.lower(), "")
+    if role != kind:
+        members.put_back("role", role)
+    match kind:
+        case "system":
+            texts: Any = _read_content(members)  # the message refuses any other block
+            return SystemMessage(texts, extras=members.extras(NAME))
+        case "user":
+            return UserMessage(_read_content(members), extras=members.extras(NAME))
+        case "assistant":
+            calls = members.take_nonempty("tool_calls", list[Raw])
+            blocks = _read_content(members, is_empty_text=not calls)
+            made = [_read_call(raw, new_ids) for raw in calls or ()]
+            return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
+        case "tool":
+            return _read_result(members)
+        case _:
+            return None
+
+
+def _read_call(raw: Raw, new_ids: base.CallIdGenerator) -> AnyToolCall:
+    """Read a call, also one with a `function` inside."""
+    members = function = ObjectMembers(raw, "call")
+    if "function" in members and "name" not in members:
+        function = ObjectMembers(members.take("function", Raw) or b"null", "call")
+        members.note_form("function", "inside")
+    return base.read_call(members, function, new_ids, NAME)
+
+
 def _read_result(members: ObjectMembers) -> ToolResultMessage:
-    has_failed = members.peek("is_error", bool) is True
-    if has_failed:
-        members.take("is_error", bool)
+    has_failed = members.take_nonempty("is_error", bool)  # false stays
     return ToolResultMessage(
         tool_call_id=members.take("tool_call_id", str) or "",
         content=_read_content(members),
@@ -169,9 +132,9 @@ def _read_content(
         members.take("content", str)
         members.note_form("content", "empty")
         return ()
-    content = take_content(members, _read_part)
+    content = base.take_content(members, _read_part)
     if content is None:
-        take_empty_content(members)
+        base.take_empty_content(members)
     return content or ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 from msgspec import Raw
 
@@ -19,26 +19,14 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_encoder as base
 from steno.wire.chat.payload import NAME, PROVIDER
-from steno.wire.extras import pop_object
-from steno.wire.request_encoder import (
-    ANY_NAME,
-    EncodedRequest,
-    MessageWriter,
-    ModelBlock,
-    PartJson,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    join_body,
-    write_function,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.extras import Members, pop_object
+from steno.wire.request_encoder import PartJson, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
 """Between the texts of a user or a tool; those of a model are pieces of one text."""
-_EMPTY_CONTENT: Final[dict[str, dict[str, Any]]] = {
+_EMPTY_CONTENT: Final[dict[str, Members]] = {
     "absent": {},
     "null": {"content": None},
     "empty": {"content": ""},
@@ -46,13 +34,13 @@ _EMPTY_CONTENT: Final[dict[str, dict[str, Any]]] = {
 """Empty content, by the form in which it was read."""
 
 
-def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
+def encode_request(request: Request, *, stream: bool | None = None) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder().encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self) -> None:
@@ -62,7 +50,7 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         extras, form = values.read_extras(request)
-        members = drop_none(
+        members = base.drop_none(
             model=request.model or None,
             max_tokens=request.max_tokens,
             temperature=request.temperature,
@@ -70,32 +58,29 @@ class Encoder(BaseEncoder):
             stop=list(request.stop) or None,
             tool_choice=request.tool_choice or None,
         )
-        members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
-        members = values.merge(members, extras) | drop_none(stream=stream)
+        members |= base.write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
+        members = values.merge(members, extras) | base.drop_none(stream=stream)
         if not members and form.get("body") == "list":
             return b"[" + messages + b"]"
-        return join_body(members, "messages", b"[", messages, b"]")
+        return base.join_body(members, "messages", b"[", messages, b"]")
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
-    members = write_function(tool, values.tool_name(tool, ANY_NAME, at))
+    members = base.write_function(tool, values.tool_name(tool, base.ANY_NAME, at))
     strict = form.get("strict", "absent" if tool.strict else False)
     return members | ({} if strict == "absent" else {"strict": strict}) | extras
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
-class _ChatMessageWriter(MessageWriter):
+class _ChatMessageWriter(base.MessageWriter):
     """Writes one object for each message."""
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         self._write(message, {"role": message.role.value})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
-        calls: list[dict[str, Any]] = []
+        calls: list[Members] = []
         is_moved = False
         for number, block in enumerate(message.content):
             if isinstance(block, AnyToolCall):
@@ -106,10 +91,10 @@ class _ChatMessageWriter(MessageWriter):
             self.losses.note(ChangeCode.ORDER, "calls_after_text")
         self._write(message, {"role": "assistant"}, {"tool_calls": calls} if calls else {})
 
-    def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: AnyToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         self.note_foreign_seal(call, at)
-        name = self.call_name(call, form, ANY_NAME, at)
+        name = self.call_name(call, form, base.ANY_NAME, at)
         members = {} if form.get("id") == "absent" else {"id": call.id}
         inner = {"name": name} | self.write_recorded_arguments(call, form.get("arguments"), at)
         if form.get("function") == "inside":
@@ -117,16 +102,14 @@ class _ChatMessageWriter(MessageWriter):
         return self.merge(members | inner, extras, at)
 
     def _add_result(self, message: ToolResultMessage) -> None:
-        members: dict[str, Any] = {"role": "tool", "tool_call_id": message.tool_call_id}
+        members: Members = {"role": "tool", "tool_call_id": message.tool_call_id}
         if message.is_error and message.outcome is not Outcome.ERROR:
             self.losses.note(ChangeCode.OUTCOME, "sent_as_error", value=message.outcome.value)
         self._write(message, members, {"is_error": True} if message.is_error else {})
 
     # -- content -----------------------------------------------------------------------------
 
-    def _write(
-        self, message: Message, head: dict[str, Any], tail: dict[str, Any] | None = None
-    ) -> None:
+    def _write(self, message: Message, head: Members, tail: Members | None = None) -> None:
         extras, notes = self.read_extras(message)
         form: str | None = notes.get("content")
         is_model = isinstance(message, AssistantMessage)
@@ -137,14 +120,14 @@ class _ChatMessageWriter(MessageWriter):
         )
         parts = [part for at, block in blocks for part in self._write_parts(block, at)]
         if form == "parts" or any(isinstance(part, Raw) for part in parts):
-            content: dict[str, Any] = {"content": parts}
+            content: Members = {"content": parts}
         elif parts:
             content = {"content": self._join_texts(parts, "" if is_model else _TEXT_SEPARATOR)}
         else:
             content = _EMPTY_CONTENT.get(form or "", {} if is_model else {"content": ""})
-        self._written.append(encode_json(head | content | (tail or {}) | extras))
+        self._written.append(base.encode_json(head | content | (tail or {}) | extras))
 
-    def _write_parts(self, block: ModelBlock, at: str) -> list[PartJson]:
+    def _write_parts(self, block: base.ModelBlock, at: str) -> list[PartJson]:
         match block:
             case Text():
                 self.note_foreign_seal(block, at)

@@ -9,46 +9,25 @@ from msgspec import Raw
 from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.content import Opaque
-from steno.messages.event import (
-    BlockAdded,
-    ExtrasAdded,
-    Finished,
-    TextDelta,
-)
+from steno.messages.event import BlockAdded, ExtrasAdded, Finished, TextDelta
 from steno.messages.usage import StopReason, Usage
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, MessageChunk
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import LineSplitter
-from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import (
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-    read_counts,
-)
-from steno.wire.tolerant import (
-    RawMembers,
-    SplitSurrogates,
-    build_reader,
-    parse_extras,
-    parse_members,
-    raw_text,
-    read_arguments_text,
-    read_as,
-    repair_json,
-    to_builtins,
-)
+from steno.wire.tolerant import RawMembers, raw_text, read_as
 
 _TEXT_INDEX: Final = -1
 _FIRST_CALL_INDEX: Final = -2
 """Whole calls are counted down from here: fragments of others are counted up from 0."""
 
-_read_chunk: Final = build_reader(MessageChunk, NAME)
+_read_chunk: Final = tolerant.build_reader(MessageChunk, NAME)
 
 
 @final
-class StreamDecoder(BaseStreamDecoder):
+class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as lines of JSON; the last has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -58,7 +37,7 @@ class StreamDecoder(BaseStreamDecoder):
         self._is_finished = False
         self._call_count = 0
         self._usage: Usage | None = None
-        self._envelope: dict[str, Any] = {}
+        self._envelope: Members = {}
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -66,14 +45,12 @@ class StreamDecoder(BaseStreamDecoder):
         return self._envelope
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
-        repaired = repair_json(payload, NAME)
+        repaired = tolerant.repair_json(payload, NAME)
         if not repaired:
             return
         chunk = _read_chunk(repaired)
         if repaired not in payload:  # it contains lone surrogates
-            texts = SplitSurrogates(payload)
-            texts.restore(chunk, "content", "content")
-            texts.restore(chunk, "arguments_delta", "arguments_delta")
+            tolerant.restore_surrogates(chunk, payload)
         if chunk.rest is not None:
             self._read_unknown(repaired, chunk.rest, events)
         if chunk.role is not None and chunk.role.lower() != "assistant":
@@ -93,13 +70,16 @@ class StreamDecoder(BaseStreamDecoder):
             self._read_call(call, events)
         self._has_message = self._has_message or chunk.role is not None or bool(events)
         if chunk.usage is not None:
-            self._usage = Usage(**read_counts(chunk.usage, USAGE))
-            self._envelope["usage"] = to_builtins(chunk.usage)
+            self._usage = Usage(**base.read_counts(chunk.usage, USAGE))
+            absent = [name for name in USAGE if chunk.usage.get(name) is None]
+            self._envelope["usage"] = {
+                name: count for name, count in chunk.usage.items() if name not in absent
+            }
         if chunk.stop_reason is not None and not self._is_finished:
             self._is_finished = True
             raw = chunk.raw_stop_reason or chunk.stop_reason
             events.append(
-                Finished(map_stop_reason(STOP_REASONS, chunk.stop_reason), raw, self._usage)
+                Finished(base.map_stop_reason(STOP_REASONS, chunk.stop_reason), raw, self._usage)
             )
 
     def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
@@ -113,7 +93,7 @@ class StreamDecoder(BaseStreamDecoder):
 
     def _finish(self, events: list[WireEvent]) -> None:
         if not self._is_finished:
-            raise build_cut_short()
+            raise base.build_cut_short()
 
     def _read_call(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a whole call, under an index that no fragment has."""
@@ -121,13 +101,17 @@ class StreamDecoder(BaseStreamDecoder):
         self._call_count += 1
         function = call.function or call
         events.append(
-            ToolCallPart(index, call.id, function.name, read_arguments_text(function.arguments))
+            ToolCallPart(
+                index, call.id, function.name, tolerant.read_arguments_text(function.arguments)
+            )
         )
-        extras = parse_extras(call.rest) | ({} if call.type is None else {"type": call.type})
+        extras = tolerant.parse_extras(call.rest) | (
+            {} if call.type is None else {"type": call.type}
+        )
         if call.function is not None:
             extras[FORM_KEY] = {"function": "inside"}
             if call.function.rest is not None:
-                extras["function"] = parse_extras(call.function.rest)
+                extras["function"] = tolerant.parse_extras(call.function.rest)
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
@@ -135,15 +119,12 @@ class StreamDecoder(BaseStreamDecoder):
         """Find an error, and content in parts; keep all other members."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
-        parts = read_as(rest.get("content"), list[Raw])
-        if parts is not None:
-            del rest["content"]
-            for part in parts:
-                events += _read_part(part)
-        self._envelope |= parse_members(rest)
+        for part in tolerant.take_member(rest, "content", list[Raw]) or ():
+            events += _read_part(part)
+        self._envelope |= tolerant.parse_members(rest)
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _read_part(raw: Raw) -> list[WireEvent]:
@@ -153,5 +134,5 @@ def _read_part(raw: Raw) -> list[WireEvent]:
     text = read_as(members.pop("text", None), str) if kind == "text" else None
     if text is None:
         return [BlockAdded(_TEXT_INDEX, Opaque(kind=kind, raw=raw_text(raw), origin=NAME))]
-    extras = ExtrasAdded(_TEXT_INDEX, {NAME: parse_extras(members)})
+    extras = ExtrasAdded(_TEXT_INDEX, {NAME: tolerant.parse_extras(members)})
     return [TextDelta(_TEXT_INDEX, text), *([extras] if members else [])]

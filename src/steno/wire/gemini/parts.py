@@ -10,14 +10,14 @@ import binascii
 import re
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Any, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 from msgspec import Raw
 
 from steno.errors import InvalidRequest
 from steno.messages.call import Seal
 from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.gemini.payload import NAME, SIGNATURE_SENTINEL, THOUGHT_SIGNATURE
 from steno.wire.request_decoder import ObjectMembers, read_base64
 from steno.wire.request_encoder import RequestTarget
@@ -93,25 +93,11 @@ class EitherCaseMembers(ObjectMembers):
             return None if only is None else [only]
         return found
 
-    def keep_rest(
-        self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False
-    ) -> None:
-        """Keep the remaining members of an object that was taken, if there are any."""
-        left = inner.remaining()
-        if left or is_empty_kept:
-            self.put_back(name, left)
-
-    def remaining(self) -> dict[str, Any]:
-        """Return the members that were not taken."""
-        members = (super().extras(NAME) or {}).get(NAME, {})
-        return {name: value for name, value in members.items() if name != FORM_KEY}
-
-    def extras(self, wire: str = NAME) -> dict[str, dict[str, Any]] | None:
+    def extras(self, wire: str = NAME) -> dict[str, Members] | None:
         """Return the remaining members and the notes as extras of this wire."""
-        snake = {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
-        form = self.form | snake
-        found = self.remaining() | ({FORM_KEY: form} if form else {})
-        return {wire: found} if found else None
+        if self._snake_case_names:
+            self.form[SNAKE_CASE_KEY] = sorted(self._snake_case_names)
+        return super().extras(wire)
 
     def _actual_name(self, name: str) -> str:
         if name in self._remaining:
@@ -131,7 +117,7 @@ def to_camel_case(name: str) -> str:
     return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
 
 
-def restore_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+def restore_case(members: Members, form: Members) -> Members:
     """Return members in the case they were written in."""
     snake: Collection[str] = form.get(SNAKE_CASE_KEY, ())
     if not snake:
@@ -205,7 +191,7 @@ def _read_part_kind(raw: Raw) -> str:
     return to_camel_case(next(names, ""))
 
 
-def _build_signature_note(signature: str | None, target: RequestTarget | None) -> dict[str, Any]:
+def _build_signature_note(signature: str | None, target: RequestTarget | None) -> Members:
     """Note the owner of the signature of a block without a seal."""
     if target is None or not signature or signature in _PLACEHOLDER_SIGNATURES:
         return {}

@@ -32,6 +32,7 @@ class _Camel(TolerantStruct, rename="camel"):
 class PartialArg(_Camel):
     """A fragment of one argument, at a path into all of them."""
 
+    growing = ("string_value",)
     json_path: str = ""
     string_value: str | None = None
     number_value: int | float | None = None
@@ -53,6 +54,7 @@ class FunctionCall(_Camel):
 class Part(_Camel):
     """A part of the content; images and unknown members are in `rest`."""
 
+    growing = ("text",)
     text: str | None = None
     thought: bool | None = None
     thought_signature: str | None = None
@@ -103,37 +105,26 @@ class _PromptFeedback(_Camel):
 
 # -- tables -----------------------------------------------------------------------------------
 
+# Clients may ask for the numbers of enums. Google's two APIs agree on these.
 STOP_REASONS: Final = {
-    "STOP": StopReason.END_TURN,
-    "MAX_TOKENS": StopReason.LENGTH,
-    "SAFETY": StopReason.CONTENT_FILTER,
-    "RECITATION": StopReason.CONTENT_FILTER,
-    "LANGUAGE": StopReason.CONTENT_FILTER,
-    "BLOCKLIST": StopReason.CONTENT_FILTER,
-    "PROHIBITED_CONTENT": StopReason.CONTENT_FILTER,
-    "SPII": StopReason.CONTENT_FILTER,
-    "MODEL_ARMOR": StopReason.CONTENT_FILTER,
-    "IMAGE_SAFETY": StopReason.CONTENT_FILTER,
-    "IMAGE_PROHIBITED_CONTENT": StopReason.CONTENT_FILTER,
-    "IMAGE_RECITATION": StopReason.CONTENT_FILTER,
-    "IMAGE_OTHER": StopReason.CONTENT_FILTER,
-    "NO_IMAGE": StopReason.ERROR,
-    "MALFORMED_FUNCTION_CALL": StopReason.ERROR,
-    "MALFORMED_RESPONSE": StopReason.ERROR,
-    "UNEXPECTED_TOOL_CALL": StopReason.ERROR,
-    "TOO_MANY_TOOL_CALLS": StopReason.ERROR,
-    "MISSING_THOUGHT_SIGNATURE": StopReason.ERROR,
-    "OTHER": StopReason.ERROR,
+    **dict.fromkeys(("STOP", "1"), StopReason.END_TURN),
+    **dict.fromkeys(("MAX_TOKENS", "2"), StopReason.LENGTH),
+    **dict.fromkeys(
+        (
+            *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+            *("MODEL_ARMOR", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+            *("IMAGE_OTHER", "3", "4", "6", "7", "8"),
+        ),
+        StopReason.CONTENT_FILTER,
+    ),
+    **dict.fromkeys(
+        (
+            *("NO_IMAGE", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"),
+            *("TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "OTHER", "5"),
+        ),
+        StopReason.ERROR,
+    ),
     "CONTINUATION": StopReason.PAUSE,
-    # Clients may ask for the numbers of enums. Google's two APIs agree on these.
-    "1": StopReason.END_TURN,
-    "2": StopReason.LENGTH,
-    "3": StopReason.CONTENT_FILTER,
-    "4": StopReason.CONTENT_FILTER,
-    "5": StopReason.ERROR,
-    "6": StopReason.CONTENT_FILTER,
-    "7": StopReason.CONTENT_FILTER,
-    "8": StopReason.CONTENT_FILTER,
 }
 USAGE: Final = {
     "input_tokens": ("prompt_token_count",),

@@ -29,7 +29,7 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.gemini.parts import (
     EitherCaseMembers,
     read_image_or_opaque,
@@ -76,7 +76,7 @@ def decode_request(
     if named is not None:
         body.form["model"] = "body"
     tools = read_tools(body)
-    settings: dict[str, Any] = {}
+    settings: Members = {}
     config = body.take_object("generationConfig")
     if config is not None:
         settings = take_settings(
@@ -90,15 +90,11 @@ def decode_request(
     for position, raw in enumerate(contents):
         messages += reader.read(raw, f"contents[{position}]")
     return Request(
-        messages=tuple(messages),
-        model=target.model,
-        tools=tools,
-        **settings,
-        extras=body.extras(),
+        messages=tuple(messages), model=target.model, tools=tools, **settings, extras=body.extras()
     )
 
 
-def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> Members:
     """Take the choice of a tool, if it has an equivalent among ours."""
     config = body.take_object("toolConfig")
     if config is None:
@@ -128,12 +124,9 @@ def _read_system(body: EitherCaseMembers) -> list[Message]:
         return []
     try:
         instruction = EitherCaseMembers(raw, "systemInstruction")
-        texts = [read_user_text(part) for part in instruction.take_list("parts") or ()]
-        blocks = tuple([text for text in texts if text is not None])
-        message = SystemMessage(blocks, extras=instruction.extras())
-    except InvalidValue:
-        return []
-    if len(blocks) < len(texts):
+        texts: Any = tuple(map(read_user_text, instruction.take_list("parts") or ()))
+        message = SystemMessage(texts, extras=instruction.extras())
+    except InvalidValue:  # also of a part that is not text
         return []
     body.take("systemInstruction", Raw)
     return [message]
@@ -226,7 +219,7 @@ class _ContentsReader:
         return messages
 
     def _read_result(
-        self, raw: Raw, content: EitherCaseMembers | None, form: dict[str, Any]
+        self, raw: Raw, content: EitherCaseMembers | None, form: Members
     ) -> ToolResultMessage:
         part = EitherCaseMembers(raw, "part")
         result = part.take_object(FUNCTION_RESPONSE)
@@ -280,7 +273,7 @@ def _group_parts(parts: list[Raw]) -> list[_PartGroup]:
 
 
 def _build_user_message(
-    parts: list[Raw], content: EitherCaseMembers | None, form: dict[str, Any]
+    parts: list[Raw], content: EitherCaseMembers | None, form: Members
 ) -> UserMessage:
     blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
@@ -291,16 +284,14 @@ def _build_user_message(
     return UserMessage(tuple(blocks), extras={NAME: {FORM_KEY: form}} if form else None)
 
 
-def _read_response(
-    result: EitherCaseMembers, form: dict[str, Any]
-) -> tuple[list[ResultBlock], Outcome]:
+def _read_response(result: EitherCaseMembers, form: Members) -> tuple[list[ResultBlock], Outcome]:
     """Read the output of a tool: by convention under `output`, an error under `error`."""
     raw = result.take("response", Raw)
     if raw is None:
         form["response"] = "absent"
         return [], Outcome.OK
     try:
-        members: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        members: Members = msgspec.json.decode(raw, type=Members)
     except msgspec.ValidationError:
         members = {}
     outcome = Outcome.OK
@@ -311,9 +302,6 @@ def _read_response(
         return [Text(text)], outcome
     form["response"] = _JSON_RESPONSE
     return [Text(raw_text(raw))], outcome
-
-
-# -- unanswered calls -------------------------------------------------------------------------
 
 
 class _UnansweredCall(NamedTuple):

@@ -9,7 +9,7 @@ everything that was recorded.
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, TypeAlias, assert_never, final
+from typing import Any, Final, assert_never, final
 
 from msgspec import Raw
 
@@ -26,15 +26,10 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
-from steno.messages.message import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.request import Request
-from steno.wire.extras import pop_object
+from steno.wire import request_encoder as base
+from steno.wire.extras import Members, pop_object
 from steno.wire.gemini.parts import restore_case, to_camel_case, to_snake_case
 from steno.wire.gemini.payload import (
     FUNCTION_CALL,
@@ -46,23 +41,9 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import LAYOUT_NOTE, write_tools
-from steno.wire.request_encoder import (
-    AnonymousCalls,
-    ChangeCollector,
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    join_body,
-    select_extras,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 from steno.wire.tolerant import read_members
 
-Form: TypeAlias = dict[str, Any]
 _CALLING_CONFIG: Final = "functionCallingConfig"
 _NESTED_OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING_CONFIG)
 _MODE_BY_TOOL_CHOICE: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
@@ -72,13 +53,13 @@ _SCHEMA_ENFORCING_MODES: Final = ("ANY", "VALIDATED")
 
 def encode_request(
     request: Request, *, provider: str = PROVIDER, stream: bool | None = None
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(provider=provider).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once.
 
     Model and streaming are part of the address, not of the body.
@@ -103,22 +84,22 @@ class Encoder(BaseEncoder):
         spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
         members = values.merge(members, spelled)
         if form.get("contents") == "object" and contents.count == 1:
-            return join_body(members, "contents", messages)
-        return join_body(members, "contents", b"[", messages, b"]")
+            return base.join_body(members, "contents", messages)
+        return base.join_body(members, "contents", b"[", messages, b"]")
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], form: dict[str, Any], values: ValueWriter
-) -> dict[str, Any]:
+    request: Request, extras: Members, form: Members, values: ValueWriter
+) -> Members:
     """Return the members of the body, with the extras that belong inside them."""
-    members: dict[str, Any] = {}
+    members: Members = {}
     if form.get("model") == "body":
         members["model"] = request.model
     tools = write_tools(request, form.get("tools", form.get(LAYOUT_NOTE)), values)
     if tools is not None:
         others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
         members["tools"] = tools + (others or [])
-    settings = drop_none(
+    settings = base.drop_none(
         maxOutputTokens=request.max_tokens,
         temperature=request.temperature,
         topP=request.top_p,
@@ -137,7 +118,7 @@ def _write_settings(
     return members
 
 
-def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
+def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
     choice = request.tool_choice
     if choice is None:
         return {}
@@ -147,9 +128,7 @@ def _write_tool_choice(request: Request, values: ValueWriter) -> dict[str, Any]:
     return {_CALLING_CONFIG: {"mode": "ANY", "allowedFunctionNames": names or [choice]}}
 
 
-def _merge_nested(
-    ours: dict[str, Any], kept: dict[str, Any], values: ValueWriter, at: str
-) -> dict[str, Any]:
+def _merge_nested(ours: Members, kept: Members, values: ValueWriter, at: str) -> Members:
     """Merge the members of the request and those of the extras, also one level further down."""
     if _CALLING_CONFIG in ours:
         both = values.merge(ours[_CALLING_CONFIG], _get_calling_config(kept), at)
@@ -157,12 +136,12 @@ def _merge_nested(
     return values.merge(ours, kept, at)
 
 
-def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
+def _get_calling_config(config: Members) -> Members:
     found = config.get(_CALLING_CONFIG)
     return found if isinstance(found, dict) else {}
 
 
-def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+def _restore_nested_case(members: Members, form: Members) -> Members:
     inner = {
         name: _restore_nested_case(members[name], form)
         for name in _NESTED_OBJECTS
@@ -171,63 +150,42 @@ def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[
     return restore_case(members | inner, form)
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
-class ContentsWriter(MessageWriter):
+class ContentsWriter(base.MessageWriter):
     """Writes contents; results of a turn share one, leading system messages are the instruction."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
-        self.system: dict[str, Any] | None = None
+        self.system: Members | None = None
         """The system instruction, which is not part of the contents."""
         self.count: int = 0
         """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
-        self._latest: dict[str, Any] | None = None
-        """The content that more parts may join."""
-        self._ends_in_result = False
 
-    def add(self, message: Message) -> None:
-        """Write one more message."""
-        super().add(message)
-        self._ends_in_result = isinstance(message, ToolResultMessage)
-
-    def _unfinished(self) -> list[dict[str, Any] | bytes]:
-        return [] if self._latest is None else [self._latest]
-
-    def _add_raw(self, message: bytes) -> None:
-        self._close()
+    def _add_raw(self, message: Members | bytes) -> None:
+        super()._add_raw(message)
         self.count += 1
-        self._written.append(message)
 
     def _write(
         self,
         role: str,
         parts: list[PartJson],
-        members: dict[str, Any],
-        form: Form,
+        members: Members,
+        form: Members,
         *,
         joins: bool = False,
     ) -> None:
         """Write parts into a content of their own, or into the latest."""
-        if form.get("content", "joined" if joins else "own") == "joined" and self._latest:
+        joins = form.get("content", "joined" if joins else "own") == "joined"
+        if joins and self._latest is not None:
             self._latest["parts"] += parts
             return
-        self._close()
-        self.count += 1
         named: str | None = form.get("role", role)
         content = ({} if named is None else {"role": named}) | members
         if form.get("parts") == "object" and len(parts) == 1:
-            self._written.append(encode_json({**content, "parts": parts[0]}))
+            self._add_raw(base.encode_json({**content, "parts": parts[0]}))
         else:
-            self._latest = {**content, "parts": parts}
-
-    def _close(self) -> None:
-        if self._latest is not None:
-            self._written.append(encode_json(self._latest))
-            self._latest = None
+            self._add_raw({**content, "parts": parts})
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -280,7 +238,7 @@ class ContentsWriter(MessageWriter):
         id, name = known or (message.tool_call_id, message.tool_name)
         is_object = form.get("media") == "object" and len(media) == 1
         some = media if media or form.get("media") == "empty" else None
-        inner = drop_none(
+        inner = base.drop_none(
             id=form.get("id", id),
             name=form.get("name", name),
             response=_write_response(message, "\n".join(texts), form),
@@ -288,8 +246,8 @@ class ContentsWriter(MessageWriter):
         )
         members = {FUNCTION_RESPONSE: inner | pop_object(extras, FUNCTION_RESPONSE)}
         part: PartJson = restore_case(members, form) | extras
-        content: dict[str, Any] = form.get("members", {})
-        self._write("user", [part], content, form, joins=self._ends_in_result)
+        content: Members = form.get("members", {})
+        self._write("user", [part], content, form, joins=self._follows_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
         """Return the texts that go into the response, and the parts outside of it."""
@@ -298,7 +256,7 @@ class ContentsWriter(MessageWriter):
         for at, block in self._blocks.prompt_blocks(message.content):
             match block:
                 case Text():
-                    select_extras(block, NAME, self.losses, at=at)
+                    base.select_extras(block, NAME, self.losses, at=at)
                     texts.append(block.text)
                 case Image():
                     media += self._blocks.write_image(block, at)
@@ -309,7 +267,7 @@ class ContentsWriter(MessageWriter):
         return texts, media
 
 
-def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
+def _write_response(message: ToolResultMessage, text: str, form: Members) -> Any:
     """Return a result as an object: by convention under `output` or `error`."""
     match form.get("response"):
         case "absent" if not text:
@@ -322,9 +280,6 @@ def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
             return {"output": text}
 
 
-# -- blocks ----------------------------------------------------------------------------------------
-
-
 @final
 class PartWriter(ValueWriter):
     """Writes blocks for one target."""
@@ -333,7 +288,7 @@ class PartWriter(ValueWriter):
         super().__init__(target, losses)
         self.sent_calls: dict[str, tuple[str | None, str]] = {}
         """The ids and names that calls were sent under, by their ids in the log."""
-        self.anonymous_calls: AnonymousCalls = AnonymousCalls(losses)
+        self.anonymous_calls: base.AnonymousCalls = base.AnonymousCalls(losses)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write text of a user or a system prompt."""
@@ -347,7 +302,7 @@ class PartWriter(ValueWriter):
         signature = self._write_signature(block.seal, at)
         if not block.text and not signature and not extras and "text" not in form:
             return []
-        part: dict[str, Any] = {} if form.get("text") == "absent" else {"text": block.text}
+        part: Members = {} if form.get("text") == "absent" else {"text": block.text}
         if isinstance(block, Thinking):
             part["thought"] = True
         return [restore_case(part | signature, form) | extras]
@@ -368,14 +323,14 @@ class PartWriter(ValueWriter):
         self.sent_calls[call.id] = id, name or ""
         if id is None:
             self.anonymous_calls.add_call(call.id, name or "")
-        inner = drop_none(id=id, name=name) | self._write_arguments(call, form, at)
+        inner = base.drop_none(id=id, name=name) | self._write_arguments(call, form, at)
         members = {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature
         return restore_case(members, form) | extras
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image, if the request can hold its bytes or its address."""
         extras, form = self.read_extras(block, at)
-        name, inner = "", dict[str, Any]()
+        name, inner = "", Members()
         if isinstance(block.source, ImageData):
             encode = base64.urlsafe_b64encode if "base64" in form else base64.b64encode
             name, inner = "inlineData", {"data": encode(block.source.data).decode()}
@@ -396,7 +351,7 @@ class PartWriter(ValueWriter):
         if not isinstance(block, Resource) or block.data is None or block.mime_type is None:
             return super().write_reference(block, at)
         data = base64.b64encode(block.data).decode()
-        part = encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
+        part = base.encode_json({"inlineData": {"mimeType": block.mime_type, "data": data}})
         return Opaque(kind="inlineData", raw=part.decode(), origin=NAME, extras=block.extras)
 
     def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
@@ -404,13 +359,13 @@ class PartWriter(ValueWriter):
         _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
             return [Raw(block.raw.encode())]
-        members: dict[str, Any] = dict(read_members(block.raw, NAME))
+        members: Members = dict(read_members(block.raw, NAME))
         self._drop_signature(members, at)
         return [members]
 
     # -- seals -------------------------------------------------------------------------------
 
-    def _write_signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
+    def _write_signature(self, seal: Seal | None, at: str) -> Members:
         if seal is None:
             return {}
         if self.target.accepts(seal):
@@ -418,19 +373,19 @@ class PartWriter(ValueWriter):
         self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         return {}
 
-    def _is_signed_for_target(self, form: Form) -> bool:
+    def _is_signed_for_target(self, form: Members) -> bool:
         """Return whether a block without a seal carries no signature of another model."""
         target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 
-    def _drop_signature(self, members: dict[str, Any], at: str) -> None:
+    def _drop_signature(self, members: Members, at: str) -> None:
         self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         members.pop(THOUGHT_SIGNATURE, None)
         members.pop(to_snake_case(THOUGHT_SIGNATURE), None)
 
     # -- calls -------------------------------------------------------------------------------
 
-    def _write_arguments(self, call: AnyToolCall, form: Form, at: str) -> dict[str, Any]:
+    def _write_arguments(self, call: AnyToolCall, form: Members, at: str) -> Members:
         match form.get("args", "object"):
             case "absent":
                 return {}

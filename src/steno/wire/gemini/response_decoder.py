@@ -25,43 +25,16 @@ from steno.messages.event import (
 )
 from steno.messages.usage import StopReason, Usage
 from steno.values import replace_lone_surrogates
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import ErrorPayload, SseOrArraySplitter
+from steno.wire.gemini import payload as payloads
 from steno.wire.gemini.parts import read_image_or_opaque
-from steno.wire.gemini.payload import (
-    ABSENT,
-    FUNCTION_CALL,
-    NAME,
-    PROVIDER,
-    STOP_REASONS,
-    Candidate,
-    FunctionCall,
-    GenerateContentResponse,
-    Part,
-    PartialArg,
-    read_block_reason,
-    read_usage,
-)
+from steno.wire.gemini.payload import NAME, PROVIDER, Candidate, FunctionCall, Part, PartialArg
 from steno.wire.request_encoder import RequestTarget, drop_none
-from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import (
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    MergedExtras,
-    SplitSurrogates,
-    build_protocol_error,
-    build_slow_reader,
-    is_nonempty_json,
-    merge_values,
-    parse_extras,
-    parse_value,
-    raw_text,
-)
+from steno.wire.tolerant import DECODE_ERRORS, is_nonempty_json, raw_text
 
 
 class _AllCandidates(msgspec.Struct):
@@ -76,12 +49,12 @@ _SOURCE_FIELDS: Final = frozenset(
 """Members of a candidate with the sources of its text."""
 _PROMPT_FEEDBACK_FIELD: Final = "promptFeedback"
 
-_decode: Final = msgspec.json.Decoder(GenerateContentResponse).decode
-_read_by_member: Final = build_slow_reader(GenerateContentResponse, NAME)
+_decode: Final = msgspec.json.Decoder(payloads.GenerateContentResponse).decode
+_read_by_member: Final = tolerant.build_slow_reader(payloads.GenerateContentResponse, NAME)
 
 
 @final
-class StreamDecoder(BaseStreamDecoder):
+class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as server-sent events, or as a JSON array that grows.
 
     Every block has an index of its own.
@@ -95,7 +68,7 @@ class StreamDecoder(BaseStreamDecoder):
         self._model = model
         self._stop_reason: str | None = None
         self._block_reason: str | None = None
-        self._usage: Raw = ABSENT
+        self._usage: Raw = payloads.ABSENT
         self._index = -1
         self._growing_kind: type[Text | Thinking] | None = None
         """The type of the latest block, if it may continue."""
@@ -105,26 +78,28 @@ class StreamDecoder(BaseStreamDecoder):
         self._has_identity = False
         """Whether it is complete; the first chunk may be about the prompt only."""
         self._has_candidates = False
-        self._metadata = MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
-        self._ratings: Raw = ABSENT
+        self._metadata = tolerant.MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
+        self._ratings: Raw = payloads.ABSENT
         self._other_candidates: list[Raw] = []
 
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response."""
-        found: dict[str, Any] = self._identity | self._metadata.merged()
+        found: Members = self._identity | self._metadata.merged()
         for name, latest in (("safetyRatings", self._ratings), ("usageMetadata", self._usage)):
             if latest:
-                found[name] = parse_value(latest)
+                found[name] = tolerant.parse_value(latest)
         if self._other_candidates:
-            found["other_candidates"] = [parse_value(raw) for raw in self._other_candidates]
+            found["other_candidates"] = [
+                tolerant.parse_value(raw) for raw in self._other_candidates
+            ]
         return found
 
     @property
     def usage(self) -> Usage | None:
         """The counts so far, as far as they can be read: every chunk has them."""
         with suppress(ProtocolError):
-            return read_usage(self._usage)
+            return payloads.read_usage(self._usage)
         return None
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
@@ -141,7 +116,7 @@ class StreamDecoder(BaseStreamDecoder):
             self._usage = response.usage_metadata
         if response.prompt_feedback and bytes(response.prompt_feedback) != b"null":
             self._metadata.add({_PROMPT_FEEDBACK_FIELD: response.prompt_feedback})
-            reason = read_block_reason(response.prompt_feedback)
+            reason = payloads.read_block_reason(response.prompt_feedback)
             self._block_reason = reason or self._block_reason
         candidates = response.candidates
         if not candidates:
@@ -202,11 +177,12 @@ class StreamDecoder(BaseStreamDecoder):
         """
         is_open = self._stop_reason is None and self._block_reason is None
         if is_open or self._payloads.is_cut:
-            raise build_cut_short()
+            raise base.build_cut_short()
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
-        reason, raw = map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason
+        raw = self._stop_reason
+        reason = base.map_stop_reason(payloads.STOP_REASONS, raw)
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
         # The arguments so far are always valid JSON: a call that was cut off must not run.
@@ -215,14 +191,14 @@ class StreamDecoder(BaseStreamDecoder):
         if sources:
             # A request has no member for them: they are kept, and not sent.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: sources}}))
-        events.append(Finished(reason, raw, read_usage(self._usage)))
+        events.append(Finished(reason, raw, payloads.read_usage(self._usage)))
 
     def _abandon(self, events: list[WireEvent]) -> None:
         self._calls.abandon(events)
 
     # -- metadata ----------------------------------------------------------------------------
 
-    def _read_unusual(self, payload: bytes) -> tuple[GenerateContentResponse, bytes]:
+    def _read_unusual(self, payload: bytes) -> tuple[payloads.GenerateContentResponse, bytes]:
         """Read a chunk with unknown members; return the repaired JSON, too."""
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
@@ -230,7 +206,7 @@ class StreamDecoder(BaseStreamDecoder):
         repaired, _ = replace_lone_surrogate_escapes(payload)
         response = _read_by_member(repaired)
         if repaired != payload:
-            _restore_surrogates(payload, response)
+            tolerant.restore_surrogates(response, payload)
         rest = response.rest or {}
         if is_error(rest.get("error")):
             raise decode_error(200, repaired)
@@ -240,7 +216,7 @@ class StreamDecoder(BaseStreamDecoder):
                 self._metadata.add(candidate.content.rest)
         return response, repaired
 
-    def _read_identity(self, response: GenerateContentResponse) -> None:
+    def _read_identity(self, response: payloads.GenerateContentResponse) -> None:
         found = {
             "modelVersion": response.model_version,
             "responseId": response.response_id,
@@ -292,7 +268,7 @@ class StreamDecoder(BaseStreamDecoder):
         except InvalidRequest as exc:
             raise ProtocolError(f"not JSON: {exc}", code=exc.code, place=NAME) from None
         except DECODE_ERRORS as exc:  # members that are kept as text are decoded here first
-            raise build_protocol_error(exc, NAME) from None
+            raise tolerant.build_protocol_error(exc, NAME) from None
 
     def _read_text(self, part: Part, events: list[WireEvent]) -> None:
         kind: type[Text | Thinking] = Thinking if part.thought else Text
@@ -324,35 +300,21 @@ class StreamDecoder(BaseStreamDecoder):
         self._calls.end(function, events)
 
     def _add_seal_and_extras(
-        self, index: int, part: Part, extras: dict[str, Any], events: list[WireEvent]
+        self, index: int, part: Part, extras: Members, events: list[WireEvent]
     ) -> None:
         if part.thought_signature:
             events.append(BlockSealed(index, self._target().seal(part.thought_signature)))
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _read_part_extras(self, part: Part) -> dict[str, Any]:
+    def _read_part_extras(self, part: Part) -> Members:
         rest = part.rest or {}
         if FORM_KEY in rest:  # it would be taken for a note of ours
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
-        return parse_extras(rest)
+        return tolerant.parse_extras(rest)
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
-
-
-def _restore_surrogates(payload: bytes, response: GenerateContentResponse) -> None:
-    """Restore lone surrogates that were replaced: their other halves may come next."""
-    texts = SplitSurrogates(payload)
-    for number, candidate in enumerate(response.candidates):
-        parts = candidate.content.parts if candidate.content is not None else None
-        for position, part in enumerate(parts or ()):
-            path = ("candidates", number, "content", "parts", position)
-            texts.restore(part, "text", *path, "text")
-            fragments = part.function_call.partial_args if part.function_call is not None else None
-            for at, fragment in enumerate(fragments or ()):
-                place = (*path, "functionCall", "partialArgs", at, "stringValue")
-                texts.restore(fragment, "string_value", *place)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 # -- calls ------------------------------------------------------------------------------------
@@ -394,9 +356,7 @@ class _FunctionCallReader:
         self.index: int = -1
         """The index of the latest call."""
 
-    def continue_call(
-        self, function: FunctionCall, events: list[WireEvent]
-    ) -> dict[str, Any] | None:
+    def continue_call(self, function: FunctionCall, events: list[WireEvent]) -> Members | None:
         """Read more of the latest call; return its new extras, None if it is another call."""
         partial = self._partial
         if partial is None:
@@ -417,10 +377,10 @@ class _FunctionCallReader:
 
     def begin(
         self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
-    ) -> dict[str, Any]:
+    ) -> Members:
         """Begin a call; return its extras. `model` made it, if it has no signature."""
         self.index = index
-        form: dict[str, Any] = {}
+        form: Members = {}
         if self._ids is None and model is not None:
             form["unsigned"] = model
         id = self._claim_id(function.id)
@@ -440,7 +400,7 @@ class _FunctionCallReader:
             self._partial.feed(function)
         return _read_call_extras(function) | ({FORM_KEY: form} if form else {})
 
-    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
+    def add_extras(self, extras: Members) -> Members:
         """Take extras of the latest call; return those to add now. Others wait for its end."""
         return extras if self._partial is None else self._partial.add_extras(extras)
 
@@ -474,8 +434,8 @@ class _FunctionCallReader:
         return id
 
 
-def _read_call_extras(function: FunctionCall) -> dict[str, Any]:
-    return {FUNCTION_CALL: parse_extras(function.rest)} if function.rest else {}
+def _read_call_extras(function: FunctionCall) -> Members:
+    return {payloads.FUNCTION_CALL: tolerant.parse_extras(function.rest)} if function.rest else {}
 
 
 # -- fragments --------------------------------------------------------------------------------
@@ -490,11 +450,11 @@ class _PartialCall:
         self.id = opening.id
         self.name = opening.name
         self._tree = tree
-        self._extras: dict[str, Any] | None = None
+        self._extras: Members | None = None
         """All so far; None before those of the first fragment."""
         self._has_more_extras = False
         """Whether there are extras without an event."""
-        self._arguments: dict[str, Any] = {}
+        self._arguments: Members = {}
         self._open_paths: set[_ArgumentPath] = set()
         """The paths of texts that continue in a later fragment."""
         self._is_valid = True
@@ -504,20 +464,20 @@ class _PartialCall:
         """Take the arguments of one more fragment. Raises ProtocolError."""
         self._is_valid = False
         if bytes(function.args)[:1] == b"{":
-            found = msgspec.json.decode(function.args, type=dict[str, Any])
+            found = msgspec.json.decode(function.args, type=Members)
             check_depth(found)  # it is written again
             self._arguments |= found
         for fragment in function.partial_args or ():
             self._put_fragment(fragment)
         self._is_valid = True
 
-    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
+    def add_extras(self, extras: Members) -> Members:
         """Take the extras of a fragment; return them if it is the first one."""
         if self._extras is None:
             self._extras = extras
             return extras
         if extras:
-            self._extras = merge_values(self._extras, extras)
+            self._extras = tolerant.merge_values(self._extras, extras)
             self._has_more_extras = True  # an event replaces extras, so each would repeat them all
         return {}
 

@@ -16,13 +16,13 @@ from msgspec import Raw
 from steno.errors import InvalidRequest
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire.extras import Members
 from steno.wire.gemini.parts import EitherCaseMembers, restore_case, to_snake_case
 from steno.wire.gemini.payload import LEGAL_NAME
 from steno.wire.request_decoder import build_tool
 from steno.wire.request_encoder import ValueWriter, drop_none, write_schema
 from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
 
-SchemaJson = dict[str, Any]
 _RewriteValue: TypeAlias = Callable[[str | int], str | int]
 
 LAYOUT_NOTE: Final = "layout"
@@ -60,7 +60,7 @@ def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
         return ()
     body.take("tools", Raw)
     tools: dict[str, ToolDefinition] = {}
-    template: list[dict[str, Any]] = [
+    template: list[Members] = [
         {name: _read_member(name, raw, tools) for name, raw in entry.items()} for entry in entries
     ]
     if not tools or template != [{_DECLARATIONS: list(tools)}]:
@@ -110,27 +110,21 @@ def _read_tool(declaration: EitherCaseMembers) -> ToolDefinition | None:
         declaration.form["description"] = description
         description = None
     field = _JSON_SCHEMA_FIELD if _JSON_SCHEMA_FIELD in declaration else _OPENAPI_SCHEMA_FIELD
-    found = declaration.take(field, dict[str, Any])
+    found = declaration.take(field, Members)
     if field != _JSON_SCHEMA_FIELD or found is None:
         declaration.form["schema"] = None if found is None else field
     schema = None if found is None else _read_schema(found, declaration.form)
     if found is not None and _write_schema(schema or {}, declaration.form) != found:
         return None
-    return build_tool(
-        name=name,
-        description=description,
-        parameters=schema,
-        strict=False,
-        extras=declaration.extras(),
-    )
+    return build_tool(name, description, schema, extras=declaration.extras())
 
 
-def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
+def _read_schema(found: Members, form: Members) -> Members:
     """Return a schema as JSON Schema: types in lower case, an object at the top."""
     counted = _rewrite_keywords(found, _COUNT_KEYWORDS, _parse_count)
     if counted != found:
         form["counts"] = "text"
-    schema: SchemaJson = _rewrite_keywords(counted, _TYPE_KEYWORDS, _to_lower_type)
+    schema: Members = _rewrite_keywords(counted, _TYPE_KEYWORDS, _to_lower_type)
     for name, change in _TYPE_STYLES.items():
         if schema != counted and _rewrite_keywords(schema, _TYPE_KEYWORDS, change) == counted:
             form["types"] = name
@@ -170,7 +164,7 @@ def write_tools(request: Request, template: Any, values: ValueWriter) -> list[An
     return entries
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
     members = drop_none(
         name=values.tool_name(tool, LEGAL_NAME, at),
@@ -182,7 +176,7 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str,
     return restore_case(members, form) | extras
 
 
-def _write_schema(schema: SchemaJson, form: dict[str, Any]) -> SchemaJson:
+def _write_schema(schema: Members, form: Members) -> Members:
     if form.get("type") == "absent":
         schema = {name: value for name, value in schema.items() if name != "type"}
     if "counts" in form:
@@ -221,7 +215,7 @@ def _rewrite_keywords(schema: Any, keywords: frozenset[str], change: _RewriteVal
     """Return a schema with other values for some keywords, at all depths."""
     if not isinstance(schema, dict):
         return schema
-    found: SchemaJson = {}
+    found: Members = {}
     for name, value in schema.items():
         if name in keywords and isinstance(value, (str, int)):
             found[name] = change(value)

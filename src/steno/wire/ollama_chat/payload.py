@@ -40,6 +40,7 @@ class Call(TolerantStruct):
 class ResponseMessage(TolerantStruct):
     """A message or a part of one."""
 
+    growing = ("content", "thinking")
     role: str | None = None
     content: str | None = None
     thinking: str | None = None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from msgspec import Raw
 
-from steno.messages.call import (
-    AnyToolCall,
-    original_tool_name,
-)
+from steno.messages.call import AnyToolCall, original_tool_name
 from steno.messages.content import Image, Opaque, Text, Thinking
 from steno.messages.message import (
     AssistantBlock,
@@ -21,21 +18,10 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.wire import request_decoder as base
+from steno.wire.extras import Members
 from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
-from steno.wire.request_decoder import (
-    CallIdGenerator,
-    ObjectMembers,
-    build_tool,
-    map_tool_name_or_empty,
-    read_call,
-    read_messages,
-    take_empty_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tools,
-    unwrap_function,
-)
+from steno.wire.request_decoder import ObjectMembers
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -46,31 +32,28 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = take_messages(body)
-    settings: dict[str, Any] = {}
-    if body.peek("options", dict[str, Any]) is not None:
+    messages = base.take_messages(body)
+    settings: Members = {}
+    if body.peek("options", Members) is not None:
         options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
-        settings = take_settings(options, limit="num_predict", stop="stop")
-        left = options.extras(NAME)
-        if left is not None or not settings:
-            body.put_back("options", left[NAME] if left else {})
-    reader = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
+        settings = base.take_settings(options, limit="num_predict", stop="stop")
+        body.keep_rest("options", options, is_empty_kept=not settings)
+    reader = _OllamaMessageReader(base.CallIdGenerator(body.raw, "unnamed_"))
     return Request(
-        messages=read_messages(messages, NAME, reader.read),
-        model=take_model(body),
-        tools=take_tools(body, _read_tool),
+        messages=base.read_messages(messages, NAME, reader.read),
+        model=base.take_model(body),
+        tools=base.take_tools(body, _read_tool),
         **settings,
         extras=body.extras(NAME),
     )
 
 
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    unwrapped = unwrap_function(raw)
-    if unwrapped is None:
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
+    function = base.unwrap_function(members)
+    if function is None:
         return None
-    members, function = unwrapped
     description = (function.peek("description", str) or "").strip()
-    parameters = function.peek("parameters", dict[str, Any]) or {}
+    parameters = function.peek("parameters", Members) or {}
     if description:
         description = function.take("description", str) or ""
     else:
@@ -81,26 +64,16 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     else:
         members.note_form("parameters", "absent")  # or null, or empty, or without a type
     name = function.take("name", str) or ""
-    kept = function.extras(NAME)
-    if kept is not None:
-        members.put_back("function", kept[NAME])
-    return build_tool(
-        name=name,
-        description=description,
-        parameters=parameters and {"type": "object", **parameters},
-        strict=False,
-        extras=members.extras(NAME),
-    )
-
-
-# -- messages ---------------------------------------------------------------------------------
+    members.keep_rest("function", function)
+    schema = parameters and {"type": "object", **parameters}
+    return base.build_tool(name, description, schema, extras=members.extras(NAME))
 
 
 @final
 class _OllamaMessageReader:
     """Reads messages in order, and finds the call of each result."""
 
-    def __init__(self, new_ids: CallIdGenerator) -> None:
+    def __init__(self, new_ids: base.CallIdGenerator) -> None:
         self._new_ids = new_ids
         self._pending: list[tuple[str, str]] = []
         """Id and name of the calls of the last turn that have no result yet."""
@@ -125,11 +98,9 @@ class _OllamaMessageReader:
 
     def _read_assistant(self, members: ObjectMembers) -> AssistantMessage:
         blocks: list[AssistantBlock] = []
-        if members.peek("thinking", str):
-            blocks.append(Thinking(members.take("thinking", str) or ""))
-        calls = members.take_list("tool_calls")
-        if calls == []:
-            members.put_back("tool_calls", [])
+        if thinking := members.take_nonempty("thinking", str):
+            blocks.append(Thinking(thinking))
+        calls = members.take_nonempty("tool_calls", list[Raw])
         blocks += _read_blocks(members, may_be_empty=not (blocks or calls))
         made = [self._read_call(raw) for raw in calls or ()]
         message = AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
@@ -143,14 +114,14 @@ class _OllamaMessageReader:
         for holder, field, hint in ((members, "type", str), (function, "index", int)):
             if (value := holder.take(field, hint)) is not None:
                 members.note_form(field, value)
-        return read_call(members, function, self._new_ids, NAME)
+        return base.read_call(members, function, self._new_ids, NAME)
 
     def _read_result(self, members: ObjectMembers) -> ToolResultMessage:
-        id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
+        id = members.take_nonempty("tool_call_id", str)
         if id is None:
             members.note_form("tool_call_id", "absent")
         name = members.peek("tool_name", str)
-        ours = map_tool_name_or_empty(name)  # one that is not possible stays among the members
+        ours = base.map_tool_name_or_empty(name)  # one that is not possible stays among the members
         if ours:
             members.take("tool_name", str)
         if ours != name:
@@ -178,9 +149,7 @@ def _read_blocks(
     members: ObjectMembers, *, may_be_empty: bool = False
 ) -> tuple[Image | Opaque | Text, ...]:
     """Read images and text, in the order in which the server shows them to the model."""
-    images = [read_image(raw) for raw in members.peek("images", list[Raw]) or ()]
-    if images:
-        members.take("images", list[Raw])
+    images = [read_image(raw) for raw in members.take_nonempty("images", list[Raw]) or ()]
     return (*images, *_read_text(members, may_be_empty=may_be_empty and not images))
 
 
@@ -188,5 +157,5 @@ def _read_text(members: ObjectMembers, *, may_be_empty: bool) -> tuple[Text, ...
     text = members.take("content", str)
     if text is not None:
         return (Text(text),) if text or may_be_empty else ()
-    take_empty_content(members)
+    base.take_empty_content(members)
     return ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 from msgspec import Raw
 
@@ -26,33 +26,13 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
-from steno.messages.message import (
-    AssistantMessage,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import pop_object
+from steno.wire import request_encoder as base
+from steno.wire.extras import Members, pop_object
 from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
-from steno.wire.request_encoder import (
-    ANY_NAME,
-    AnonymousCalls,
-    EncodedRequest,
-    MessageWriter,
-    ModelBlock,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    join_body,
-    select_extras,
-    wrap_function,
-    write_function,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.request_encoder import RequestTarget, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
 """Between the texts of a user or a tool; those of a model are pieces of one text."""
@@ -70,7 +50,7 @@ _TEXT_POSITION: Final = 2
 _CALLS_POSITION: Final = 3
 
 
-def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
+def encode_request(request: Request, *, stream: bool | None = None) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation.
 
     The server streams unless `stream` is False.
@@ -79,7 +59,7 @@ def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRe
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self) -> None:
@@ -89,11 +69,11 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         extras, _ = values.read_extras(request)
-        members = drop_none(model=request.model or None)
-        members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
+        members = base.drop_none(model=request.model or None)
+        members |= base.write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
         if request.tool_choice not in (None, "auto"):
             values.losses.note(ChangeCode.SETTING, "tool_choice_left_out")
-        options = drop_none(
+        options = base.drop_none(
             num_predict=request.max_tokens,
             temperature=request.temperature,
             top_p=request.top_p,
@@ -101,19 +81,21 @@ class Encoder(BaseEncoder):
         )
         if options and isinstance(extras.get("options"), dict):
             options = values.merge(options, extras.pop("options"), ".options")
-        members = values.merge(members | drop_none(options=options or None), extras)
-        return join_body(members | drop_none(stream=stream), "messages", b"[", messages, b"]")
+        members = values.merge(members | base.drop_none(options=options or None), extras)
+        return base.join_body(
+            members | base.drop_none(stream=stream), "messages", b"[", messages, b"]"
+        )
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     """Write a definition, and note the keywords that the server ignores."""
     extras, form = values.read_extras(tool, at)
-    function = write_function(tool, values.tool_name(tool, ANY_NAME, at))
+    function = base.write_function(tool, values.tool_name(tool, base.ANY_NAME, at))
     ignored = sorted(set(_find_ignored_keywords(function["parameters"], _TOP_LEVEL_KEYWORDS)))
     function = {name: value for name, value in function.items() if form.get(name) != "absent"}
     if ignored:
         values.losses.note(ChangeCode.TOOL, "keywords_ignored", at=at, names=tuple(ignored))
-    return wrap_function(function | pop_object(extras, "function")) | extras
+    return base.wrap_function(function | pop_object(extras, "function")) | extras
 
 
 def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[str]:
@@ -128,11 +110,8 @@ def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[st
         yield from _find_ignored_keywords(inner, _PROPERTY_KEYWORDS)
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
-class _OllamaMessageWriter(MessageWriter):
+class _OllamaMessageWriter(base.MessageWriter):
     """Writes one object for each message."""
 
     def __init__(self, target: RequestTarget) -> None:
@@ -141,21 +120,23 @@ class _OllamaMessageWriter(MessageWriter):
         """By the id of a call: the name of its tool in the log, and the one that was sent."""
         self._generated_ids: set[str] = set()
         """Ids that steno made up, and that are not sent."""
-        self._anonymous_calls = AnonymousCalls(self.losses)
+        self._anonymous_calls = base.AnonymousCalls(self.losses)
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._new_parts(_TEXT_SEPARATOR, self.prompt_blocks(message.content))
         self._written.append(
-            encode_json({"role": message.role.value} | parts.members(form) | extras)
+            base.encode_json({"role": message.role.value} | parts.members(form) | extras)
         )
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
         parts = self._new_parts("", self.model_blocks(message.content))
-        self._written.append(encode_json({"role": "assistant"} | parts.members(form) | extras))
+        self._written.append(base.encode_json({"role": "assistant"} | parts.members(form) | extras))
 
-    def _new_parts(self, separator: str, blocks: Iterable[tuple[str, ModelBlock]]) -> _MessageParts:
+    def _new_parts(
+        self, separator: str, blocks: Iterable[tuple[str, base.ModelBlock]]
+    ) -> _MessageParts:
         parts = _MessageParts(self, separator)
         for at, block in blocks:
             if isinstance(block, AnyToolCall):
@@ -165,17 +146,17 @@ class _OllamaMessageWriter(MessageWriter):
                 parts.add(block, at)
         return parts
 
-    def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: AnyToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
-        name = self.call_name(call, form, ANY_NAME, at)
+        name = self.call_name(call, form, base.ANY_NAME, at)
         self._names[call.id] = (call.name, name)
-        function: dict[str, Any] = {
+        function: Members = {
             "name": name,
             **self.write_recorded_arguments(call, form.get("arguments"), at),
         }
         if "index" in form:
             function["index"] = form["index"]
-        members: dict[str, Any] = {"id": call.id}
+        members: Members = {"id": call.id}
         if form.get("id") == "absent":
             self._generated_ids.add(call.id)
             self._anonymous_calls.add_call(call.id, name)
@@ -187,7 +168,7 @@ class _OllamaMessageWriter(MessageWriter):
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self.read_extras(message)
-        members: dict[str, Any] = {"role": "tool"}
+        members: Members = {"role": "tool"}
         id = message.tool_call_id
         self._anonymous_calls.add_result(id)
         # The name that the server has for the tool.
@@ -203,10 +184,7 @@ class _OllamaMessageWriter(MessageWriter):
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         otherwise = message.outcome.value if message.is_error else ""
         content = parts.members(form, otherwise=otherwise)
-        self._written.append(encode_json(members | content | extras))
-
-
-# -- parts of a message ----------------------------------------------------------------------------
+        self._written.append(base.encode_json(members | content | extras))
 
 
 @final
@@ -221,7 +199,7 @@ class _MessageParts:
         self._texts: list[str] = []
         self._thinking: list[str] = []
         self._images: list[str | Raw] = []
-        self._calls: list[dict[str, Any]] = []
+        self._calls: list[Members] = []
         self._latest_position = _THINKING_POSITION
         self._is_reordered = False
 
@@ -262,12 +240,12 @@ class _MessageParts:
             case _:
                 assert_never(block.source)
 
-    def add_call(self, call: dict[str, Any]) -> None:
+    def add_call(self, call: Members) -> None:
         """Add a call that is written."""
         self._note_position(_CALLS_POSITION)
         self._calls.append(call)
 
-    def members(self, form: dict[str, Any], *, otherwise: str = "") -> dict[str, Any]:
+    def members(self, form: Members, *, otherwise: str = "") -> Members:
         """Return the members of a message, and note what was moved or joined.
 
         `form` has the form of a message without text; `otherwise` is the text if there is none.
@@ -276,7 +254,7 @@ class _MessageParts:
             self._losses.note(ChangeCode.ORDER, "parts_reordered")
         if len(self._texts) > 1:
             self._losses.note(ChangeCode.ORDER, "texts_joined")
-        members: dict[str, Any] = {}
+        members: Members = {}
         text = self._separator.join(self._texts) or otherwise
         if text or "content" not in form:
             members["content"] = text
@@ -292,7 +270,7 @@ class _MessageParts:
         return members
 
     def _note_extras_loss(self, block: Text | Thinking | Image, at: str) -> None:
-        if select_extras(block, NAME, self._losses, at=at):
+        if base.select_extras(block, NAME, self._losses, at=at):
             self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:

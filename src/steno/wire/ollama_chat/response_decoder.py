@@ -9,16 +9,12 @@ from msgspec import Raw
 
 from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
-from steno.messages.event import (
-    BlockAdded,
-    ExtrasAdded,
-    Finished,
-    TextDelta,
-    ThinkingDelta,
-)
+from steno.messages.event import BlockAdded, ExtrasAdded, Finished, TextDelta, ThinkingDelta
 from steno.messages.usage import StopReason
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import LineOrObjectSplitter
 from steno.wire.ollama_chat.payload import (
     NAME,
@@ -32,25 +28,7 @@ from steno.wire.ollama_chat.payload import (
     read_image,
     read_usage,
 )
-from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import (
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    RawMembers,
-    SplitSurrogates,
-    build_reader,
-    parse_extras,
-    parse_members,
-    parse_value,
-    read_arguments_text,
-    read_as,
-    repair_json,
-    to_builtins,
-)
+from steno.wire.tolerant import DECODE_ERRORS, RawMembers, take_member
 
 _TEXT_INDEX: Final = 0
 _THINKING_INDEX: Final = 1
@@ -61,11 +39,11 @@ _WRITTEN_FIELDS: Final = frozenset(
 """Members of a message that the encoder writes."""
 _decode_text_line: Final = msgspec.json.Decoder(TextLine).decode
 _decode_content_line: Final = msgspec.json.Decoder(ContentLine).decode
-_read_chat_response: Final = build_reader(ChatResponse, NAME)
+_read_chat_response: Final = tolerant.build_reader(ChatResponse, NAME)
 
 
 @final
-class StreamDecoder(BaseStreamDecoder):
+class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as lines of JSON, the last of them with `done`.
 
     It also accepts a whole response over many lines.
@@ -86,14 +64,14 @@ class StreamDecoder(BaseStreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response; durations in nanoseconds."""
-        found: dict[str, Any] = {}
+        found: Members = {}
         for line in (self._last, self._first):  # the first line wins
-            found |= to_builtins(line) if line is not None else {}
+            found |= tolerant.to_builtins(line) if line is not None else {}
         for name in ("message", "done", "done_reason"):
             found.pop(name, None)
-        found |= parse_members(self._unknown)
+        found |= tolerant.parse_members(self._unknown)
         if self._logprobs:
-            found["logprobs"] = [parse_value(raw) for raw in self._logprobs]
+            found["logprobs"] = [tolerant.parse_value(raw) for raw in self._logprobs]
         return found
 
     def _read_chunk(self, data: bytes, events: list[WireEvent]) -> None:
@@ -134,25 +112,23 @@ class StreamDecoder(BaseStreamDecoder):
             events.append(TextDelta(_TEXT_INDEX, message.content))
 
     def _read_line(self, payload: bytes, events: list[WireEvent]) -> None:
-        repaired = repair_json(payload, NAME)
+        repaired = tolerant.repair_json(payload, NAME)
         if not repaired:
             return
         line = _read_chat_response(repaired)
         message = line.message
-        if message is not None and repaired not in payload:  # it contains lone surrogates
-            texts = SplitSurrogates(payload)
-            texts.restore(message, "content", "message", "content")
-            texts.restore(message, "thinking", "message", "thinking")
+        if repaired not in payload:  # it contains lone surrogates
+            tolerant.restore_surrogates(line, payload)
         if line.rest is not None:
             if is_error(line.rest.get("error")):
                 raise decode_error(200, repaired)
-            self._logprobs += _take_list(line.rest, "logprobs")
+            self._logprobs += take_member(line.rest, "logprobs", list[Raw]) or []
             self._unknown |= line.rest
         if message is not None:
             if message.thinking:
                 events.append(ThinkingDelta(_THINKING_INDEX, message.thinking))
             if message.rest is not None:
-                images = _take_list(message.rest, "images")
+                images = take_member(message.rest, "images", list[Raw]) or ()
                 events += [BlockAdded(_TEXT_INDEX, read_image(image)) for image in images]
                 self._unknown |= message.rest
                 self._message_members |= message.rest
@@ -163,7 +139,7 @@ class StreamDecoder(BaseStreamDecoder):
         if line.done and self._last is None:
             self._last = line
             self._add_message_extras(events)
-            reason = map_stop_reason(STOP_REASONS, line.done_reason)
+            reason = base.map_stop_reason(STOP_REASONS, line.done_reason)
             events.append(Finished(reason, line.done_reason, read_usage(line)))
         self._first = self._first or line
 
@@ -173,22 +149,20 @@ class StreamDecoder(BaseStreamDecoder):
         if self._last is None:
             if self._first is None or self._first.message is None:
                 raise ProtocolError(
-                    "not as expected: there is no message in it",
-                    code="message_missing",
-                    place=NAME,
+                    "not as expected: there is no message in it", code="message_missing", place=NAME
                 )
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
 
     def _finish(self, events: list[WireEvent]) -> None:
         if self._last is None:
-            raise build_cut_short()
+            raise base.build_cut_short()
 
     def _add_message_extras(self, events: list[WireEvent]) -> None:
         """Add the unknown members of the message; a known one with a wrong type is dropped."""
         extras = {
             name: value
-            for name, value in parse_extras(self._message_members).items()
+            for name, value in tolerant.parse_extras(self._message_members).items()
             if name not in _WRITTEN_FIELDS and value is not None
         }
         if extras:
@@ -201,7 +175,7 @@ class StreamDecoder(BaseStreamDecoder):
         id = call.id if call.id not in self._ids else None
         function = call.function or Function()
         events.append(
-            ToolCallPart(index, id, function.name, read_arguments_text(function.arguments))
+            ToolCallPart(index, id, function.name, tolerant.read_arguments_text(function.arguments))
         )
         extras = _read_call_extras(call, function)
         if id:
@@ -214,20 +188,13 @@ class StreamDecoder(BaseStreamDecoder):
         events.append(ToolCallPart(index, ends=True))
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
-def _take_list(rest: RawMembers, name: str) -> list[Raw]:
-    found = read_as(rest.get(name), list[Raw])
-    if found is not None:
-        del rest[name]
-    return found or []
-
-
-def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:
-    extras = parse_extras(call.rest)
+def _read_call_extras(call: Call, function: Function) -> Members:
+    extras = tolerant.parse_extras(call.rest)
     if function.rest is not None:
-        extras["function"] = parse_extras(function.rest)
+        extras["function"] = tolerant.parse_extras(function.rest)
     form = {"type": call.type, "index": function.index}
     form = {name: value for name, value in form.items() if value is not None}
     return extras | ({FORM_KEY: form} if form else {})

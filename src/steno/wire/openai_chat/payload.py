@@ -21,6 +21,7 @@ LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class Function(TolerantStruct):
     """Name and arguments of a call."""
 
+    growing = ("arguments",)
     name: str | None = None
     arguments: str | None = None
 
@@ -37,6 +38,7 @@ class Call(TolerantStruct):
 class ChoiceMessage(TolerantStruct):
     """A message or a part of one."""
 
+    growing = ("content", "reasoning_content", "reasoning")
     role: str | None = None
     content: str | None = None
     reasoning_content: str | None = None
@@ -107,17 +109,10 @@ class ChatCompletion(TolerantStruct):
 # -- tables -----------------------------------------------------------------------------------
 
 STOP_REASONS: Final = {
-    "stop": StopReason.END_TURN,
-    "eos": StopReason.END_TURN,
-    "end_turn": StopReason.END_TURN,
-    "length": StopReason.LENGTH,
-    "max_tokens": StopReason.LENGTH,
-    "model_length": StopReason.LENGTH,
-    "tool_calls": StopReason.TOOL_USE,
-    "tool_use": StopReason.TOOL_USE,
-    "function_call": StopReason.TOOL_USE,
-    "content_filter": StopReason.CONTENT_FILTER,
-    "refusal": StopReason.CONTENT_FILTER,
+    **dict.fromkeys(("stop", "eos", "end_turn"), StopReason.END_TURN),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), StopReason.LENGTH),
+    **dict.fromkeys(("tool_calls", "tool_use", "function_call"), StopReason.TOOL_USE),
+    **dict.fromkeys(("content_filter", "refusal"), StopReason.CONTENT_FILTER),
     "error": StopReason.ERROR,
     "abort": StopReason.ABORTED,
 }

@@ -22,31 +22,12 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.openai_chat.dialect import (
-    DEFAULT_CALL_ID,
-    FUNCTION_EXTRAS,
-    LEGACY_CALL,
-    MAX_TOKENS_FIELDS,
-    USAGE_STREAM_OPTIONS,
-)
+from steno.wire import request_decoder as base
+from steno.wire.extras import Members
+from steno.wire.openai_chat import dialect
+from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL, MAX_TOKENS_FIELDS
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
-from steno.wire.request_decoder import (
-    CallIdGenerator,
-    ObjectMembers,
-    build_tool,
-    has_token_limit,
-    is_closed_schema,
-    map_tool_name_or_empty,
-    read_image_url,
-    read_messages,
-    take_content,
-    take_messages,
-    take_model,
-    take_settings,
-    take_tool_choice,
-    take_tools,
-    unwrap_function,
-)
+from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, wrap_function
 from steno.wire.tolerant import raw_text
 
@@ -58,14 +39,14 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
-    messages = take_messages(body)
-    tools = take_tools(body, _read_tool)
-    model, settings = take_model(body), _read_settings(body, tools)
+    messages = base.take_messages(body)
+    tools = base.take_tools(body, _read_tool)
+    model, settings = base.take_model(body), _read_settings(body, tools)
     reader = _CompletionMessageReader(
-        RequestTarget(provider, NAME, model), CallIdGenerator(body.raw, "unnamed_")
+        RequestTarget(provider, NAME, model), base.CallIdGenerator(body.raw, "unnamed_")
     )
     return Request(
-        messages=read_messages(messages, NAME, reader.read),
+        messages=base.read_messages(messages, NAME, reader.read),
         model=model,
         tools=tools,
         **settings,
@@ -73,33 +54,27 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     )
 
 
-def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    limit = next((name for name in MAX_TOKENS_FIELDS if has_token_limit(body, name)), None)
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Members:
+    limit = next((name for name in MAX_TOKENS_FIELDS if base.has_token_limit(body, name)), None)
     if limit is not None:
         body.note_form("max_tokens", limit)
-    if body.peek("stream_options", dict[str, Any]) == USAGE_STREAM_OPTIONS:
+    if body.peek("stream_options", Members) == dialect.USAGE_STREAM_OPTIONS:
         body.take("stream_options", Raw)
         body.note_form("stream_options", "usage")  # no loss: other protocols always send usage
-    stop = body.take("stop", str)
-    if stop is not None:
+    found = base.take_settings(body, limit=limit, stop="stop")
+    if (stop := body.take("stop", str)) is not None:
         body.note_form("stop", "string")
-    found = take_settings(body, limit=limit, stop="stop") | (
-        {} if stop is None else {"stop": (stop,)}
-    )
-    return found | take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
+        found["stop"] = (stop,)
+    return found | base.take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
 
 
-# -- tools -----------------------------------------------------------------------------------
-
-
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    found = unwrap_function(raw)
-    if found is None:
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
+    function = base.unwrap_function(members)
+    if function is None:
         return None
-    members, function = found
     name = function.take("name", str)
     description = function.take("description", str)
-    parameters = function.take("parameters", dict[str, Any])
+    parameters = function.take("parameters", Members)
     strict = function.take("strict", bool)
     absent = [
         field
@@ -108,7 +83,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     ]
     if absent:
         members.note_form("absent", absent)
-    kept = (function.extras(NAME) or {}).get(NAME, {})
+    kept = function.remaining()
     if strict is False:
         kept["strict"] = False
     if description is not None and not description.strip():
@@ -118,17 +93,12 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note_form("name", name)
     schema = {"type": "object", **(parameters or {})}
-    if strict and not is_closed_schema(schema):
+    if strict and not base.is_closed_schema(schema):
         kept["strict"], strict = True, False  # closing it would change it
     if kept:
         members.note_form("function", kept)
-    return build_tool(
-        name=name or "",
-        description=description,
-        parameters=schema,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )
+    extras = members.extras(NAME)
+    return base.build_tool(name or "", description, schema, strict=bool(strict), extras=extras)
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -138,7 +108,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 class _CompletionMessageReader:
     """Reads messages in order, and finds the call of a legacy result."""
 
-    def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
+    def __init__(self, target: RequestTarget, new_ids: base.CallIdGenerator) -> None:
         self._target = target
         self._new_ids = new_ids
         self._pending_legacy_call: tuple[str, str] | None = None
@@ -173,21 +143,15 @@ class _CompletionMessageReader:
         blocks: list[AssistantBlock] = []
         thinking = ""
         for field in ("reasoning_content", "reasoning"):
-            found = members.peek(field, str)
-            if found and not thinking:
-                thinking = members.take(field, str) or ""
+            if not thinking and (found := members.take_nonempty(field, str)):
+                thinking = found
                 members.note_form("thinking", field)
         details = members.take("reasoning_details", Raw)
         seal = None if details is None else self._target.seal(raw_text(details))
         if thinking or seal is not None:
             blocks.append(Thinking(thinking, seal=seal))
-        content: tuple[Any, ...] = _read_content(members)
-        blocks += content
-        calls = members.take_list("tool_calls")
-        if calls is not None:
-            blocks += [_read_call(raw) for raw in calls]
-            if not calls:
-                members.put_back("tool_calls", [])
+        blocks += _read_content(members)
+        blocks += map(_read_call, members.take_nonempty("tool_calls", list[Raw]) or ())
         legacy = self._read_legacy_call(members)
         blocks += [] if legacy is None else [legacy]
         message = AssistantMessage(content=tuple(blocks), extras=members.extras(NAME))
@@ -200,7 +164,7 @@ class _CompletionMessageReader:
 
     def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
         """Read the legacy call of a turn; it has no id, so one is generated that is never sent."""
-        if not (members.peek(LEGACY_CALL, dict[str, Any]) or {}).get("name"):
+        if not (members.peek(LEGACY_CALL, Members) or {}).get("name"):
             return None  # some servers send the member without a call
         function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
         call = ObjectMembers(b"{}", "call")
@@ -216,7 +180,7 @@ class _CompletionMessageReader:
             id = self._new_ids.make()
         message = ToolResultMessage(
             tool_call_id=id,
-            tool_name=map_tool_name_or_empty(name),
+            tool_name=base.map_tool_name_or_empty(name),
             content=_read_result_content(members),
             extras=members.extras(NAME),
         )
@@ -253,14 +217,13 @@ def _read_function_call(
         call.note_form("arguments", arguments)  # the encoder writes `{}` for none
     if name is not None and LEGAL_NAME.fullmatch(name) is None:
         call.note_form("name", name)  # not every server enforces OpenAI's rule
-    left = function.extras(NAME)
-    if left is not None:
-        call.note_form(FUNCTION_EXTRAS, left[NAME])
+    if left := function.remaining():
+        call.note_form(FUNCTION_EXTRAS, left)
     return build_call(id, name or "", arguments or "", extras=call.extras(NAME))
 
 
 def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
-    if id and DEFAULT_CALL_ID.fullmatch(id) is None:
+    if id and dialect.DEFAULT_CALL_ID.fullmatch(id) is None:
         members.note_form("id", "odd")
 
 
@@ -269,7 +232,7 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    content = take_content(members, _read_part)
+    content = base.take_content(members, _read_part)
     if content is None and "content" not in members:
         members.note_form("content", "absent")
     elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":
@@ -296,10 +259,8 @@ def _read_part(raw: Raw) -> UserBlock:
             return Text(text, extras=members.extras(NAME))
     if kind == "image_url":
         inner = ObjectMembers(members.take("image_url", Raw) or b"{}", "part")
-        image = read_image_url(inner.take("url", str) or "")
+        image = base.read_image_url(inner.take("url", str) or "")
         if image is not None:
-            kept = inner.extras(NAME)
-            if kept is not None:
-                members.put_back("image_url", kept[NAME])
+            members.keep_rest("image_url", inner)
             return msgspec.structs.replace(image, extras=members.extras(NAME))
     return Opaque(kind=kind or "", raw=members.raw, origin=NAME)

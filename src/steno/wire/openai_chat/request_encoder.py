@@ -23,49 +23,24 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import get_form, pop_object
-from steno.wire.openai_chat.dialect import (
-    DEFAULT_CALL_ID,
-    FUNCTION_EXTRAS,
-    LEGACY_CALL,
-    MAX_TOKENS_FIELDS,
-    OPENAI,
-    USAGE_STREAM_OPTIONS,
-    Dialect,
-)
+from steno.wire import request_encoder as base
+from steno.wire.extras import Members, get_form, pop_object
+from steno.wire.openai_chat import dialect as dialects
+from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL, OPENAI, Dialect
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
-from steno.wire.request_encoder import (
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    expand_content,
-    get_plain_text,
-    image_url,
-    join_body,
-    select_extras,
-    to_bytes,
-    wrap_function,
-    write_function,
-    write_tool_choice,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.request_encoder import PartJson, RequestTarget, ValueWriter
 from steno.wire.tolerant import read_as
 
 
 def encode_request(
     request: Request, *, dialect: Dialect = OPENAI, stream: bool | None = None
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(dialect).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
@@ -76,54 +51,52 @@ class Encoder(BaseEncoder):
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        members = _write_settings(request, self._dialect, values) | drop_none(stream=stream)
+        members = _write_settings(request, self._dialect, values) | base.drop_none(stream=stream)
         if stream and self._dialect.has_stream_options:
-            members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
-        return join_body(members, "messages", b"[", messages, b"]")
+            members.setdefault("stream_options", dialects.USAGE_STREAM_OPTIONS)
+        return base.join_body(members, "messages", b"[", messages, b"]")
 
 
-def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> dict[str, Any]:
+def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> Members:
     extras, form = values.read_extras(request)
     limit: str = form.get("max_tokens", dialect.max_tokens_field)
     is_string = form.get("stop") == "string" and len(request.stop) == 1
-    members = drop_none(
+    members = base.drop_none(
         model=request.model or None,
         **{limit: request.max_tokens},
         temperature=request.temperature,
         top_p=request.top_p,
         stop=request.stop[0] if is_string else list(request.stop) or None,
-        stream_options=USAGE_STREAM_OPTIONS if "stream_options" in form else None,
+        stream_options=dialects.USAGE_STREAM_OPTIONS if "stream_options" in form else None,
     )
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, dialect, values, at))
-    members |= write_tool_choice(
-        request, lambda tool: wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
+    members |= base.write_tools(
+        request, extras, lambda tool, at: _write_tool(tool, dialect, values, at)
+    )
+    members |= base.write_tool_choice(
+        request, lambda tool: base.wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
     )
     if "max_tokens" not in form and limit in members:
         # No server takes a limit under both names, unless a recording shows that it does.
         extras = {
-            limit if name in MAX_TOKENS_FIELDS else name: value for name, value in extras.items()
+            limit if name in dialects.MAX_TOKENS_FIELDS else name: value
+            for name, value in extras.items()
         }
     return values.merge(members, extras)
 
 
-def _write_tool(
-    tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at: str
-) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
-    function = write_function(tool, values.tool_name(tool, LEGAL_NAME, at))
+    function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at))
     if not dialect.has_strict_tools:
         values.note_unenforced_schema(tool, at)
     elif tool.strict:
         function["strict"] = True
     function = _omit(form.get("absent", []), function) | pop_object(form, "function")
-    return wrap_function(function) | extras
-
-
-# -- messages --------------------------------------------------------------------------------------
+    return base.wrap_function(function) | extras
 
 
 @final
-class CompletionMessageWriter(MessageWriter):
+class CompletionMessageWriter(base.MessageWriter):
     """Writes one object for each message."""
 
     def __init__(self, target: RequestTarget, dialect: Dialect) -> None:
@@ -131,8 +104,6 @@ class CompletionMessageWriter(MessageWriter):
         self._dialect = dialect
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """The fields that the server parses as JSON; the input of a custom tool is any text."""
-        self._latest: dict[str, Any] | bytes | None = None
-        """The newest message, which the next one may be merged into."""
         self._images: list[PartJson] = []
         """Images of tool results, which follow the last result."""
         self._moves_images = False
@@ -147,22 +118,25 @@ class CompletionMessageWriter(MessageWriter):
             self._images = []
         super().add(message)
 
-    def _unfinished(self) -> list[dict[str, Any] | bytes]:
+    def _unfinished(self) -> list[Members]:
         waiting = [{"role": "user", "content": self._images}] if self._images else []
-        return [*([] if self._latest is None else [self._latest]), *waiting]
+        return [*super()._unfinished(), *waiting]
 
-    def _add_raw(self, message: dict[str, Any] | bytes) -> None:
-        if self._dialect.merges_neighbours and isinstance(message, dict):
-            if message["role"] == "system" and self._latest is not None:
+    def _add_raw(self, message: Members | bytes) -> None:
+        if isinstance(message, bytes):
+            super()._add_raw(message)
+            return
+        if self._dialect.merges_neighbours:
+            if message["role"] == "system" and (self._written or self._latest is not None):
                 self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
                 message["role"] = "user"
             thinking = self._dialect.thinking_field
-            if isinstance(self._latest, dict) and _can_merge(self._latest, message, thinking):
+            if self._latest is not None and _can_merge(self._latest, message, thinking):
                 self.losses.note(ChangeCode.ORDER, "merged")
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
-        if self._latest is not None:
-            self._written.append(to_bytes(self._latest))
+        if self._latest is not None:  # as in the base, without a call for each message
+            self._written.append(base.encode_json(self._latest))
         self._latest = message
 
     def _add_system(self, message: SystemMessage) -> None:
@@ -182,8 +156,8 @@ class CompletionMessageWriter(MessageWriter):
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras, form = self.read_extras(message)
         parts: list[PartJson] = []
-        calls: list[dict[str, Any]] = []
-        legacy: dict[str, Any] = {}
+        calls: list[Members] = []
+        legacy: Members = {}
         thinking: list[str] = []
         details: list[msgspec.Raw] = []
         field = form.get("thinking", self._dialect.thinking_field)
@@ -234,14 +208,14 @@ class CompletionMessageWriter(MessageWriter):
             self.losses.note(ChangeCode.SEAL, "unreadable", at=at)
         return details or []
 
-    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         extras, form = self.read_extras(call, at)
         is_custom = extras.get("type") == "custom"
         if is_custom and not self._dialect.has_custom_tools:
             self.losses.note(ChangeCode.TOOL, "sent_as_function_call", at=at)
             del extras["type"]
             is_custom = False
-        members: dict[str, Any] = {"id": self._write_call_id(call.id, form)}
+        members: Members = {"id": self._write_call_id(call.id, form)}
         if is_custom:
             members["type"] = extras.pop("type")
         elif form.get("type") != "absent":
@@ -252,15 +226,15 @@ class CompletionMessageWriter(MessageWriter):
             members["custom" if is_custom else "function"] = function
         return self.merge(members, extras, at)
 
-    def _write_legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _write_legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         _, form = self.read_extras(call, at)
         function = self._write_function(call, form, at, field="arguments")
         self._legacy_names[call.id] = function.get("name")
         return function
 
     def _write_function(
-        self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
-    ) -> dict[str, Any]:
+        self, call: ToolCall | InvalidToolCall, form: Members, at: str, *, field: str
+    ) -> Members:
         self.note_foreign_seal(call, at)
         absent: list[str] = form.get("absent", [])
         name = "" if "name" in absent else self.call_name(call, form, LEGAL_NAME, at)
@@ -269,7 +243,7 @@ class CompletionMessageWriter(MessageWriter):
             arguments = msgspec.Raw(call.arguments.encode())
         elif isinstance(call, InvalidToolCall) and field in self._parsed_fields:
             self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_argument", at=at)
-            arguments = encode_json({"invalid_arguments": call.arguments}).decode()
+            arguments = base.encode_json({"invalid_arguments": call.arguments}).decode()
         return _omit(absent, {"name": name, field: arguments}) | pop_object(form, FUNCTION_EXTRAS)
 
     def _add_result(self, message: ToolResultMessage) -> None:
@@ -284,33 +258,29 @@ class CompletionMessageWriter(MessageWriter):
         members = self._with_content(self._write_call_reference(message, form), parts, form)
         self._add_raw(self.merge(members, extras))
 
-    def _write_call_reference(
-        self, message: ToolResultMessage, form: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _write_call_reference(self, message: ToolResultMessage, form: Members) -> Members:
         """Return the members that name the call of a result: by id; a legacy call by name."""
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
             name = form.get(LEGACY_CALL, self._legacy_names.get(id))
-            return {"role": "function"} | drop_none(name=name)
+            return {"role": "function"} | base.drop_none(name=name)
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
-    def _write_call_id(self, id: str, form: dict[str, Any]) -> str:
+    def _write_call_id(self, id: str, form: Members) -> str:
         """Return the id to send; a recorded id that breaks the rule stays."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
-        if "id" in form and legal is DEFAULT_CALL_ID:
+        if "id" in form and legal is dialects.DEFAULT_CALL_ID:
             return id
         return self.legal_id(id, legal, length=length)
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _with_content(
-        self, members: dict[str, Any], parts: list[PartJson], form: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _with_content(self, members: Members, parts: list[PartJson], form: Members) -> Members:
         """Write a single plain text as a string, unless it came as a list."""
         content: Any = parts
         if not parts:
             content = [] if form.get("content") == "parts" else None
-        elif "content" not in form and (text := get_plain_text(parts)) is not None:
+        elif "content" not in form and (text := base.get_plain_text(parts)) is not None:
             content = text
         if content is None and form.get("content") == "absent":
             return members
@@ -319,18 +289,18 @@ class CompletionMessageWriter(MessageWriter):
     def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write a text."""
         self.note_foreign_seal(block, at)
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image; one of a tool result is moved, unless the server accepts it there."""
         if self._moves_images:
             self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
-        url = image_url(block)
+        url = base.image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         inner = self.merge({"url": url}, pop_object(extras, "image_url"), at)
         part = self.merge({"type": "image_url", "image_url": inner}, extras, at)
         if not self._moves_images:
@@ -339,7 +309,7 @@ class CompletionMessageWriter(MessageWriter):
         return []
 
 
-def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
+def _omit(absent: list[str], members: Members) -> Members:
     """Leave out the members that the recording did not have."""
     return {name: value for name, value in members.items() if name not in absent}
 
@@ -347,7 +317,7 @@ def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
 # -- adjacent messages -----------------------------------------------------------------------------
 
 
-def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> bool:
+def _can_merge(first: Members, second: Members, thinking: str | None) -> bool:
     """Return whether two messages can become one without a loss."""
     if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
         return False
@@ -357,15 +327,13 @@ def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | No
     )
 
 
-def _merge_adjacent(
-    first: dict[str, Any], second: dict[str, Any], thinking: str | None
-) -> dict[str, Any]:
+def _merge_adjacent(first: Members, second: Members, thinking: str | None) -> Members:
     contents = [message["content"] for message in (first, second) if message.get("content")]
     merged = first | second
     if all(isinstance(content, str) for content in contents):
         merged["content"] = "\n\n".join(contents) if contents else None
     else:
-        merged["content"] = [part for content in contents for part in expand_content(content)]
+        merged["content"] = [part for content in contents for part in base.expand_content(content)]
     calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
     if thinking is not None:
         thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]

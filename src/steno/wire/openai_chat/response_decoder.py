@@ -20,45 +20,25 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import StopReason, Usage
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
-from steno.wire.extras import FORM_KEY, is_nonempty
+from steno.wire.extras import FORM_KEY, Members, is_nonempty
 from steno.wire.framing import ErrorPayload
+from steno.wire.openai_chat import payload as payloads
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
 from steno.wire.openai_chat.payload import (
     NAME,
     PROVIDER,
-    STOP_REASONS,
     Call,
     ChatCompletion,
     Choice,
     ChoiceMessage,
-    CompletionUsage,
     Function,
-    read_usage,
 )
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import RequestTarget
-from steno.wire.response_decoder import (
-    SseStreamDecoder,
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-)
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    NULL,
-    MergedExtras,
-    RawMembers,
-    SplitSurrogates,
-    build_reader,
-    build_slow_reader,
-    parse_extras,
-    parse_members,
-    raw_text,
-    read_as,
-    repair_json,
-    to_builtins,
-)
+from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as
 
 _TEXT_INDEX: Final = 0
 _THINKING_INDEX: Final = 1
@@ -76,25 +56,18 @@ _AUDIO_FRAGMENT_FIELDS: Final = frozenset({"data", "transcript"})
 _FRAGMENT_FIELDS: Final = frozenset({"text", "summary", "data"})
 """Members of a reasoning detail that arrive in fragments."""
 _IDENTITY_FIELDS: Final = (
-    "id",
-    "object",
-    "created",
-    "model",
-    "system_fingerprint",
-    "service_tier",
-    "provider",
+    *("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider"),
 )
 _PART_LIST: Final = list[Raw]
-_DETAIL_OBJECTS: Final = list[dict[str, Any]]
-_JSON_DICT: Final = dict[str, Any]
+_DETAIL_OBJECTS: Final = list[Members]
 _decode: Final = msgspec.json.Decoder(ChatCompletion).decode
-_read_by_member: Final = build_slow_reader(ChatCompletion, NAME)
-_read_function: Final = build_reader(Function, NAME)
-_read_completion_usage: Final = build_reader(CompletionUsage, NAME)
+_read_by_member: Final = tolerant.build_slow_reader(ChatCompletion, NAME)
+_read_function: Final = tolerant.build_reader(Function, NAME)
+_read_completion_usage: Final = tolerant.build_reader(payloads.CompletionUsage, NAME)
 
 
 @final
-class StreamDecoder(SseStreamDecoder):
+class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without a `[DONE]`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -108,14 +81,14 @@ class StreamDecoder(SseStreamDecoder):
         self._first_chunk: ChatCompletion | None = None
         self._has_identity = False
         """Whether that one names the model; Azure's first chunk is about the prompt only."""
-        self._tokens: CompletionUsage | None = None
+        self._tokens: payloads.CompletionUsage | None = None
         self._unknown: RawMembers = {}
         self._other_choices: list[Choice] = []
-        self._extras: dict[str, Any] = {}
-        self._metadata = MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
+        self._extras: Members = {}
+        self._metadata = tolerant.MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
         """Metadata that arrives in parts: log probabilities, sources."""
         self._refusal: list[str] = []
-        self._details: list[dict[str, Any]] = []
+        self._details: list[Members] = []
         self._has_thought = False
         self._text_index = _TEXT_INDEX
         """The block that text continues in."""
@@ -125,36 +98,32 @@ class StreamDecoder(SseStreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response."""
-        found = to_builtins(self._first_chunk) if self._first_chunk is not None else {}
+        found = tolerant.to_builtins(self._first_chunk) if self._first_chunk is not None else {}
         found.pop("choices", None)
-        found |= parse_members(self._unknown)
+        found |= tolerant.parse_members(self._unknown)
         found |= self._metadata.merged()
         if self._other_thinking:
             found["reasoning"] = "".join(self._other_thinking)
         if self._tokens is not None:
-            found["usage"] = to_builtins(self._tokens)
+            found["usage"] = tolerant.to_builtins(self._tokens)
         if self._other_choices:
-            found["other_choices"] = to_builtins(self._other_choices)
+            found["other_choices"] = tolerant.to_builtins(self._other_choices)
         return found
 
     @property
     def usage(self) -> Usage | None:
         """The counts so far: some servers send them with every chunk."""
-        return read_usage(self._tokens) if self._tokens is not None else None
+        return payloads.read_usage(self._tokens) if self._tokens is not None else None
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
         try:
             completion = _decode(payload)
         except DECODE_ERRORS:
             completion = self._read_known(payload)
-        if (
-            self._first_chunk is None
-            or completion.usage is not None
-            or len(completion.choices) != 1
-        ):
+        if self._first_chunk is None or completion.usage is not None:
             return None
-        if completion.model and not self._has_identity:
-            return None  # it also names the model
+        if len(completion.choices) != 1 or (completion.model and not self._has_identity):
+            return None
         choice, delta = completion.choices[0], completion.choices[0].delta
         if (
             delta is None
@@ -226,7 +195,7 @@ class StreamDecoder(SseStreamDecoder):
     def _finish(self, events: list[WireEvent]) -> None:
         # Some servers send an empty one with every chunk.
         if not self._is_finished and not self._stop_reason:
-            raise build_cut_short()
+            raise base.build_cut_short()
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
@@ -235,7 +204,7 @@ class StreamDecoder(SseStreamDecoder):
             return
         self._is_finished = True
         self._calls.finish(events)
-        reason = map_stop_reason(STOP_REASONS, self._stop_reason)
+        reason = base.map_stop_reason(payloads.STOP_REASONS, self._stop_reason)
         if self._details:
             if not self._has_thought:
                 events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))
@@ -287,10 +256,10 @@ class StreamDecoder(SseStreamDecoder):
     def _read_unusual(self, payload: bytes) -> ChatCompletion:
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
-        repaired = repair_json(payload, NAME)
+        repaired = tolerant.repair_json(payload, NAME)
         completion = _read_by_member(repaired)
-        if repaired != payload:
-            _restore_surrogates(payload, completion)
+        if repaired != payload and not self._is_whole:
+            tolerant.restore_surrogates(completion, payload)
         rest = completion.rest
         if rest is not None:
             _raise_error(rest)
@@ -337,24 +306,20 @@ class StreamDecoder(SseStreamDecoder):
     ) -> None:
         self._read_thinking(message, events, _read_details_text(rest))
         # Members of other types than these stay in `rest`.
-        if (parts := read_as(rest.get("content"), _PART_LIST)) is not None:
-            del rest["content"]
-            for part in parts:
-                self._read_part(part, events)
+        for part in tolerant.take_member(rest, "content", _PART_LIST) or ():
+            self._read_part(part, events)
         if read_as(rest.get(LEGACY_CALL), RawMembers) is not None:
             self._calls.read_legacy(_read_function(rest.pop(LEGACY_CALL)), events)
-        if (details := read_as(rest.get("reasoning_details"), _DETAIL_OBJECTS)) is not None:
-            del rest["reasoning_details"]
-            for detail in details:
-                _add_detail(self._details, detail)
-        audio = read_as(rest.get("audio"), _JSON_DICT)
+        for detail in tolerant.take_member(rest, "reasoning_details", _DETAIL_OBJECTS) or ():
+            _add_detail(self._details, detail)
+        audio = read_as(rest.get("audio"), Members)
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id
         self._metadata.add(rest)
 
     def _read_part(self, raw: Raw, events: list[WireEvent]) -> None:
         """Read a part of content that is a list, as Mistral sends it."""
-        part = read_as(raw, _JSON_DICT) or {}
+        part = read_as(raw, Members) or {}
         kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
         if kind == "text" and isinstance(text, str):
             events.append(TextDelta(self._text_index, text))
@@ -376,29 +341,13 @@ class StreamDecoder(SseStreamDecoder):
             self._metadata.add({"content": Raw(msgspec.json.encode([{"type": kind} | rest]))})
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _raise_error(members: RawMembers) -> None:
     error = members.get("error")
     if error is not None and is_error(error):
         raise decode_error_member(error)
-
-
-def _restore_surrogates(payload: bytes, completion: ChatCompletion) -> None:
-    """Restore lone surrogates that were replaced: their other halves may come next."""
-    texts = SplitSurrogates(payload)
-    for number, choice in enumerate(completion.choices):
-        delta = choice.delta
-        if delta is None:
-            continue
-        path = ("choices", number, "delta")
-        for name in ("content", "reasoning_content", "reasoning"):
-            texts.restore(delta, name, *path, name)
-        for position, call in enumerate(delta.tool_calls or ()):
-            if call.function is not None:
-                at = (*path, "tool_calls", position, "function", "arguments")
-                texts.restore(call.function, "arguments", *at)
 
 
 def _is_text_part(thought: object) -> bool:
@@ -412,7 +361,7 @@ def _is_text_part(thought: object) -> bool:
 class _ToolCallReader:
     """Reads the calls of one response: of functions, of custom tools, or the legacy form."""
 
-    def __init__(self, metadata: MergedExtras) -> None:
+    def __init__(self, metadata: tolerant.MergedExtras) -> None:
         """Start without any; members that no call can hold are added to `metadata`."""
         self._metadata = metadata
         self.is_whole = False
@@ -423,7 +372,7 @@ class _ToolCallReader:
         self._latest_index: int | None = None
         """The index of the latest such call; None before it has one."""
         self._unindexed_count = 0
-        self._function_extras: dict[int, dict[str, Any]] = {}
+        self._function_extras: dict[int, Members] = {}
         self._blank_inputs: dict[int, str | None] = {}
         """The inputs of custom tools by index; None for one that is not blank."""
 
@@ -442,7 +391,7 @@ class _ToolCallReader:
             events.append(ToolCallPart(index, call.id, function.name, function.arguments))
             return
         rest, inner = call.rest or {}, RawMembers()
-        extras: dict[str, Any] = {}
+        extras: Members = {}
         name = arguments = None
         if function is not None:
             name, inner = function.name, function.rest or {}
@@ -451,7 +400,7 @@ class _ToolCallReader:
             del rest["custom"]
             name, arguments, inner = _take_text(custom, "name"), _take_text(custom, "input"), custom
             extras["type"] = "custom"
-        extras = parse_extras(rest) | extras
+        extras = tolerant.parse_extras(rest) | extras
         if index is None and (extras or inner):
             index = self._find_index(call.id, name)
         if index is not None and extras.get("type") == "custom":
@@ -470,7 +419,7 @@ class _ToolCallReader:
         if call.name or arguments:
             events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
         if call.name:
-            kept = parse_extras(inner)
+            kept = tolerant.parse_extras(inner)
             form = {LEGACY_CALL: True} | ({FUNCTION_EXTRAS: kept} if kept else {})
             events.append(ExtrasAdded(_FIRST_CALL_INDEX, {NAME: {FORM_KEY: form}}))
         else:
@@ -484,13 +433,13 @@ class _ToolCallReader:
                 form = {"arguments": text} | ({} if inner is None else {FUNCTION_EXTRAS: inner})
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
 
-    def _add_function_extras(self, index: int, inner: RawMembers) -> dict[str, Any]:
+    def _add_function_extras(self, index: int, inner: RawMembers) -> Members:
         """Return extras with all unknown members of a function so far; none above the limit."""
         known = self._function_extras.setdefault(index, {})
         if len(known) >= _MAX_FUNCTION_EXTRAS or known.keys() >= inner.keys():
             self._metadata.add(inner)
             return {}
-        known |= parse_extras(inner)
+        known |= tolerant.parse_extras(inner)
         return {FORM_KEY: {FUNCTION_EXTRAS: dict(known)}}
 
     def _find_index(self, id: str | None, name: str | None) -> int:
@@ -532,7 +481,7 @@ def _read_details_text(rest: RawMembers) -> str:
     return "".join([text for text in texts if isinstance(text, str)])
 
 
-def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None:
+def _add_detail(details: list[Members], fragment: Members) -> None:
     """Add a fragment to the detail it continues: the last one, if type and index are the same."""
     last = details[-1] if details else {}
     ids = (last.get("id"), fragment.get("id"))  # only the first fragment may have one
@@ -551,7 +500,7 @@ def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None
             details[-1][name] = value
 
 
-def _join_detail(detail: dict[str, Any]) -> dict[str, Any]:
+def _join_detail(detail: Members) -> Members:
     """Return a detail with its fragments joined."""
     return {
         name: "".join(value) if isinstance(value, _TextFragments) else value

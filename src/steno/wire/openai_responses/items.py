@@ -7,7 +7,7 @@ piece, so that the same item can be written again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
+from typing import Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -18,24 +18,14 @@ from steno.messages.call import AnyToolCall, build_call
 from steno.messages.content import Opaque, Text, Thinking
 from steno.messages.message import AssistantBlock
 from steno.values import replace_lone_surrogates
-from steno.wire.extras import FORM_KEY, get_extras
-from steno.wire.openai_responses.payload import (
-    CUSTOM_TOOL_CALL,
-    ITEM_EXTRAS,
-    ITEM_TYPE_NOTE,
-    LEGAL_ID,
-    LEGAL_NAME,
-    NAME,
-    PART_NOTE,
-    REASONING_KIND,
-    DeltaEvent,
-    ItemHead,
-)
+from steno.wire.extras import FORM_KEY, Members, get_extras
+from steno.wire.openai_responses import payload
+from steno.wire.openai_responses.payload import CUSTOM_TOOL_CALL, NAME, DeltaEvent, ItemHead
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget, drop_none
 from steno.wire.tolerant import NULL, RawMembers, is_nonempty_json, raw_text, read_as
 
-ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
+ExtrasByWire: TypeAlias = dict[str, Members]
 _EXTRA_LEVELS: Final = 4
 _TEXT_PART_TYPES: Final = frozenset({"output_text", "input_text", "text"})
 
@@ -64,15 +54,8 @@ class CallPiece(NamedTuple):
     extras: ExtrasByWire | None
 
 
-class UnknownPiece(NamedTuple):
-    """An item, or a part of a message, of an unknown type."""
-
-    kind: str
-    raw: str
-    extras: ExtrasByWire | None = None
-
-
-ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | UnknownPiece
+ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | Opaque
+"""An item, or a part of a message; one of an unknown type is opaque."""
 
 
 def read_item(raw: Raw, place: str) -> list[ItemPiece]:
@@ -89,7 +72,12 @@ def read_item(raw: Raw, place: str) -> list[ItemPiece]:
         return [_read_call(item, "arguments")]
     if kind == CUSTOM_TOOL_CALL:
         return [_read_call(item, "input")]
-    return [UnknownPiece(kind or "", item.raw)]
+    return [build_opaque(kind or "", item.raw)]
+
+
+def build_opaque(kind: str, raw: str, extras: ExtrasByWire | None = None) -> Opaque:
+    """Keep an item, or a part of a message, of an unknown type."""
+    return Opaque(kind=kind, raw=raw, origin=NAME, extras=extras)
 
 
 def _check_item_depth(text: str, place: str) -> None:
@@ -97,7 +85,7 @@ def _check_item_depth(text: str, place: str) -> None:
     if text.count("{") + text.count("[") < MAX_DEPTH - _EXTRA_LEVELS:
         return
     try:
-        check_depth({NAME: {ITEM_EXTRAS: {FORM_KEY: msgspec.json.decode(text)}}})
+        check_depth({NAME: {payload.ITEM_EXTRAS: {FORM_KEY: msgspec.json.decode(text)}}})
     except RecursionError:
         raise InvalidRequest("nested too deeply", code="nested_too_deeply", place=place) from None
 
@@ -106,59 +94,55 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
     text = item.peek("content", str)
     parts = item.peek("content", list[Raw])
     if text is None and not parts:
-        return [UnknownPiece("message", item.raw)]  # empty, but with an id
+        return [build_opaque("message", item.raw)]  # empty, but with an id
     item.take("role", str)
     item.take("content", Raw)
-    form = drop_none(**{ITEM_TYPE_NOTE: item.take("type", str)})
-    members = (item.extras(NAME) or {}).get(NAME, {})
+    form = drop_none(**{payload.ITEM_TYPE_NOTE: item.take("type", str)})
+    members = item.remaining()
     if text is not None:
-        extras = {NAME: {ITEM_EXTRAS: members, FORM_KEY: form | {"content": "string"}}}
+        extras = {NAME: {payload.ITEM_EXTRAS: members, FORM_KEY: form | {"content": "string"}}}
         return [OutputTextPiece(text, extras if members or not form else None)]
-    first = {ITEM_EXTRAS: members} | ({FORM_KEY: form} if form else {})
+    first = {payload.ITEM_EXTRAS: members} | ({FORM_KEY: form} if form else {})
     return [
-        _read_part(part, {FORM_KEY: {PART_NOTE: True}} if number else first)
+        _read_part(part, {FORM_KEY: {payload.PART_NOTE: True}} if number else first)
         for number, part in enumerate(parts or ())
     ]
 
 
-def _read_part(raw: Raw, mark: dict[str, Any]) -> OutputTextPiece | UnknownPiece:
+def _read_part(raw: Raw, mark: Members) -> OutputTextPiece | Opaque:
     """Read a part, with a mark of its position: first in its item, or after another."""
     part = ObjectMembers(raw, "part")
     kind = part.peek("type", str)
     text = part.peek("text", str)
     if kind not in _TEXT_PART_TYPES or text is None:
-        return UnknownPiece(kind or "", part.raw, {NAME: mark})
+        return build_opaque(kind or "", part.raw, {NAME: mark})
     part.take("text", str)
     if kind == "output_text":
         part.take("type", str)
-    return OutputTextPiece(text, {NAME: (part.extras(NAME) or {}).get(NAME, {}) | mark})
+    return OutputTextPiece(text, {NAME: part.remaining() | mark})
 
 
 def _read_reasoning(item: ObjectMembers) -> ReasoningPiece:
     item.take("type", str)
-    sealed = item.peek("encrypted_content", str) or None
-    if sealed is not None:
-        item.take("encrypted_content", str)
+    sealed = item.take_nonempty("encrypted_content", str)
     summary, content = _join_texts(item, "summary"), _join_texts(item, "content")
     # Some servers send the same text in both.
     text = summary if summary == content else summary + content
     if "summary" not in item:
         item.note_form("summary", "absent")
-    elif "content" not in item and item.peek("summary", list[dict[str, Any]]) == build_summary(
-        text
-    ):
+    elif "content" not in item and item.peek("summary", list[Members]) == build_summary(text):
         item.take("summary", Raw)
     # Without a seal, extras distinguish an item from the thinking of any other source.
     return ReasoningPiece(text, sealed, item.extras(NAME) or (None if sealed else {NAME: {}}))
 
 
 def _join_texts(item: ObjectMembers, name: str) -> str:
-    parts = item.peek(name, list[dict[str, Any]]) or ()
+    parts = item.peek(name, list[Members]) or ()
     texts = [part.get("text") for part in parts]
     return "".join([text for text in texts if isinstance(text, str)])
 
 
-def build_summary(text: str) -> list[dict[str, Any]]:
+def build_summary(text: str) -> list[Members]:
     """Return a summary of one part, or of none: the usual form, which need not be kept."""
     return [{"type": "summary_text", "text": text}] if text else []
 
@@ -168,7 +152,7 @@ def _read_call(item: ObjectMembers, field: str) -> CallPiece:
     if absent:
         item.note_form("absent", absent)
     id, name = item.take("call_id", str), item.take("name", str)
-    if id and not LEGAL_ID.fullmatch(id):
+    if id and not payload.LEGAL_ID.fullmatch(id):
         item.note_form("call_id", id)
     arguments = item.take(field, str)
     if arguments is None and field in item:
@@ -194,8 +178,8 @@ def build_block(piece: ItemPiece, target: RequestTarget) -> AssistantBlock:
             return build_call(
                 piece.id, piece.name, piece.arguments, extras=_build_call_extras(piece)
             )
-        case UnknownPiece():
-            return Opaque(kind=piece.kind, raw=piece.raw, origin=NAME, extras=piece.extras)
+        case Opaque():
+            return piece
         case _:
             assert_never(piece)
 
@@ -206,7 +190,7 @@ def _build_call_extras(call: CallPiece) -> ExtrasByWire | None:
     form = members.get(FORM_KEY, {})
     if not call.arguments.strip() and form.keys().isdisjoint({"absent", "blank"}):
         members = members | {"arguments": call.arguments}
-    if not LEGAL_NAME.fullmatch(call.name):
+    if not payload.LEGAL_NAME.fullmatch(call.name):
         members = members | {FORM_KEY: form | {"name": call.name}}
     return {NAME: members} if members else None
 
@@ -471,7 +455,7 @@ class BlockText:
         sent, held = "".join(self.sent), "".join(self._held)
         if text is not None and text.startswith(sent):
             left = text[len(sent) :]
-        elif text is not None and self.kind == REASONING_KIND and text.endswith(sent):
+        elif text is not None and self.kind == payload.REASONING_KIND and text.endswith(sent):
             left = text[: -len(sent)]  # the content was sent before the summary
         elif held.startswith(sent):
             left = held[len(sent) :]
@@ -528,7 +512,7 @@ def is_same_item(before: list[ItemPiece], after: list[ItemPiece]) -> bool:
 
 
 def _is_same_piece(before: ItemPiece, after: ItemPiece) -> bool:
-    if isinstance(before, UnknownPiece):
+    if isinstance(before, Opaque):
         # An unknown piece does not change, except for an empty message that has its text now.
         return before.kind == "message" and isinstance(after, OutputTextPiece)
     if type(before) is not type(after):
@@ -548,7 +532,7 @@ def get_piece_text(piece: ItemPiece) -> str:
     match piece:
         case CallPiece():
             return piece.arguments
-        case UnknownPiece():
+        case Opaque():
             return "" if piece.kind == "message" else piece.raw
         case _:
             return piece.text
@@ -589,10 +573,10 @@ def _are_different(before: str | None, after: str | None) -> bool:
 
 def find_new_extras(piece: ItemPiece, before: ItemPiece | None) -> ExtrasByWire | None:
     """Return the extras of a piece that its earlier version did not have."""
+    if isinstance(piece, Opaque) or isinstance(before, Opaque):
+        return None  # the empty message is kept with all its members; no other may have its id
     if before is None or piece.extras is None:
         return piece.extras
-    if isinstance(before, UnknownPiece):
-        return None  # the empty message is kept with all its members; no other may have its id
     known, found = (before.extras or {}).get(NAME, {}), piece.extras.get(NAME, {})
     if FORM_KEY in known:
         found = {FORM_KEY: {}} | found  # the earlier form must not stay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw
 
@@ -63,13 +63,7 @@ RESPONSE_STATUSES: Final = frozenset(
 )
 """The statuses of a response; other servers answer with a status of their own."""
 END_EVENTS: Final = frozenset(
-    {
-        "response.completed",
-        "response.incomplete",
-        "response.failed",
-        "response.cancelled",
-        "response.done",
-    }
+    f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled", "done")
 )
 START_EVENTS: Final = frozenset({"response.created", "response.queued", "response.in_progress"})
 
@@ -77,6 +71,7 @@ START_EVENTS: Final = frozenset({"response.created", "response.queued", "respons
 class DeltaEvent(TolerantStruct):
     """Nearly all events are deltas: a few more characters of a content."""
 
+    growing = ("delta",)
     type: str
     delta: str
     item_id: str | None = None
@@ -97,43 +92,15 @@ class ItemHead(TolerantStruct, forbid_unknown_fields=False):
     name: str | None = None
 
 
-class InputTokensDetails(TolerantStruct, forbid_unknown_fields=False):
-    """The parts of the input tokens."""
-
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class OutputTokensDetails(TolerantStruct, forbid_unknown_fields=False):
-    """The parts of the output tokens."""
-
-    reasoning_tokens: int | None = None
-
-
-class ResponseUsage(TolerantStruct, forbid_unknown_fields=False):
-    """The tokens of a response."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: InputTokensDetails | None = None
-    output_tokens_details: OutputTokensDetails | None = None
-
-
-class IncompleteDetails(TolerantStruct, forbid_unknown_fields=False):
-    """Why a response is incomplete."""
-
-    reason: str | None = None
-
-
 class Response(TolerantStruct, forbid_unknown_fields=False):
     """The members of a response that become a message; the envelope has all of them."""
 
     model: str | None = None
     status: str | None = None
     output: list[Raw] | None = None
-    usage: ResponseUsage | None = None
+    usage: dict[str, Any] | None = None
     error: Raw = NULL
-    incomplete_details: IncompleteDetails | None = None
+    incomplete_details: dict[str, Any] | None = None
 
 
 # -- tables ----------------------------------------------------------------------------------
@@ -159,9 +126,6 @@ USAGE: Final = {
     "cache_write_tokens": ("input_tokens_details.cache_write_tokens",),
     "thinking_tokens": ("output_tokens_details.reasoning_tokens",),
 }
-
-
-# -- events without content of their own -----------------------------------------------------
 
 
 def _build_event_names(item: str, *steps: str) -> list[str]:

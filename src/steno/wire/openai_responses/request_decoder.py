@@ -24,30 +24,12 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import FORM_KEY
+from steno.wire import request_decoder as base
+from steno.wire.extras import FORM_KEY, Members
+from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_block, find_custom_call_ids, read_item
-from steno.wire.openai_responses.payload import (
-    CUSTOM_TOOL_CALL_OUTPUT,
-    FUNCTION_CALL_OUTPUT,
-    LEGAL_ID,
-    LEGAL_NAME,
-    NAME,
-    PROVIDER,
-    PROVIDER_NOTE,
-)
-from steno.wire.request_decoder import (
-    ObjectMembers,
-    build_opaque_message,
-    build_tool,
-    is_closed_schema,
-    read_image_url,
-    read_tool_members,
-    take_content,
-    take_model,
-    take_settings,
-    take_tool_choice,
-    take_tools,
-)
+from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER
+from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 
 _MODEL_ITEM_TYPES: Final = frozenset(
@@ -70,10 +52,10 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
         raise InvalidRequest(
             "neither input nor instructions", code="messages_missing", place="request"
         )
-    tools = take_tools(body, _read_tool)
-    settings = take_settings(body, limit="max_output_tokens")
-    settings |= take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
-    model = take_model(body)
+    tools = base.take_tools(body, _read_tool)
+    settings = base.take_settings(body, limit="max_output_tokens")
+    settings |= base.take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
+    model = base.take_model(body)
     messages: list[Message] = []
     text = body.peek("instructions", str)
     if text is not None and text.strip():
@@ -86,16 +68,12 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     )
 
 
-# -- tools -----------------------------------------------------------------------------------
-
-
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    members = read_tool_members(raw)
-    if members is None or members.take("type", str) != "function":
+def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
+    if members.take("type", str) != "function":
         return None
     name = members.take("name", str)
     description = members.peek("description", str)
-    parameters = members.peek("parameters", dict[str, Any])
+    parameters = members.peek("parameters", Members)
     strict = members.take("strict", bool)
     absent = [field for field in ("description", "parameters") if field not in members]
     if strict is None and "strict" not in members:
@@ -113,16 +91,11 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
         if parameters.get("type") == "object":
             members.take("parameters", Raw)
         parameters = {"type": "object", **parameters}
-        if strict and not is_closed_schema(parameters):
+        if strict and not base.is_closed_schema(parameters):
             members.put_back("strict", strict)
             strict = False  # closing it would change it
-    return build_tool(
-        name=name or "",
-        description=description,
-        parameters=parameters,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )
+    extras = members.extras(NAME)
+    return base.build_tool(name or "", description, parameters, strict=bool(strict), extras=extras)
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -162,7 +135,7 @@ def _read_messages(items: list[Raw], target: RequestTarget) -> list[Message]:
             message = _read_message(item, custom)
         except InvalidValue:
             message = None
-        found.append(message or build_opaque_message(item.raw, NAME))
+        found.append(message or base.build_opaque_message(item.raw, NAME))
     return [*found, _build_turn(turn, target)] if turn else found
 
 
@@ -175,14 +148,14 @@ def _is_model_item(item: ObjectMembers) -> bool:
 
 def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> AssistantMessage:
     is_usual = target.provider == PROVIDER
-    extras = None if is_usual else {NAME: {FORM_KEY: {PROVIDER_NOTE: target.provider}}}
+    extras = None if is_usual else {NAME: {FORM_KEY: {payload.PROVIDER_NOTE: target.provider}}}
     return AssistantMessage(content=tuple(blocks), extras=extras)
 
 
 def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
     """Read an item that is not of the model; `custom` are the ids of calls of custom tools."""
     kind, role = item.peek("type", str), item.peek("role", str)
-    if kind in (FUNCTION_CALL_OUTPUT, CUSTOM_TOOL_CALL_OUTPUT):
+    if kind in (payload.FUNCTION_CALL_OUTPUT, payload.CUSTOM_TOOL_CALL_OUTPUT):
         return _read_result(item, custom)
     if kind not in ("message", None):
         return None
@@ -195,11 +168,8 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
         return None
     if role == "system":
         item.take("role", str)
-    content = _read_content(item, "content")
-    texts = [block for block in content if isinstance(block, Text)]
-    if len(texts) < len(content):
-        return None
-    return SystemMessage(tuple(texts), extras=item.extras(NAME) or {NAME: {}})
+    texts: Any = _read_content(item, "content")  # the message refuses any other block
+    return SystemMessage(texts, extras=item.extras(NAME) or {NAME: {}})
 
 
 def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
@@ -207,7 +177,7 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
     if not LEGAL_ID.fullmatch(call_id):
         item.note_form("call_id", call_id)
     if item.peek("type", str) == (
-        CUSTOM_TOOL_CALL_OUTPUT if call_id in custom else FUNCTION_CALL_OUTPUT
+        payload.CUSTOM_TOOL_CALL_OUTPUT if call_id in custom else payload.FUNCTION_CALL_OUTPUT
     ):
         item.take("type", str)  # the type that the encoder writes
     content: tuple[ResultBlock, ...] = _read_content(item, "output")
@@ -219,7 +189,7 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
     """Read the content; note its form where there are two ways to write the same."""
-    content = take_content(item, _read_part, name)
+    content = base.take_content(item, _read_part, name)
     if content is None:
         raise InvalidRequest(
             f"{name} is neither text nor a list", code="content_not_text", place="item"
@@ -235,7 +205,7 @@ def _read_part(raw: Raw) -> UserBlock:
         if text is not None:
             return Text(text, extras=part.extras(NAME))
     if kind == "input_image":
-        image = read_image_url(part.take("image_url", str) or "")
+        image = base.read_image_url(part.take("image_url", str) or "")
         if image is not None:
             if "detail" not in part:
                 part.note_form("detail", "absent")

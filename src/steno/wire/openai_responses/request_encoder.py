@@ -6,7 +6,7 @@ single leading system message is sent as `instructions`.
 
 from __future__ import annotations
 
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 import msgspec
 from msgspec import Raw
@@ -27,55 +27,27 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.wire.extras import FORM_KEY, pop_form
+from steno.wire import request_encoder as base
+from steno.wire.extras import FORM_KEY, Members, pop_form
+from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_summary, find_custom_call_ids, is_custom_call
-from steno.wire.openai_responses.payload import (
-    CUSTOM_TOOL_CALL,
-    CUSTOM_TOOL_CALL_OUTPUT,
-    FUNCTION_CALL_OUTPUT,
-    ITEM_EXTRAS,
-    ITEM_TYPE_NOTE,
-    LEGAL_ID,
-    LEGAL_NAME,
-    NAME,
-    PART_NOTE,
-    PROVIDER,
-    PROVIDER_NOTE,
-)
-from steno.wire.request_encoder import (
-    ChangeCollector,
-    EncodedRequest,
-    MessageWriter,
-    PartJson,
-    RequestTarget,
-    ValueWriter,
-    drop_none,
-    encode_json,
-    get_plain_text,
-    image_url,
-    join_body,
-    select_extras,
-    write_function,
-    write_tool_choice,
-    write_tools,
-)
-from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER
+from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget, ValueWriter
 
 _CUT_OFF_REASONS: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
 )
-ItemJson = dict[str, Any]
 
 
 def encode_request(
     request: Request, *, provider: str = PROVIDER, stream: bool | None = None
-) -> EncodedRequest:
+) -> base.EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation."""
     return Encoder(provider).encode(request, stream=stream)
 
 
 @final
-class Encoder(BaseEncoder):
+class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, provider: str = PROVIDER) -> None:
@@ -86,14 +58,14 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
         extras, form = values.read_extras(request)
-        members = _write_settings(request, extras, values) | drop_none(stream=stream)
+        members = _write_settings(request, extras, values) | base.drop_none(stream=stream)
         members = values.merge(members, extras)
         if not messages and form.get("input") == "absent":
-            return encode_json(members)
-        return join_body(members, "input", *_write_input(request, messages, form))
+            return base.encode_json(members)
+        return base.join_body(members, "input", *_write_input(request, messages, form))
 
 
-def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
+def _write_input(request: Request, messages: bytes, form: Members) -> tuple[bytes, ...]:
     first, last = request.messages[0], request.messages[-1]
     is_alone = len(request.messages) == (1 if _get_instructions(first) is None else 2)
     if (
@@ -101,14 +73,12 @@ def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tup
         and is_alone
         and last == UserMessage((Text(last.text or " "),))
     ):
-        return (encode_json(last.text),)
+        return (base.encode_json(last.text),)
     return b"[", messages, b"]"
 
 
-def _write_settings(
-    request: Request, extras: dict[str, Any], values: ValueWriter
-) -> dict[str, Any]:
-    members = drop_none(
+def _write_settings(request: Request, extras: Members, values: ValueWriter) -> Members:
+    members = base.drop_none(
         model=request.model or None,
         instructions=_get_instructions(request.messages[0]),
         max_output_tokens=request.max_tokens,
@@ -117,16 +87,16 @@ def _write_settings(
     )
     if request.stop:
         values.losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
-    return members | write_tool_choice(
+    members |= base.write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
+    return members | base.write_tool_choice(
         request, lambda tool: {"type": "function", "name": values.tool_name(tool, LEGAL_NAME)}
     )
 
 
-def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
     # Always written: the default of this API is strict.
-    function = write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
+    function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
         "strict": tool.strict
     }
     for name in form.get("absent", ()):
@@ -144,16 +114,12 @@ def _get_instructions(message: Message) -> str | None:
     return None if NAME in (message.content[0].extras or {}) else message.text
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 @final
-class InputItemWriter(MessageWriter):
+class InputItemWriter(base.MessageWriter):
     """Writes the items of messages, without the one that is sent as `instructions`."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
-        self._is_first = True
         self._sent_ids: dict[str, str] = {}
         """The ids under which calls were sent."""
         self._custom_call_ids: set[str] = set()
@@ -163,27 +129,22 @@ class InputItemWriter(MessageWriter):
         # A part may have the type of an item; then the message has a note.
         return super()._is_whole(message, first) and message.extras is None
 
-    def add(self, message: Message) -> None:
-        """Write one more message."""
-        super().add(message)
-        self._is_first = False
-
     def _add_system(self, message: SystemMessage) -> None:
         item = self._write_prompt(message)
-        if not self._is_first or _get_instructions(message) is None:
-            self._add_raw(encode_json(item))
+        if self._previous is not None or _get_instructions(message) is None:
+            self._written.append(base.encode_json(item))
 
     def _add_user(self, message: UserMessage) -> None:
-        self._add_raw(encode_json(self._write_prompt(message)))
+        self._written.append(base.encode_json(self._write_prompt(message)))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         self._custom_call_ids |= find_custom_call_ids(message.content)
         writer = TurnItemWriter(message, self.target, self.losses, self._sent_ids)
-        self._written += map(encode_json, writer.write_items())
+        self._written += map(base.encode_json, writer.write_items())
 
-    def _write_prompt(self, message: SystemMessage | UserMessage) -> ItemJson:
+    def _write_prompt(self, message: SystemMessage | UserMessage) -> Members:
         extras, form = self.read_extras(message)
-        head = drop_none(type=form.get("type"), role=message.role.value)
+        head = base.drop_none(type=form.get("type"), role=message.role.value)
         return head | self._write_content(message.content, "content", form) | extras
 
     def _add_result(self, message: ToolResultMessage) -> None:
@@ -199,29 +160,29 @@ class InputItemWriter(MessageWriter):
         elif call_id != id:
             self.losses.note(ChangeCode.CALL_ID, "replaced", value=call_id)
         is_custom = id in self._custom_call_ids
-        kind = CUSTOM_TOOL_CALL_OUTPUT if is_custom else FUNCTION_CALL_OUTPUT
-        self._add_raw(encode_json({"type": kind, "call_id": call_id} | output | extras))
+        kind = payload.CUSTOM_TOOL_CALL_OUTPUT if is_custom else payload.FUNCTION_CALL_OUTPUT
+        self._written.append(base.encode_json({"type": kind, "call_id": call_id} | output | extras))
 
     def _write_content(
-        self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: ItemJson
-    ) -> ItemJson:
+        self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
+    ) -> Members:
         """Write a single plain text as a string, unless it came as a list."""
         parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
-        text = None if name in form else get_plain_text(parts)
+        text = None if name in form else base.get_plain_text(parts)
         return {name: parts if text is None else text}
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
         """Write a text."""
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         return [{"type": "input_text", "text": block.text} | extras]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
         """Write an image."""
-        url = image_url(block)
+        url = base.image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
@@ -229,9 +190,6 @@ class InputItemWriter(MessageWriter):
         # The types of OpenAI require the detail; recordings of other servers lack it.
         detail = {} if form else {"detail": "auto"}
         return [{"type": "input_image", "image_url": url} | detail | extras]
-
-
-# -- turns of the model ----------------------------------------------------------------------------
 
 
 @final
@@ -252,7 +210,7 @@ class TurnItemWriter(ValueWriter):
         extras, form = self.read_extras(message)
         if extras:
             losses.note(ChangeCode.EXTRAS, "no_place_in_items")
-        self._is_foreign = form.get(PROVIDER_NOTE, PROVIDER) != target.provider
+        self._is_foreign = form.get(payload.PROVIDER_NOTE, PROVIDER) != target.provider
         # The provider refuses an item with an id if the reasoning before it is missing.
         self._drops_ids = self._is_foreign or any(
             isinstance(block, Thinking) and not self._is_from_target(block)
@@ -289,12 +247,12 @@ class TurnItemWriter(ValueWriter):
         self.note_foreign_seal(block, at)
         extras = self._select_own_extras(block, at)
         form = pop_form(extras)
-        members: ItemJson | None = extras.pop(ITEM_EXTRAS, None)
+        members: Members | None = extras.pop(payload.ITEM_EXTRAS, None)
         if members is not None and form.get("content") == "string" and not extras:
             items.append(
                 {"role": "assistant", "content": block.text} | self._write_head(members, form)
             )
-        elif members is None and not extras and PART_NOTE not in form:
+        elif members is None and not extras and payload.PART_NOTE not in form:
             # The one form that every server takes: vLLM wants an id with a list of parts, and
             # llama.cpp a type.
             items.append({"type": "message", "role": "assistant", "content": block.text})
@@ -305,14 +263,14 @@ class TurnItemWriter(ValueWriter):
     def _add_opaque(self, items: list[PartJson], block: Opaque, at: str) -> None:
         raw = Raw(block.raw.encode())
         extras, form = self.read_extras(block, at)
-        is_part = ITEM_EXTRAS in extras or PART_NOTE in form
+        is_part = payload.ITEM_EXTRAS in extras or payload.PART_NOTE in form
         if is_part and self._is_foreign:
             self.losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
         elif is_part:
-            self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
+            self._add_part(items, raw, extras.get(payload.ITEM_EXTRAS), form)
         elif self._drops_ids:
             # Without its id an item is known by that of its call, or not at all.
-            members: ItemJson = msgspec.json.decode(raw)
+            members: Members = msgspec.json.decode(raw)
             if "call_id" in members:
                 items.append(self._write_members(members))
             else:
@@ -321,23 +279,23 @@ class TurnItemWriter(ValueWriter):
             items.append(raw)
 
     def _add_part(
-        self,
-        items: list[PartJson],
-        part: PartJson,
-        members: ItemJson | None,
-        form: ItemJson,
+        self, items: list[PartJson], part: PartJson, members: Members | None, form: Members
     ) -> None:
         last = items[-1] if items else None
-        if PART_NOTE in form and isinstance(last, dict) and isinstance(last.get("content"), list):
+        if (
+            payload.PART_NOTE in form
+            and isinstance(last, dict)
+            and isinstance(last.get("content"), list)
+        ):
             last["content"].append(part)
             return
         items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
 
-    def _write_head(self, members: ItemJson | None, form: ItemJson) -> ItemJson:
+    def _write_head(self, members: Members | None, form: Members) -> Members:
         """Return the members of a message item other than its content."""
         if members is None:
             return {"type": "message"}
-        return drop_none(type=form.get(ITEM_TYPE_NOTE)) | self._write_members(members)
+        return base.drop_none(type=form.get(payload.ITEM_TYPE_NOTE)) | self._write_members(members)
 
     def _write_reasoning(self, block: Thinking, at: str) -> list[PartJson]:
         if not self._is_from_target(block):
@@ -345,7 +303,7 @@ class TurnItemWriter(ValueWriter):
             self.losses.note(code, "other_model_thinking", at=at)
             return []
         extras, form = self.read_extras(block, at)
-        item: ItemJson = {"type": "reasoning", "summary": build_summary(block.text)}
+        item: Members = {"type": "reasoning", "summary": build_summary(block.text)}
         if form.get("summary") == "absent":
             del item["summary"]
         if block.seal is not None:
@@ -358,16 +316,18 @@ class TurnItemWriter(ValueWriter):
             return self.target.accepts(block.seal)
         return not self._is_foreign and NAME in (block.extras or {})
 
-    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         self.note_foreign_seal(call, at)
         kind, field = (
-            (CUSTOM_TOOL_CALL, "input") if is_custom_call(call) else ("function_call", "arguments")
+            (payload.CUSTOM_TOOL_CALL, "input")
+            if is_custom_call(call)
+            else ("function_call", "arguments")
         )
         extras = self._select_own_extras(call, at)
         form = pop_form(extras)
         is_kept = form.get("call_id") == call.id
         self._sent_ids[call.id] = call.id if is_kept else self.legal_id(call.id, LEGAL_ID)
-        item: ItemJson = {
+        item: Members = {
             "type": kind,
             "call_id": self._sent_ids[call.id],
             "name": self.call_name(call, form, LEGAL_NAME, at),
@@ -385,15 +345,15 @@ class TurnItemWriter(ValueWriter):
 
     # -- members that only the target knows --------------------------------------------------
 
-    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> ItemJson:
+    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
         """Return the extras of a block, if the target made it."""
-        extras = select_extras(block, NAME, self.losses, at=at)
+        extras = base.select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
             return extras
         self.losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
         return {}
 
-    def _write_members(self, members: ItemJson) -> ItemJson:
+    def _write_members(self, members: Members) -> Members:
         """Return the members of an item, without its id where the provider would refuse it."""
         if not self._drops_ids:
             return members

@@ -15,7 +15,6 @@ from msgspec import Raw
 
 from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import InvalidRequest, ProtocolError
-from steno.json_object import replace_lone_surrogate_escapes
 from steno.messages.content import Opaque
 from steno.messages.event import (
     BlockAdded,
@@ -27,87 +26,36 @@ from steno.messages.event import (
 )
 from steno.messages.usage import StopReason, Usage
 from steno.values import replace_lone_surrogates
+from steno.wire import response_decoder as base
+from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
-from steno.wire.extras import FORM_KEY
+from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import ErrorPayload, SseSplitter
-from steno.wire.openai_responses.items import (
-    SINGLE_PART,
-    BlockText,
-    CallPiece,
-    ItemPiece,
-    ItemTracker,
-    OutputItem,
-    OutputTextPiece,
-    PartKey,
-    ReasoningPiece,
-    UnknownPiece,
-    find_new_extras,
-    get_piece_text,
-    is_same_item,
-    merge_repeated,
-    read_item,
-)
+from steno.wire.openai_responses import items
+from steno.wire.openai_responses import payload as payloads
+from steno.wire.openai_responses.items import ItemPiece, ItemTracker, OutputItem
 from steno.wire.openai_responses.payload import (
-    ARGUMENTS_DELTAS,
-    CALL_KIND,
-    CUSTOM_TOOL_CALL,
-    DELTA_KINDS,
-    DONE_EVENT_FIELDS,
-    END_EVENTS,
-    INCOMPLETE_REASONS,
     NAME,
-    PART_NOTE,
-    PROGRESS_EVENTS,
     PROVIDER,
-    PROVIDER_NOTE,
-    REASONING_DELTAS,
-    REASONING_KIND,
-    REFUSAL_DELTA,
-    REPEATED_FIELDS,
-    RESPONSE_STATUSES,
-    START_EVENTS,
-    STOP_REASONS,
     TEXT_DELTA,
-    TEXT_KIND,
-    USAGE,
     DeltaEvent,
     ItemHead,
     Response,
 )
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
-from steno.wire.response_decoder import StreamDecoder as BaseStreamDecoder
-from steno.wire.response_decoder import (
-    build_cut_short,
-    build_decode_response,
-    map_stop_reason,
-    read_counts,
-)
-from steno.wire.tolerant import (
-    DECODE_ERRORS,
-    NULL,
-    RawMembers,
-    SplitSurrogates,
-    build_protocol_error,
-    build_reader,
-    build_slow_reader,
-    parse_members,
-    raw_text,
-    read_as,
-    read_members,
-    repair_json,
-)
+from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as, read_members
 
 _MAX_REPEATS: Final = 4
 """How many versions of a done item are merged: each costs as much as the item."""
 _NO_ITEM: Final = "\0"
 _decode: Final = msgspec.json.Decoder(DeltaEvent).decode
-_read_delta_by_member: Final = build_slow_reader(DeltaEvent, NAME)
-_read_head: Final = build_reader(ItemHead, NAME)
-_read_response: Final = build_reader(Response, NAME)
+_read_delta_by_member: Final = tolerant.build_slow_reader(DeltaEvent, NAME)
+_read_head: Final = tolerant.build_reader(ItemHead, NAME)
+_read_response: Final = tolerant.build_reader(Response, NAME)
 
 
 @final
-class StreamDecoder(BaseStreamDecoder):
+class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without their names."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -127,8 +75,8 @@ class StreamDecoder(BaseStreamDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response."""
-        described = read_as(self._output.description, dict[str, Any]) or {}
-        found = parse_members(self._unknown) | described
+        described = read_as(self._output.description, Members) or {}
+        found = tolerant.parse_members(self._unknown) | described
         found.pop("output", None)
         return found
 
@@ -152,11 +100,11 @@ class StreamDecoder(BaseStreamDecoder):
             self._read_delta(delta, payload, events)
 
     def _read_whole(self, data: bytes, events: list[WireEvent]) -> None:
-        data = repair_json(data, NAME)
+        data = tolerant.repair_json(data, NAME)
         response = _read_response(data)
         if is_error(response.error):
             raise decode_error_member(response.error)
-        if response.output is None and response.status not in RESPONSE_STATUSES:
+        if response.output is None and response.status not in payloads.RESPONSE_STATUSES:
             raise ProtocolError(
                 "neither output nor the status of an answer", code="output_missing", place=NAME
             )
@@ -168,7 +116,7 @@ class StreamDecoder(BaseStreamDecoder):
         """Raise a pending error, or CutShort if the last event has not arrived."""
         self._raise_pending_error()
         if not self._is_finished:
-            raise build_cut_short()
+            raise base.build_cut_short()
 
     def _abandon(self, events: list[WireEvent]) -> None:
         self._output.flush_held(events)
@@ -178,18 +126,18 @@ class StreamDecoder(BaseStreamDecoder):
     def _find_text_block(self, delta: DeltaEvent) -> None:
         self._raise_pending_error()
         tracker = self._output.tracker
-        item = tracker.find_growing(delta.item_id, delta.output_index, TEXT_KIND)
-        text = tracker.get_part_text(item, delta.content_index, TEXT_KIND)
+        item = tracker.find_growing(delta.item_id, delta.output_index, payloads.TEXT_KIND)
+        text = tracker.get_part_text(item, delta.content_index, payloads.TEXT_KIND)
         self._text_block, self._append_text = text.block, text.sent.append
         self._text_item, self._text_output = delta.item_id, delta.output_index
         self._text_part = delta.content_index
 
     def _read_delta(self, delta: DeltaEvent, payload: bytes, events: list[WireEvent]) -> None:
         self._raise_pending_error()
-        if delta.type in DELTA_KINDS:
+        if delta.type in payloads.DELTA_KINDS:
             if delta.delta:
                 self._output.add_delta(delta, events)
-        elif delta.type not in PROGRESS_EVENTS:
+        elif delta.type not in payloads.PROGRESS_EVENTS:
             self._output.keep_unknown_event(delta.type, payload, events)
 
     # -- other events ------------------------------------------------------------------------
@@ -202,33 +150,32 @@ class StreamDecoder(BaseStreamDecoder):
             # OpenAI repeats the error in the last event, together with the output.
             self._pending_error = payload.data if type(payload) is ErrorPayload else None
             return
-        repaired, _ = replace_lone_surrogate_escapes(payload)
-        _check_utf8(repaired)
+        repaired = tolerant.repair_json(payload, NAME)
         members = read_members(repaired, NAME)
         kind = read_as(members.pop("type", None), str) or ""
-        if kind in END_EVENTS:
+        if kind in payloads.END_EVENTS:
             self._read_end(kind, members, events)
             return
         self._raise_pending_error()
         index = read_as(members.get("output_index"), int)
         if kind == "error":
             self._pending_error = repaired
-        elif kind in START_EVENTS:
+        elif kind in payloads.START_EVENTS:
             self._output.description = members.get("response")
         elif kind == "response.output_item.added":
             self._output.begin_item(members.get("item", NULL), index, events)
         elif kind == "response.output_item.done":
             self._output.end_item(members.get("item", NULL), index, events)
-        elif kind in DELTA_KINDS:
+        elif kind in payloads.DELTA_KINDS:
             # It has unknown members, or a lone surrogate.
             delta = _read_delta_by_member(repaired)
             self._unknown |= delta.rest or {}
             if repaired != payload:
-                SplitSurrogates(payload).restore(delta, "delta", "delta")
+                tolerant.restore_surrogates(delta, payload)
             self._read_delta(delta, repaired, events)
         elif is_error(members.get("error")):
             raise decode_error(200, repaired)
-        elif kind in PROGRESS_EVENTS:
+        elif kind in payloads.PROGRESS_EVENTS:
             self._read_progress(kind, members, events)
         else:
             self._output.keep_unknown_event(kind, repaired, events)
@@ -237,16 +184,16 @@ class StreamDecoder(BaseStreamDecoder):
         if kind == "response.content_part.added":
             id = read_as(members.get("item_id"), str)
             item = self._output.tracker.find(id, read_as(members.get("output_index"), int))
-            part = read_as(members.get("part"), dict[str, Any]) or {}
+            part = read_as(members.get("part"), Members) or {}
             # A part that stays empty has a number, too; vLLM sends a text part for reasoning.
             if part.get("type") in ("output_text", "refusal") and None not in item.parts:
                 self._output.tracker.get_block(item, read_as(members.get("content_index"), int))
-        elif kind in DONE_EVENT_FIELDS:
+        elif kind in payloads.DONE_EVENT_FIELDS:
             self._read_done_text(kind, members, events)
-        self._unknown |= {name: members[name] for name in members.keys() - REPEATED_FIELDS}
+        self._unknown |= {name: members[name] for name in members.keys() - payloads.REPEATED_FIELDS}
 
     def _read_done_text(self, kind: str, members: RawMembers, events: list[WireEvent]) -> None:
-        text = read_as(members.get(DONE_EVENT_FIELDS[kind]), str)
+        text = read_as(members.get(payloads.DONE_EVENT_FIELDS[kind]), str)
         if text:
             delta = DeltaEvent(
                 type=kind.removesuffix("done") + "delta",
@@ -268,7 +215,7 @@ class StreamDecoder(BaseStreamDecoder):
         description = members.pop("response", self._output.description)
         self._output.description = description
         response = _read_response(description) if description is not None else Response()
-        self._unknown |= {name: members[name] for name in members.keys() - REPEATED_FIELDS}
+        self._unknown |= {name: members[name] for name in members.keys() - payloads.REPEATED_FIELDS}
         status = kind.removeprefix("response.")
         if response.status is not None and response.status != "in_progress":
             status = response.status  # vLLM sends response.completed for incomplete ones
@@ -285,19 +232,19 @@ class StreamDecoder(BaseStreamDecoder):
             return
         self._is_finished = True
         self._output.end_output(response.output or [], events)
-        reason = map_stop_reason(STOP_REASONS, status)
+        reason = base.map_stop_reason(payloads.STOP_REASONS, status)
         if status == "incomplete":
-            details = response.incomplete_details
-            reason = map_stop_reason(INCOMPLETE_REASONS, details.reason if details else None)
+            why = str((response.incomplete_details or {}).get("reason"))
+            reason = base.map_stop_reason(payloads.INCOMPLETE_REASONS, why)
         if self._output.has_refusal:
             reason = StopReason.CONTENT_FILTER
         usage = None
         if response.usage is not None:
-            usage = Usage(**read_counts(response.usage, USAGE))
+            usage = Usage(**base.read_counts(response.usage, payloads.USAGE))
         events.append(Finished(reason, status, usage))
 
 
-decode_response: Final = build_decode_response(StreamDecoder, PROVIDER)
+decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 # -- output -----------------------------------------------------------------------------------
@@ -317,23 +264,25 @@ class _OutputEventBuilder:
         self._provider = provider
         self._model = model
         self._has_provider_note = provider == PROVIDER
-        self._refusals: dict[int, BlockText] = {}
+        self._refusals: dict[int, items.BlockText] = {}
         """The texts of refusals that are not done, by block."""
         self._blocks_by_call_id: dict[str, int] = {}
 
     def add_delta(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
         """Add more of an item: text, thinking, arguments or a refusal."""
-        kind = DELTA_KINDS[delta.type]
+        kind = payloads.DELTA_KINDS[delta.type]
         item = self.tracker.find_growing(delta.item_id, delta.output_index, kind)
         block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
         self._add_text(block_text, delta, events)
 
-    def _add_text(self, block_text: BlockText, delta: DeltaEvent, events: list[WireEvent]) -> None:
+    def _add_text(
+        self, block_text: items.BlockText, delta: DeltaEvent, events: list[WireEvent]
+    ) -> None:
         text = block_text.add_delta(delta.delta, _get_part_key(delta))
-        if delta.type in REASONING_DELTAS:
+        if delta.type in payloads.REASONING_DELTAS:
             if text:
                 events.append(ThinkingDelta(block_text.block, text))
-        elif delta.type in ARGUMENTS_DELTAS:
+        elif delta.type in payloads.ARGUMENTS_DELTAS:
             events.append(ToolCallPart(block_text.block, arguments=text))
         elif delta.type == TEXT_DELTA:
             events.append(TextDelta(block_text.block, text))
@@ -345,7 +294,7 @@ class _OutputEventBuilder:
 
         The done item may or may not repeat it.
         """
-        kind = DELTA_KINDS[delta.type]
+        kind = payloads.DELTA_KINDS[delta.type]
         item, is_certain = self.tracker.find_again(delta.item_id, delta.output_index, kind)
         if item.is_done:
             return
@@ -356,7 +305,7 @@ class _OutputEventBuilder:
 
     def _end_part(self, item: OutputItem, delta: DeltaEvent, events: list[WireEvent]) -> bool:
         """Add the end of a part that is done; False if nothing of it was sent."""
-        block_text = item.find_text(DELTA_KINDS[delta.type], _get_block_part(delta))
+        block_text = item.find_text(payloads.DELTA_KINDS[delta.type], _get_block_part(delta))
         if block_text is None:
             return False
         end = block_text.find_part_end(delta.delta, _get_part_key(delta))
@@ -370,13 +319,13 @@ class _OutputEventBuilder:
             return  # some servers announce an item without its JSON
         head = _read_head(raw)
         item = self.tracker.begin(head, index)
-        is_call = head.type in ("function_call", CUSTOM_TOOL_CALL)
+        is_call = head.type in ("function_call", payloads.CUSTOM_TOOL_CALL)
         if is_call and head.call_id and head.name and not item.has_begun:
             item.has_begun = True
-            block = item.latest[CALL_KIND] = self.tracker.get_block(item, None)
+            block = item.latest[payloads.CALL_KIND] = self.tracker.get_block(item, None)
             events.append(ToolCallPart(block, head.call_id, head.name, starts=True))
-            if head.type == CUSTOM_TOOL_CALL:
-                events.append(ExtrasAdded(block, {NAME: {"type": CUSTOM_TOOL_CALL}}))
+            if head.type == payloads.CUSTOM_TOOL_CALL:
+                events.append(ExtrasAdded(block, {NAME: {"type": payloads.CUSTOM_TOOL_CALL}}))
 
     def end_item(self, raw: Raw, index: int | None, events: list[WireEvent]) -> None:
         """Add the rest of an item that is done."""
@@ -384,7 +333,7 @@ class _OutputEventBuilder:
         item = self.tracker.find(head.id, index)
         was_done = bool(item.pieces) and item.is_elsewhere(index)
         if item.is_another(head, index) or (
-            was_done and not is_same_item(item.pieces, _read_pieces(raw))
+            was_done and not items.is_same_item(item.pieces, _read_pieces(raw))
         ):
             item = self.tracker.add(head.id, index)
         self._end_known_item(item, head, raw, events)
@@ -416,8 +365,8 @@ class _OutputEventBuilder:
         for block, block_text in self._refusals.items():
             refusal = replace_lone_surrogates("".join(block_text.sent))
             raw = msgspec.json.encode({"type": "refusal", "refusal": refusal}).decode()
-            piece = UnknownPiece("refusal", raw, {NAME: {FORM_KEY: {PART_NOTE: True}}})
-            events.append(BlockAdded(block, _build_opaque(piece)))
+            note = {NAME: {FORM_KEY: {payloads.PART_NOTE: True}}}
+            events.append(BlockAdded(block, items.build_opaque("refusal", raw, note)))
             self.has_refusal = True
         self._refusals.clear()
 
@@ -425,15 +374,17 @@ class _OutputEventBuilder:
         """Add the texts of done events, unless they were sent in another way."""
         for delta in item.done_texts:
             if not self._end_part(item, delta, events):
-                kind = DELTA_KINDS[delta.type]
+                kind = payloads.DELTA_KINDS[delta.type]
                 block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
                 self._add_text(block_text, delta, events)
         item.done_texts.clear()
 
     def keep_unknown_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
         """Keep an event of an unknown type."""
-        _check_utf8(payload)
-        block = Opaque(kind=f"{STREAM_EVENT_PREFIX}{kind}", raw=raw_text(payload), origin=NAME)
+        # The payload of a plain delta is not checked: msgspec accepts other bytes than UTF-8 in
+        # members that it does not decode.
+        raw = raw_text(tolerant.repair_json(payload, NAME))
+        block = items.build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw)
         events.append(BlockAdded(self.tracker.new_block(), block))
 
     def _end_known_item(
@@ -444,21 +395,23 @@ class _OutputEventBuilder:
             return  # nearly always, if it is repeated
         pieces, earlier = _read_pieces(raw), item.pieces
         if earlier:
-            if item.done_count == _MAX_REPEATS or not is_same_item(earlier, pieces):
+            if item.done_count == _MAX_REPEATS or not items.is_same_item(earlier, pieces):
                 return
-            raw = merge_repeated(item.raw, raw)
+            raw = items.merge_repeated(item.raw, raw)
             pieces = _read_pieces(raw)
-        elif not any(map(get_piece_text, pieces)):
+        elif not any(map(items.get_piece_text, pieces)):
             self._flush_done_texts(item, events)
         item.done_texts.clear()
-        if item.texts and isinstance(pieces[0], UnknownPiece) and pieces[0].kind == "message":
+        if item.texts and isinstance(pieces[0], Opaque) and pieces[0].kind == "message":
             return  # an empty message, whose text was only in the deltas
         item.raw, item.pieces = raw, pieces
         item.head = item.head if earlier else head
         item.done_count += 1
         if not self._has_provider_note:
             self._has_provider_note = True
-            events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {PROVIDER_NOTE: self._provider}}}))
+            events.append(
+                ExtrasAdded(None, {NAME: {FORM_KEY: {payloads.PROVIDER_NOTE: self._provider}}})
+            )
         blocks = self.tracker.get_blocks(item, len(pieces))
         for number, (piece, block) in enumerate(zip(pieces, blocks, strict=True)):
             before = earlier[number] if number < len(earlier) else None
@@ -474,22 +427,22 @@ class _OutputEventBuilder:
         events: list[WireEvent],
     ) -> None:
         match piece:
-            case OutputTextPiece():
-                known = self.tracker.get_block_text(item, block, TEXT_KIND)
+            case items.OutputTextPiece():
+                known = self.tracker.get_block_text(item, block, payloads.TEXT_KIND)
                 text = known.take_remaining(piece.text)
                 if text:
                     events.append(TextDelta(block, text))
-            case ReasoningPiece():
-                is_new = before is None and (block, REASONING_KIND) not in item.texts
-                known = self.tracker.get_block_text(item, block, REASONING_KIND)
+            case items.ReasoningPiece():
+                is_new = before is None and (block, payloads.REASONING_KIND) not in item.texts
+                known = self.tracker.get_block_text(item, block, payloads.REASONING_KIND)
                 text = known.take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
-                was_sealed = isinstance(before, ReasoningPiece) and before.sealed
+                was_sealed = isinstance(before, items.ReasoningPiece) and before.sealed
                 if piece.sealed is not None and not was_sealed:
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
-            case CallPiece():
-                known = self.tracker.get_block_text(item, block, CALL_KIND)
+            case items.CallPiece():
+                known = self.tracker.get_block_text(item, block, payloads.CALL_KIND)
                 arguments = known.take_remaining(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
@@ -499,17 +452,17 @@ class _OutputEventBuilder:
                     events.append(ToolCallPart(block, id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallPart(block, arguments=arguments))
-            case UnknownPiece():
+            case Opaque():
                 self._refusals.pop(block, None)
                 self.has_refusal = self.has_refusal or piece.kind == "refusal"
-                events.append(BlockAdded(block, _build_opaque(piece)))
+                events.append(BlockAdded(block, piece))
                 return
             case _:
                 assert_never(piece)
-        extras = find_new_extras(piece, before)
+        extras = items.find_new_extras(piece, before)
         if extras is not None:
             events.append(ExtrasAdded(block, extras))
-        if isinstance(piece, CallPiece):
+        if isinstance(piece, items.CallPiece):
             events.append(ToolCallPart(block, piece.id or None, ends=True))
 
     def _target(self) -> RequestTarget:
@@ -521,33 +474,21 @@ class _OutputEventBuilder:
         return RequestTarget(self._provider, NAME, model or "")
 
 
-def _check_utf8(data: bytes) -> None:
-    """Refuse bytes that are not UTF-8, which msgspec accepts in members that it does not decode."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as exc:
-        raise build_protocol_error(exc, NAME) from None
-
-
-def _build_opaque(piece: UnknownPiece) -> Opaque:
-    return Opaque(kind=piece.kind, raw=piece.raw, origin=NAME, extras=piece.extras)
-
-
 def _get_block_part(delta: DeltaEvent) -> int | None:
     """Return the part that a delta is of, where each is a block of its own."""
-    return delta.content_index if delta.type in (TEXT_DELTA, REFUSAL_DELTA) else None
+    return delta.content_index if delta.type in (TEXT_DELTA, payloads.REFUSAL_DELTA) else None
 
 
-def _get_part_key(delta: DeltaEvent) -> PartKey:
+def _get_part_key(delta: DeltaEvent) -> items.PartKey:
     """Return the part that a delta is of, where all of them are one block."""
-    if delta.type not in REASONING_DELTAS:
-        return SINGLE_PART
+    if delta.type not in payloads.REASONING_DELTAS:
+        return items.SINGLE_PART
     number = delta.content_index if delta.summary_index is None else delta.summary_index
     return delta.type, number
 
 
 def _read_pieces(raw: Raw) -> list[ItemPiece]:
     try:
-        return read_item(raw, NAME)
+        return items.read_item(raw, NAME)
     except InvalidRequest as exc:
         raise ProtocolError(exc.message, code=exc.code, place=exc.place) from None
