@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 import steno
-import steno.log
+import steno.inputs
 
 _FIRST_USE = """
 import sys, steno
@@ -23,11 +23,11 @@ def test_a_name_is_listed_before_it_is_loaded_and_kept_after() -> None:
     subprocess.run([sys.executable, "-c", _FIRST_USE], check=True)
 
 
-@pytest.mark.parametrize("package", [steno, steno.log])
+@pytest.mark.parametrize("package", [steno, steno.inputs])
 def test_all_public_names_are_listed(package: ModuleType) -> None:
     assert set(dir(package)) >= set(package.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError):
-        _ = steno.log.no_such_name
+        _ = steno.inputs.no_such_name
