@@ -20,7 +20,7 @@ from steno.app.branch_tree import prompt_from_message
 from steno.app.errors import as_steno_error
 from steno.app.input_setup import InputSetup, read_named_image, validate_image
 from steno.app.permissions import build_rule_hint
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
@@ -185,7 +185,7 @@ class ActiveRun:
                 code="nothing_to_retry",
                 place="retry",
             )
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             rewind_branch(self._state.conversation, last.parent)
         self._state.emit_branch_changed()
 
@@ -199,7 +199,7 @@ class ActiveRun:
             state.is_agent_running = True
             self._compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
             try:
-                with explain_conflicts(state):
+                with state.explain_conflicts():
                     return await self._compaction
             finally:
                 self._set_idle()
@@ -236,7 +236,7 @@ class ActiveRun:
                 _report_start(started, None)
             if is_interrupted:
                 raise interrupted_before_start()
-            with explain_conflicts(self._state):
+            with self._state.explain_conflicts():
                 return await self._state.agent.run(prompt, on_event=self._on_event)
         except Exception as exc:
             error = as_steno_error(exc)

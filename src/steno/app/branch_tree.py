@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from steno.agent import EntryRecorded, PromptInput
 from steno.app.session_log import SessionLog, TreeLayout, summarize_entry
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.queries import check_label_text, shell_command_of
 from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
@@ -67,7 +67,7 @@ class BranchTree:
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Start a branch after an entry or after the last one, and switch to it; return its name."""
         name = self._new_branch_name(name)
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             self._state.conversation.fork(name, at=at)
         self._switch_to(name)
         return name
@@ -84,7 +84,7 @@ class BranchTree:
             if shell is None
             else PromptInput(f"!{shell.command}")
         )
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
             else:  # the first entry: Conversation.fork needs an entry to fork after
@@ -111,7 +111,7 @@ class BranchTree:
         self._state.check_idle()
         self._check_recorded()
         check_label_text(text)
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             labelled = self._state.conversation.label(entry, text.strip())
         self._state.emit(EntryRecorded(labelled))
 
@@ -133,7 +133,7 @@ class BranchTree:
             raise Missing("nothing has been said yet", code="empty_session", place="session")
 
     def _switch_to(self, name: str) -> None:
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             self._state.conversation.switch(name)
         self._state.emit_branch_changed()
 

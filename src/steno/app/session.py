@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from steno.agent import PromptInput, RunResult
 from steno.agent.permissions.gate import preview_call
@@ -25,7 +25,6 @@ from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
 from steno.app.commands.session_commands import (
-    OpenSession,
     change_mode,
     change_model,
     run_interruptible,
@@ -68,18 +67,18 @@ class AgentSession:
 
     def __init__(self, state: SessionState) -> None:
         """Take the shared state; see `open`."""
-        self._state = state
-        self._active_run = ActiveRun(state)
+        self.state: Final = state
+        """What the parts of the session share: for commands, not for interfaces."""
+        self.active_run: Final = ActiveRun(state)
         self._images = SessionImages(state.read_blob)
         self.branches = BranchTree(state)
         self.session_list = SessionList(state)
-        config = state.config
         self._command_context = CommandContext(
-            folder=config.folder,
+            folder=state.config.folder,
             open_store=lambda: nullcontext(state.store),
             headline=self.headline,
-            is_persistent=config.is_persistent,
-            session=OpenSession(state, self._active_run, self.branches, self.session_list),
+            is_persistent=state.config.is_persistent,
+            session=self,
         )
 
     @classmethod
@@ -145,56 +144,56 @@ class AgentSession:
 
     async def close(self) -> None:
         """Interrupt whatever runs, and release all resources."""
-        self._state.is_closed = True  # from here on nothing starts
+        self.state.is_closed = True  # from here on nothing starts
         try:
-            await self._active_run.close()
+            await self.active_run.close()
         finally:  # also if the wait is cancelled
-            self._state.subscribe(None)
-            await self._state.close()
+            self.state.subscribe(None)
+            await self.state.close()
 
     # -- status -------------------------------------------------------------------------------
 
     @property
     def actor(self) -> str:
         """The name of the user, for recorded decisions."""
-        return self._state.actor
+        return self.state.actor
 
     @property
     def status(self) -> SessionStatus:
         """The status; reading it costs nothing, however long the session."""
-        return self._state.status
+        return self.state.status
 
     @property
     def is_running(self) -> bool:
         """Whether the agent or a shell command runs."""
-        return self._active_run.is_running
+        return self.active_run.is_running
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the log ends inside a turn: a call or a prompt without an answer."""
-        return self._active_run.is_unfinished
+        return self.active_run.is_unfinished
 
     @property
     def has_unanswered_prompt(self) -> bool:
         """Whether the last prompt could not be sent, or no model has answered it."""
-        return self._active_run.has_unanswered_prompt
+        return self.active_run.has_unanswered_prompt
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
         """The calls that await a decision, requested ones first."""
-        return self._state.approvals.pending_calls(self._undecided_calls().values())
+        return self.state.approvals.pending_calls(self._undecided_calls().values())
 
     def subscribe(self, listener: SessionListener) -> None:
         """Set the listener of all further events; there is one at a time."""
-        self._state.subscribe(listener)
+        self.state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         """Return the entries of the active branch, or of another; reading them costs nothing."""
-        return self._state.conversation.entries_view(branch) if self._state.is_recorded else ()
+        return self.state.conversation.entries_view(branch) if self.state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
         """Return a reader for an image of an entry, for any thread; None if it is not available."""
-        return self._images.find(self._state.conversation, entry, block)
+        return self._images.find(self.state.conversation, entry, block)
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -203,22 +202,22 @@ class AgentSession:
 
         Returns once the prompt is accepted; the listener receives the results.
         """
-        await self._active_run.send(prompt)
+        await self.active_run.send(prompt)
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
         """Send an unsent prompt again, or continue where the log stops.
 
         `image_mode` replaces that of the prompt's images.
         """
-        await self._active_run.retry(image_mode)
+        await self.active_run.retry(image_mode)
 
     async def wait(self) -> RunResult:
         """Wait for the end of the last run, and return its result. Raises its error."""
-        return await self._active_run.wait()
+        return await self.active_run.wait()
 
     async def run_shell(self, command: str) -> None:
         """Run a shell command of the user; its output is recorded. Returns once it runs."""
-        await self._active_run.shell.run(command)
+        await self.active_run.shell.run(command)
 
     def interrupt(self) -> None:
         """Interrupt the run and the shell command. Nothing happens if nothing runs.
@@ -227,20 +226,20 @@ class AgentSession:
         that are still being prepared, or wait for their turn, are refused. The output of a shell
         command is recorded all the same.
         """
-        self._active_run.interrupt()
+        self.active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits for it."""
-        self._state.approvals.decide(call_id, decision, self._undecided_calls())
+        self.state.approvals.decide(call_id, decision, self._undecided_calls())
 
     def headline(self, call: AnyToolCall) -> str:
         """Return the main part of a call for a list, by its tool if that is open."""
-        return self._state.environment.headline(call)
+        return self.state.environment.headline(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
-        approvals = self._state.approvals
-        tool = self._state.environment.find_tool(call.name)
+        approvals = self.state.approvals
+        tool = self.state.environment.find_tool(call.name)
         if tool is None or tool.definition.check(call):
             preview = CallPreview((PreviewPart(PreviewKind.ARGUMENTS, call.arguments),))
         else:
@@ -254,8 +253,8 @@ class AgentSession:
 
     def _undecided_calls(self) -> dict[str, ToolCall]:
         """Return the calls of this turn without a decision."""
-        conversation = self._state.conversation
-        if not self._state.is_agent_running:
+        conversation = self.state.conversation
+        if not self.state.is_agent_running:
             return {}
         calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
         decisions = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
@@ -269,15 +268,15 @@ class AgentSession:
 
     def change_mode(self, mode: Mode) -> None:
         """Switch between plan and act; it counts from the next decision on."""
-        change_mode(self._state, mode)
+        change_mode(self.state, mode)
 
     async def change_model(self, name: str) -> Report:
         """Switch to another model; return the changes in what it sees."""
-        return await change_model(self._state, name)
+        return await change_model(self.state, name)
 
     async def list_models(self) -> Sequence[Suggestion]:
         """Return the models that there are to choose from."""
-        return await run_interruptible(self._state, list_models(self._state.config.loaded_settings))
+        return await run_interruptible(self.state, list_models(self.state.config.loaded_settings))
 
     async def run_command(self, name: str, argument: str = "") -> Report:
         """Run a slash command, and return its output."""
@@ -285,7 +284,7 @@ class AgentSession:
 
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
-        return await find_completions(self._state.environment.input_setup, typed)
+        return await find_completions(self.state.environment.input_setup, typed)
 
 
 def _open_stored(

@@ -375,6 +375,34 @@ class SessionState:
         self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
         self.emit(BranchChanged())
 
+    @contextmanager
+    def explain_conflicts(self) -> Generator[None]:
+        """Explain errors of a block that arise if another program changes the session.
+
+        Raises Conflict, Missing.
+        """
+        is_interactive = self.config.is_interactive
+        try:
+            yield
+        except Conflict as exc:
+            hint = "go on behind it with -c, or beside it with --fork"
+            if is_interactive:
+                hint = "/resume goes on behind it, /fork beside it"
+            text = f"{_CHANGED_ELSEWHERE}; {hint}"
+            raise Conflict(text, code="session_changed", place="session") from exc
+        except Missing as exc:
+            if self._session_exists():
+                raise
+            text = _REMOVED_ELSEWHERE + ("; /new begins another" if is_interactive else "")
+            raise Missing(text, code="session_removed", place="session") from exc
+
+    def _session_exists(self) -> bool:
+        try:
+            self.store.header(self.conversation.id)
+        except Missing:
+            return not self.is_recorded
+        return True
+
     # -- model and tools ------------------------------------------------------------------
 
     async def use_model(self, model: ModelSelection) -> None:
@@ -470,30 +498,3 @@ class SessionState:
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
-
-
-@contextmanager
-def explain_conflicts(state: SessionState) -> Generator[None]:
-    """Explain a conflict to the user. Raises Conflict or Missing if another program was faster."""
-    is_interactive = state.config.is_interactive
-    try:
-        yield
-    except Conflict as exc:
-        hint = "go on behind it with -c, or beside it with --fork"
-        if is_interactive:
-            hint = "/resume goes on behind it, /fork beside it"
-        text = f"{_CHANGED_ELSEWHERE}; {hint}"
-        raise Conflict(text, code="session_changed", place="session") from exc
-    except Missing as exc:
-        if _session_exists(state):
-            raise
-        text = _REMOVED_ELSEWHERE + ("; /new begins another" if is_interactive else "")
-        raise Missing(text, code="session_removed", place="session") from exc
-
-
-def _session_exists(state: SessionState) -> bool:
-    try:
-        state.store.header(state.conversation.id)
-    except Missing:
-        return not state.is_recorded
-    return True

@@ -20,7 +20,7 @@ from steno.agent.dispatch import ReportedOutput
 from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.records.entry import ShellCommand
 from steno.render.quantities import format_count
@@ -139,7 +139,7 @@ class ShellCommandRunner:
                     "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_NOTE])),
                 )
             status = result.status
-            with explain_conflicts(state):
+            with state.explain_conflicts():
                 self._record(command, result)
         except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
             error = as_steno_error(exc)

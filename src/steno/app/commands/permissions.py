@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from steno import app
 from steno.agent import EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
-from steno.app import commands
 from steno.app.commands.arguments import OneOf, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
@@ -217,11 +217,11 @@ def _not_granted(context: CommandContext, rule: str) -> Missing:
 # -- rules of the open session ----------------------------------------------------------------
 
 
-def _session_rules(session: commands.OpenSession) -> tuple[PermissionRule, ...]:
+def _session_rules(session: app.AgentSession) -> tuple[PermissionRule, ...]:
     return session.state.environment.gate.session_rules(session.state.conversation)
 
 
-def _find_rule(session: commands.OpenSession, text: str) -> PermissionRule:
+def _find_rule(session: app.AgentSession, text: str) -> PermissionRule:
     """Return a rule, or the rule of the session with a number of the list. Raises Missing."""
     if not text.isdecimal():
         return read_rule(text)
@@ -236,10 +236,10 @@ def _find_rule(session: commands.OpenSession, text: str) -> PermissionRule:
     return session_rules[number - 1]
 
 
-def _revoke_in_session(session: commands.OpenSession, rule: PermissionRule) -> bool:
+def _revoke_in_session(session: app.AgentSession, rule: PermissionRule) -> bool:
     """Revoke a rule of the session on all of its branches; return whether it was allowed."""
     state, was_allowed = session.state, rule in _session_rules(session)
-    with session.explain_conflicts():
+    with state.explain_conflicts():
         recorded = state.environment.gate.revoke(rule, state.conversation, actor=state.actor)
     for entry in recorded:
         state.emit(EntryRecorded(entry))
@@ -247,7 +247,7 @@ def _revoke_in_session(session: commands.OpenSession, rule: PermissionRule) -> b
 
 
 async def _list_in_session(
-    session: commands.OpenSession, grants: GrantsFile, options: argparse.Namespace
+    session: app.AgentSession, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
     """List everything that decides about calls: limits, settings, the session, lasting rules."""
     state, defaults = session.state, Permissions()

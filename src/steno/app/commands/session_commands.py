@@ -5,27 +5,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
 from functools import partial
 from inspect import iscoroutinefunction
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from steno import app
 from steno.agent import EntryRecorded
-from steno.app.active_run import ActiveRun
-from steno.app.branch_tree import BranchTree
 from steno.app.commands.arguments import CommandParser
 from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
 from steno.app.commands.explain import list_context_changes
 from steno.app.commands.report import Paragraph, Report, code, text_report
 from steno.app.commands.table import SLASH_COMMANDS_BY_NAME
 from steno.app.models import name_model_in_errors
-from steno.app.session_list import SessionList
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import set_mode
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState
 from steno.app.settings import variable_name
 from steno.errors import InvalidRequest, InvalidValue, Missing, StenoError
 from steno.log.queries import last_message
@@ -41,29 +38,6 @@ from steno.suggest import suggest_name
 T = TypeVar("T")
 _MAX_DIFFERENCES: Final = 20
 _HELP_OPTIONS: Final = frozenset({"-h", "--help"})
-
-
-class OpenSession(NamedTuple):
-    """An open session, as commands see it."""
-
-    state: SessionState
-    active_run: ActiveRun
-    branches: BranchTree
-    session_list: SessionList
-
-    def open_branch(self) -> OpenBranch:
-        """Return the branch as it is now."""
-        conversation = self.state.conversation
-        return OpenBranch(
-            conversation.id,
-            conversation.branch,
-            conversation.entries_view(),
-            self.state.environment.target.context_tokens,
-        )
-
-    def explain_conflicts(self) -> AbstractContextManager[None]:
-        """Explain errors of a block that arise if another program changes the session."""
-        return explain_conflicts(self.state)
 
 
 async def run_slash_command(context: CommandContext, name: str, text: str) -> Report:
@@ -84,7 +58,15 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     if _HELP_OPTIONS.intersection(arguments):
         return text_report(parser.format_help(), f"/{name}", TextForm.PLAIN)
     options = parser.parse_args(arguments)
-    context = context._replace(branch=context.open_session.open_branch())
+    state = context.open_session.state
+    conversation = state.conversation
+    branch = OpenBranch(
+        conversation.id,
+        conversation.branch,
+        conversation.entries_view(),
+        state.environment.target.context_tokens,
+    )
+    context = context._replace(branch=branch)
     run = partial(definition.run, context, options)
     is_async = iscoroutinefunction(definition.run)
     result: Report | Awaitable[Report] = run() if is_async else await asyncio.to_thread(run)
@@ -155,7 +137,7 @@ def _context_differences(state: SessionState) -> list[str]:
         return []
 
 
-async def _run_model(session: OpenSession, name: str) -> Report:
+async def _run_model(session: app.AgentSession, name: str) -> Report:
     if name:
         return await change_model(session.state, name)
     user_file = session.state.config.loaded_settings.user_file
@@ -177,13 +159,13 @@ async def _run_model(session: OpenSession, name: str) -> Report:
 
 def change_mode(state: SessionState, mode: Mode) -> None:
     """Change the mode of a session, from the next decision on."""
-    with explain_conflicts(state):
+    with state.explain_conflicts():
         entry = set_mode(state.conversation, mode)
     if entry is not None and state.is_recorded:
         state.emit(EntryRecorded(entry))
 
 
-async def _run_mode(session: OpenSession, name: str) -> Report:
+async def _run_mode(session: app.AgentSession, name: str) -> Report:
     if name:
         if name not in tuple(Mode):
             raise InvalidValue(
@@ -196,12 +178,12 @@ async def _run_mode(session: OpenSession, name: str) -> Report:
 # -- sessions and branches -------------------------------------------------------------------
 
 
-async def _run_new(session: OpenSession, title: str) -> Report:
+async def _run_new(session: app.AgentSession, title: str) -> Report:
     await session.session_list.new(title)
     return _sentence("A new session begins with what you say next.")
 
 
-async def _run_resume(session: OpenSession, name: str) -> Report:
+async def _run_resume(session: app.AgentSession, name: str) -> Report:
     if not name:
         raise InvalidValue(
             "say which session: by its id, or last", code="session_not_named", place="/resume"
@@ -210,16 +192,16 @@ async def _run_resume(session: OpenSession, name: str) -> Report:
     return _sentence("Goes on with ", code(session.state.conversation.id), ".")
 
 
-async def _run_rename(session: OpenSession, title: str) -> Report:
+async def _run_rename(session: app.AgentSession, title: str) -> Report:
     await session.session_list.rename_current(title)
     return _sentence(f"This session is called {session.state.title}.")
 
 
-async def _run_fork(session: OpenSession, name: str) -> Report:
+async def _run_fork(session: app.AgentSession, name: str) -> Report:
     return _sentence("Goes on in the branch ", code(session.branches.fork(name)), ".")
 
 
-async def _run_label(session: OpenSession, text: str) -> Report:
+async def _run_label(session: app.AgentSession, text: str) -> Report:
     last = last_message(session.state.conversation.entries_view(), with_shell=True)
     if last is None:
         raise Missing("nothing has been said yet", code="empty_session", place="/label")
@@ -230,7 +212,7 @@ async def _run_label(session: OpenSession, text: str) -> Report:
 # -- runs ------------------------------------------------------------------------------------
 
 
-async def _run_retry(session: OpenSession, _: str) -> Report:
+async def _run_retry(session: app.AgentSession, _: str) -> Report:
     conversation = session.state.conversation
     last = last_message(conversation.entries_view(), with_shell=True)
     is_open = bool(conversation.outstanding)
@@ -240,7 +222,7 @@ async def _run_retry(session: OpenSession, _: str) -> Report:
     return _sentence("Goes on." if continues else "Tries again.")
 
 
-async def _run_compact(session: OpenSession, _: str) -> Report:
+async def _run_compact(session: app.AgentSession, _: str) -> Report:
     if session.state.environment.model_selection.vendor == OFFLINE:
         raise StenoError(
             "the offline assistant cannot sum up what was said; "
@@ -254,7 +236,7 @@ async def _run_compact(session: OpenSession, _: str) -> Report:
     return text_report(entry.payload.summary, "summary: this is what the model sees from here on")
 
 
-async def _run_theme(session: OpenSession, name: str) -> Report:
+async def _run_theme(session: app.AgentSession, name: str) -> Report:
     """Return where to write down a theme; the terminal has changed it."""
     if not name:
         raise _terminal_only("theme")
@@ -269,7 +251,9 @@ async def _run_theme(session: OpenSession, name: str) -> Report:
     return text_report(hint, form=TextForm.PLAIN)
 
 
-def _session_command(run: Callable[[OpenSession, str], Awaitable[Report]]) -> CommandDefinition:
+def _session_command(
+    run: Callable[[app.AgentSession, str], Awaitable[Report]],
+) -> CommandDefinition:
     async def run_with_text(context: CommandContext, options: argparse.Namespace) -> Report:
         return await run(context.open_session, options.text)
 
