@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from steno.app.input_setup import McpOptions
+from steno.app.mcp_startup import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings

@@ -66,7 +66,7 @@ def modules_in(folder: str) -> set[str]:
 
 
 LOADED_LATE = {
-    "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
+    "app/compose.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
     "app/commands/table.py": modules_in("app/commands"),
     "cli/command_table.py": {
         *modules_in("cli"),

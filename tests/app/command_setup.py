@@ -14,7 +14,7 @@ from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
 from steno.app.commands.session_commands import run_slash_command
 from steno.app.compose import open_environment
-from steno.app.input_setup import DEFAULT_MCP_OPTIONS
+from steno.app.mcp_startup import DEFAULT_MCP_OPTIONS
 from steno.app.models import choose_model
 from steno.app.session import AgentSession
 from steno.app.session_state import SessionConfig, SessionState

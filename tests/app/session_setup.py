@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from steno.agent import PromptInput, RunEnded
 from steno.agent.session_events import SessionEvent
 from steno.app.approval_queue import PendingCall
-from steno.app.input_setup import McpOptions
+from steno.app.mcp_startup import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings

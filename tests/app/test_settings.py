@@ -11,7 +11,7 @@ import pytest
 from steno import InvalidValue
 from steno.agent.permissions.rules import AgentRole
 from steno.agent.steering import SteeringPolicy
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError
 from steno.app.folders import config_folder, find_project
 from steno.app.settings import (
     DEFAULTS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
@@ -17,12 +18,12 @@ from steno.agent.recorder import rewind_branch
 from steno.agent.session_events import ErrorRaised, InputReturned
 from steno.agent.steering import find_unsent_prompt, interrupted_before_start, is_unanswered
 from steno.app.branch_tree import prompt_from_message
-from steno.app.errors import as_steno_error
-from steno.app.input_setup import InputSetup, read_named_image, validate_image
+from steno.app.compose import AgentEnvironment
 from steno.app.permissions import build_rule_hint
-from steno.app.session_state import SessionState
+from steno.app.session_state import SessionState, as_steno_error
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError
+from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, check_image_type
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
 from steno.inputs.mentions import is_url
 from steno.log.conversation import Conversation
@@ -32,6 +33,7 @@ from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.ports import SetupNotice
 from steno.records.entry import Entry
+from steno.render.terminal_text import terminal_line
 from steno.tools import Workspace
 
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
@@ -138,7 +140,7 @@ class ActiveRun:
             )
         mode = environment.settings.image_mode
         try:
-            return await prepare_prompt(prompt, environment.input_setup, mode)
+            return await prepare_prompt(prompt, environment, mode)
         except OSError as exc:
             raise InvalidValue(
                 f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
@@ -332,16 +334,16 @@ class ActiveRun:
 
 
 async def prepare_prompt(
-    prompt: PromptInput, input_setup: InputSetup, mode: RecognitionMode
+    prompt: PromptInput, environment: AgentEnvironment, mode: RecognitionMode
 ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
     """Return a prompt with its message and references, or as a server expands it, and notices.
 
     Raises OSError, StenoError.
     """
     images = await asyncio.to_thread(
-        lambda: [_load_image(image, input_setup.workspace) for image in prompt.images]
+        lambda: [_load_image(image, environment.workspace) for image in prompt.images]
     )
-    parse, servers = input_setup.resolver.prompt, input_setup.servers
+    parse, servers = environment.resolver.prompt, environment.servers
     command = parse_prompt_command(prompt.text)
     if command is None or command.server not in servers.specs:
         parsed = await asyncio.to_thread(
@@ -371,9 +373,37 @@ def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
 
 
 def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
+    """Return an image that the user names or pastes: an address, a path, or else its bytes.
+
+    The user may name any file that they can read; one in the workspace is named by its path there.
+    Raises OSError, InvalidValue.
+    """
     if isinstance(image, bytes):
-        return ImageData(validate_image(image, "what was pasted", place="image"))
+        return _validate_image(image, "what was pasted")
     if is_url(image):
         return image
-    loaded = read_named_image(image, workspace, place="image")
-    return loaded if isinstance(loaded, str) else ImageData(loaded)
+    name = terminal_line(image)
+    try:
+        real_path = Path(image).expanduser().resolve(strict=True)
+    except RuntimeError:  # the home of an unknown user
+        raise InvalidValue(
+            f"{name} is in no home folder there is", code="home_unknown", place="image"
+        ) from None
+    if any(real_path.is_relative_to(root) for root in workspace.roots):
+        return workspace.relative_of_real_path(str(real_path))
+    if not real_path.is_file():  # a pipe may never have data, and a device may never end
+        raise InvalidValue(f"{name} is no file", code="not_a_file", place="image")
+    with real_path.open("rb") as file:
+        return _validate_image(file.read(MAX_IMAGE_FILE_BYTES + 1), name)
+
+
+def _validate_image(data: bytes, name: str) -> ImageData:
+    """Return an image, if it is one and not too large. Raises InvalidValue."""
+    if len(data) > MAX_IMAGE_FILE_BYTES:
+        text = f"{name} has more than {MAX_IMAGE_FILE_BYTES:,} bytes"
+        raise InvalidValue(text, code="image_too_large", place="image")
+    try:
+        check_image_type(data)
+    except BadImage as exc:
+        raise InvalidValue(f"{name} {exc}", code=exc.code, place="image") from None
+    return ImageData(data)

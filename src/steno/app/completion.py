@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from steno.app.input_setup import InputSetup
+from steno.app.commands.table import Suggestion
+from steno.app.compose import AgentEnvironment
 from steno.app.mcp_servers import prompt_arguments
-from steno.app.suggestion import Suggestion
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
@@ -239,14 +239,14 @@ def _path_suggestion(text: str) -> Suggestion | None:
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
-async def find_completions(inputs: InputSetup, typed: str) -> Sequence[Suggestion]:
+async def find_completions(environment: AgentEnvironment, typed: str) -> Sequence[Suggestion]:
     """Return completions, the best match first; empty for other text."""
-    servers = tuple(inputs.servers)
+    servers = tuple(environment.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
         resources, files = await asyncio.gather(
             _match_resources(servers, rest),
-            complete_path(inputs.workspace, rest),
+            complete_path(environment.workspace, rest),
         )
         return [*resources, *files][:MAX_SUGGESTIONS]
     if sign == "/":

@@ -10,43 +10,44 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_headline
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
-from steno.app.input_setup import (
+from steno.app.mcp_startup import (
     DEFAULT_MCP_OPTIONS,
-    InputSetup,
     ServerSetup,
-    build_input_setup,
     set_up_servers,
+    unmatched_rule_notices,
 )
 from steno.app.models import build_target, unknown_model
-from steno.app.optional_parts import build_telemetry
-from steno.app.permissions import GrantsFile
-from steno.app.session_lookup import (
-    open_store_at,
-    session_folder,
-)
-from steno.app.settings import Settings
+from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.app.session_lookup import open_store_at, session_folder
+from steno.app.settings import OcrEngineSetting, Settings
 from steno.app.settings_loader import LoadedSettings
-from steno.app.signing_key import KeyFileSigner
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import estimate_tokens, token_counter_for
-from steno.errors import InvalidValue, StenoError, Unavailable
+from steno.errors import InvalidValue, MissingExtra, StenoError, Unavailable, Unrecognised
+from steno.inputs.images.prepare import image_limits_for
+from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
+from steno.inputs.references import InputResolver
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall
-from steno.ports import Provider, SetupNotice, Tool
+from steno.ports import Provider, SetupNotice, Tool, Transport
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, ModelSelection
 from steno.providers.prices import find_price
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
 from steno.tools.calls import call_headline
+
+_MAX_FETCHED_BYTES: Final = 25_000_000
+_FETCH_TIMEOUT_S: Final = 20
 
 
 class AgentEnvironment(NamedTuple):
@@ -57,16 +58,26 @@ class AgentEnvironment(NamedTuple):
     provider: Provider
     builtin_tools: tuple[Tool, ...]
     """The tools of steno itself."""
-    input_setup: InputSetup
+    workspace: Workspace
+    resolver: InputResolver
+    """Resolves references: files, images and resources."""
+    server_setup: ServerSetup
     gate: Gate
     telemetry: Telemetry
     setup_notices: tuple[SetupNotice, ...] = ()
     """Notices for the user, except those about servers."""
+    mcp_tools: McpTools = McpTools((), ())
+    """The tools that the servers have listed so far."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """All tools: the built-in ones, and those that servers have listed so far."""
-        return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
+        return (*self.builtin_tools, *self.mcp_tools.tools)
+
+    @property
+    def servers(self) -> McpServers:
+        """The configured servers."""
+        return self.server_setup.servers
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool of a name; None if there is none."""
@@ -80,7 +91,13 @@ class AgentEnvironment(NamedTuple):
     @property
     def notices(self) -> tuple[SetupNotice, ...]:
         """Notices for the user."""
-        return (*self.setup_notices, *self.input_setup.notices)
+        return (*self.setup_notices, *self.server_notices)
+
+    @property
+    def server_notices(self) -> tuple[SetupNotice, ...]:
+        """Notices about servers, their tools, and rules that match none of them."""
+        rule_notices = unmatched_rule_notices(self.settings, self.servers, self.mcp_tools)
+        return (*self.server_setup.notices, *self.mcp_tools.notices, *rule_notices)
 
     @property
     def target(self) -> ModelTarget:
@@ -91,10 +108,6 @@ class AgentEnvironment(NamedTuple):
     def supports_tools(self) -> bool:
         """Whether the model calls tools, as far as is known."""
         return self.target.tools is not False
-
-    def with_mcp_tools(self, mcp_tools: McpTools) -> AgentEnvironment:
-        """Return the same environment with other tools of servers."""
-        return self._replace(input_setup=self.input_setup._replace(mcp_tools=mcp_tools))
 
     def agent_for(
         self,
@@ -113,7 +126,7 @@ class AgentEnvironment(NamedTuple):
             tools=self.tools,
             gate=gate or self.gate,
             runner=runner,
-            resolver=self.input_setup.resolver,
+            resolver=self.resolver,
             model=self.model_selection.name,
             target=target,
             count_tokens=token_counter_for(target.model),
@@ -143,11 +156,9 @@ async def open_environment(
         if not servers.names or not environment.supports_tools:
             yield environment
             return
-        yield environment.with_mcp_tools(
-            await list_mcp_tools(
-                servers, prepare_image=environment.input_setup.resolver.prepare_image
-            )
-        )
+        prepare_image = environment.resolver.prepare_image
+        mcp_tools = await list_mcp_tools(servers, prepare_image=prepare_image)
+        yield environment._replace(mcp_tools=mcp_tools)
 
 
 @asynccontextmanager
@@ -165,11 +176,11 @@ async def open_environment_with_servers(
         provider = model.open()
         stack.push_async_callback(provider.close)
         workspace = Workspace([folder, *settings.add_dirs])
-        input_setup = build_input_setup(loaded, model, workspace, server_setup)
+        resolver = _build_resolver(settings, model, workspace, server_setup.servers)
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
-                prepare_image=input_setup.resolver.prepare_image,
+                prepare_image=resolver.prepare_image,
                 sandbox=settings.sandbox,
                 access=CommandAccess(network=settings.network, environment=settings.env),
             )
@@ -178,8 +189,61 @@ async def open_environment_with_servers(
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
         gate = Gate(permissions, approver, grants=grants, sign_text=KeyFileSigner())
         yield AgentEnvironment(
-            settings, model, provider, toolbox.tools, input_setup, gate, telemetry, notices
+            settings=settings,
+            model_selection=model,
+            provider=provider,
+            builtin_tools=toolbox.tools,
+            workspace=workspace,
+            resolver=resolver,
+            server_setup=server_setup,
+            gate=gate,
+            telemetry=telemetry,
+            setup_notices=notices,
         )
+
+
+def _build_resolver(
+    settings: Settings, model: ModelSelection, workspace: Workspace, servers: McpServers
+) -> InputResolver:
+    vendor = settings.providers.get(model.vendor)
+    wire = "" if vendor is None or not isinstance(vendor.wire, str) else vendor.wire
+    return InputResolver(
+        workspace,
+        image_limits=image_limits_for(wire),
+        ocr=_build_ocr(settings),
+        transport=_build_transport,
+        servers=servers,
+        resource_ttl_s=settings.resource_ttl_s,
+    )
+
+
+def _build_ocr(settings: Settings) -> OcrReader | None:
+    """Return the reader of text in images; None if it is off, or no engine is installed."""
+    if settings.ocr is OcrEngineSetting.OFF:
+        return None
+    try:
+        return OcrReader(choose_ocr_engine(settings.ocr, languages=settings.ocr_languages))
+    except Unrecognised:
+        return None
+
+
+def _build_transport() -> Transport:
+    """Return a transport for HTTP; it raises MissingExtra when it is used and not installed."""
+    from steno.transport.http import HttpTransport, TimeLimits  # noqa: PLC0415 - slow to load
+
+    limits = TimeLimits(first_byte_s=_FETCH_TIMEOUT_S, idle_s=_FETCH_TIMEOUT_S)
+    return HttpTransport(limits=limits, max_body_bytes=_MAX_FETCHED_BYTES)
+
+
+def _open_telemetry(settings: Settings) -> Telemetry:
+    """Return telemetry, if it is on. Raises Unavailable if OpenTelemetry is not installed."""
+    if not settings.telemetry:
+        return NO_TELEMETRY
+    try:
+        from steno.agent.telemetry.opentelemetry import OpenTelemetry  # noqa: PLC0415 - an extra
+    except MissingExtra as exc:
+        raise Unavailable(str(exc), code=exc.code, place="telemetry") from exc
+    return OpenTelemetry(capture_content=settings.capture_content)
 
 
 def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
@@ -243,12 +307,6 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ..
     except StenoError as exc:
         return None, (SetupNotice(exc.code, str(exc)),)
     return grants, ()
-
-
-def _open_telemetry(settings: Settings) -> Telemetry:
-    if not settings.telemetry:
-        return NO_TELEMETRY
-    return build_telemetry(capture_content=settings.capture_content)
 
 
 # -- notices -----------------------------------------------------------------------------------

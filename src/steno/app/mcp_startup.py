@@ -1,4 +1,4 @@
-"""The start of MCP servers: listed in the background, and awaited once.
+"""The MCP servers of a session: found once, listed in the background, and awaited once.
 
 Each server has a task of its own. A slow one delays only the first prompt, for a while; its tools
 are available to later prompts. A server that failed is not started again here; if it connects for
@@ -9,19 +9,101 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import Final, final
+import os
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, final
 
-from steno.app.input_setup import ServerSetup
-from steno.inputs.mcp.connection import McpConnection
-from steno.inputs.mcp.tools import McpTools, drop_ambiguous_servers, list_mcp_tools, merge_mcp_tools
+from steno.app.mcp_servers import ConfiguredServers, find_servers
+from steno.app.settings import Settings
+from steno.app.settings_loader import LoadedSettings
+from steno.inputs.mcp.connection import McpConnection, McpServers
+from steno.inputs.mcp.tools import (
+    McpTools,
+    drop_ambiguous_servers,
+    list_mcp_tools,
+    mcp_server_name,
+    merge_mcp_tools,
+)
+from steno.messages.call import MCP_TOOL_PREFIX
 from steno.ports import PrepareImage, SetupNotice
+from steno.suggest import suggest_name
+from steno.tools import Workspace
 
 _logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
 """How long a wait is not reported."""
 MAX_SERVER_WAIT_S: Final = 10.0
 """How long a prompt waits after that: most servers are ready by then."""
+
+
+class McpOptions(NamedTuple):
+    """The options about MCP servers."""
+
+    config_files: tuple[str, ...] = ()
+    """Paths of files in the form of `.mcp.json`."""
+    is_disabled: bool = False
+    """Whether no server is used."""
+
+
+DEFAULT_MCP_OPTIONS: Final = McpOptions()
+
+
+class ServerSetup(NamedTuple):
+    """The servers of a session; the caller closes them."""
+
+    servers: McpServers
+    notices: tuple[SetupNotice, ...]
+    """Notices about their configuration."""
+
+
+def set_up_servers(
+    loaded: LoadedSettings,
+    folder: Path,
+    options: McpOptions,
+    *,
+    notify: Callable[[SetupNotice], object],
+) -> ServerSetup:
+    """Find the servers for work in a folder; none of them is started yet.
+
+    `notify` receives a notice on each later event of a server. Raises InvalidValue.
+    """
+    configured = ConfiguredServers((), ())
+    if not options.is_disabled:
+        configured = find_servers(loaded, os.environ, files=options.config_files)
+    problems = [
+        SetupNotice("server_misconfigured", f"mcp {spec.name}: {spec.problem}")
+        for spec in configured.specs
+        if spec.problem and spec.is_trusted
+    ]
+    servers = McpServers(configured.specs, folder=Workspace(folder).root, notify=notify)
+    return ServerSetup(servers, (*configured.notices, *problems))
+
+
+def unmatched_rule_notices(
+    settings: Settings, servers: McpServers, mcp_tools: McpTools
+) -> Iterator[SetupNotice]:
+    """Yield a notice on each rule about an unknown server or tool: such a rule has no effect."""
+    tools = mcp_tools.tools
+    known = {mcp_server_name(name): name for name in servers.specs}
+    listed_servers = {tool.server for tool in tools}
+    for rule in (*settings.allow, *settings.deny):
+        server = "__".join(rule.tool.split("__")[:2])
+        if not server.startswith(MCP_TOOL_PREFIX) or "*" in server:
+            continue
+        if server not in known:
+            advice = (
+                suggest_name(server.removeprefix(MCP_TOOL_PREFIX), known.values())
+                if known
+                else "none is set up"
+            )
+            text = f"rule {rule}: there is no such MCP server; {advice}"
+            yield SetupNotice("server_not_found", text)
+            continue
+        is_about_tools = rule.tool != server and known[server] in listed_servers
+        if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
+            text = f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
+            yield SetupNotice("tool_unknown", text)
 
 
 @final

@@ -1,18 +1,26 @@
-"""Permission rules of the user: checks, and the file of grants beyond one session.
+"""Permission rules of the user: checks, the file of grants, and the key that signs decisions.
 
 The file of grants is in the user's folder, never in a project: a cloned repository must not be able
 to allow itself anything. It is TOML that a user can read and edit, and it counts as a whole or not
 at all.
+
+The key is readable by the user alone; where it cannot be kept, a key lasts as long as the process,
+and where others could read it, a new one is made: decisions that another key has signed are asked
+about again.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
+import secrets
+import stat
 import time
 import tomllib
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, final
 
@@ -39,6 +47,9 @@ _FILE_HEADING: Final = """\
 """
 _LOCK_TIMEOUT_S: Final = 10.0
 _WRITABLE_BY_OTHERS: Final = 0o022
+KEY_FILE_NAME: Final = "seal.key"
+_KEY_BYTES: Final = 32
+_ACCESSIBLE_TO_OTHERS: Final = 0o077
 _REPAIR_ADVICE: Final = "mend it or remove it; until then nothing in it counts"
 
 
@@ -308,3 +319,61 @@ def _quote_toml(text: str) -> str:
     escaped = re.sub(r'["\\]', r"\\\g<0>", text)
     shown = [char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped]
     return f'"{"".join(shown)}"'
+
+
+# -- the signing key --------------------------------------------------------------------------
+
+
+@final
+class KeyFileSigner:
+    """Signs texts for the user of this process (`steno.agent.permissions.grants.SignText`)."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Take optionally another file than the user's; it is read when it is needed."""
+        self._file = _default_key_file() if file is None else file
+        self._secret: bytes | None = None
+
+    def __call__(self, text: str) -> str:
+        """Return the signature of a text."""
+        if self._secret is None:
+            self._secret = _load_secret(self._file)
+        return hmac.new(self._secret, text.encode(), sha256).hexdigest()
+
+
+def _default_key_file() -> Path | None:
+    folder = config_folder(os.environ)
+    return None if folder is None else folder / KEY_FILE_NAME
+
+
+def _load_secret(file: Path | None) -> bytes:
+    if file is not None:
+        with suppress(OSError):
+            return _read_secret(file) or _create_secret(file)
+    return secrets.token_bytes(_KEY_BYTES)
+
+
+def _read_secret(file: Path) -> bytes | None:
+    """Return the secret; None if there is none, or it is invalid. Raises OSError."""
+    try:
+        with file.open("rb") as stream:
+            status = os.fstat(stream.fileno())
+            if status.st_uid != os.geteuid():
+                raise PermissionError(f"{file}: belongs to somebody else")
+            is_exposed = not stat.S_ISREG(status.st_mode) or bool(
+                status.st_mode & _ACCESSIBLE_TO_OTHERS
+            )
+            secret = stream.read(_KEY_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    return secret if len(secret) == _KEY_BYTES and not is_exposed else None
+
+
+def _create_secret(file: Path) -> bytes:
+    """Store a new secret. If two processes do so at once, the last one wins."""
+    make_folder(file.parent)
+    with open_draft(file.parent) as draft:
+        draft.stream.write(secrets.token_bytes(_KEY_BYTES))
+        draft.sync()
+        draft.publish(file)
+    secret = _read_secret(file)
+    return secrets.token_bytes(_KEY_BYTES) if secret is None else secret

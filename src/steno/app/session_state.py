@@ -36,8 +36,7 @@ from steno.app.compose import (
     session_notices,
 )
 from steno.app.folders import display_folder, user_name
-from steno.app.input_setup import McpOptions, set_up_servers
-from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpStartup
+from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
 from steno.app.session_lookup import begin_session, set_mode
 from steno.app.settings_loader import LoadedSettings
@@ -458,13 +457,13 @@ class SessionState:
 
     def _prepare_image(self, data: bytes) -> Image:
         """Prepare an image for the current model."""
-        return self.environment.input_setup.resolver.prepare_image(data)
+        return self.environment.resolver.prepare_image(data)
 
     def _update_tools(self) -> None:
         """Use the MCP tools that are available now, from the next run on."""
         if self._mcp_startup is not None and self.environment.supports_tools:
-            self.environment = self.environment.with_mcp_tools(self._mcp_startup.tools)
-            self.emit_notices(self.environment.input_setup.notices)
+            self.environment = self.environment._replace(mcp_tools=self._mcp_startup.tools)
+            self.emit_notices(self.environment.server_notices)
 
     def start_mcp(self) -> bool:
         """Start MCP servers that have not started; return whether a prompt would wait for any."""
@@ -498,3 +497,10 @@ class SessionState:
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
+
+
+def as_steno_error(exc: Exception) -> StenoError:
+    """Return an error that has a message and a code."""
+    if isinstance(exc, StenoError) and str(exc):
+        return exc
+    return StenoError(str(exc) or type(exc).__name__, code="internal_error")

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.app.permissions import check_rule_tool
 from steno.app.settings import (

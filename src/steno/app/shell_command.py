@@ -18,9 +18,8 @@ from typing import Final, NamedTuple, final
 from steno.agent import EntryRecorded, Notice, NoticeKind
 from steno.agent.dispatch import ReportedOutput
 from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
-from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
-from steno.app.session_state import SessionState
+from steno.app.session_state import SessionState, as_steno_error
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.records.entry import ShellCommand
 from steno.render.quantities import format_count

@@ -38,8 +38,8 @@ from steno.agent.session_events import (
     ShellOutput,
     ShellStarted,
 )
-from steno.app.errors import UsageError
-from steno.app.input_setup import McpOptions
+from steno.app.commands.arguments import UsageError
+from steno.app.mcp_startup import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings

@@ -20,7 +20,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import OneOf, argument, check_target, flag, parse_number
+from steno.app.commands.arguments import (
+    OneOf,
+    UsageError,
+    argument,
+    check_target,
+    flag,
+    parse_number,
+)
 from steno.app.commands.mcp import (
     ServerCheck,
     check_server,
@@ -30,7 +37,6 @@ from steno.app.commands.mcp import (
     report_tools,
 )
 from steno.app.commands.report import Report
-from steno.app.errors import UsageError
 from steno.app.folders import working_folder
 from steno.app.mcp_servers import (
     ConfiguredServers,

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from steno.agent import AllowingApprover
-from steno.app.input_setup import McpOptions
+from steno.app.mcp_startup import McpOptions
 from steno.app.session import AgentSession
 from steno.app.settings_loader import load_settings
 from steno.cli.arguments import settings_from_options

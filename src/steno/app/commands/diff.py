@@ -196,7 +196,7 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
 async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Report:
     """Show the changes, of everything or below one path."""
     path, state = options.text, context.open_session.state
-    workspace = state.environment.input_setup.workspace
+    workspace = state.environment.workspace
     problem = ""
     try:
         git = await GitWorkTree.find(workspace)

@@ -12,10 +12,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import BRANCH, SESSION, argument, flag, positive_int
+from steno.app.commands.arguments import BRANCH, SESSION, UsageError, argument, flag, positive_int
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Lines, Report, ReportLine
-from steno.app.errors import UsageError
 from steno.app.models import MODEL_FLAG, build_target, name_model_in_errors, unknown_model
 from steno.app.session_log import SessionLog
 from steno.app.settings import Settings

@@ -60,20 +60,20 @@ _PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_sh
 async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Report:
     """List all servers, or what one of them offers. Raises Missing, ServerFailed."""
     state = context.open_session.state
-    loaded, inputs = state.config.loaded_settings, state.environment.input_setup
+    loaded, environment = state.config.loaded_settings, state.environment
     if options.text:
-        return await _report_server(inputs.servers, options.text, loaded)
-    specs = inputs.servers.specs.values()
+        return await _report_server(environment.servers, options.text, loaded)
+    specs = environment.servers.specs.values()
     usable = [spec.name for spec in specs if spec.is_usable]
-    checks = await asyncio.gather(*[_check_all(inputs.servers.get(name)) for name in usable])
+    checks = await asyncio.gather(*[_check_all(environment.servers.get(name)) for name in usable])
     report = report_servers(list(specs), dict(zip(usable, checks, strict=True)))
     hint = (
         Paragraph(code("/mcp NAME"), " lists what a server offers.")
         if specs
         else Paragraph("No MCP server is set up.")
     )
-    hints = [hint, *_add_server_hint(loaded), *_trust_notice(inputs.servers, loaded)]
-    problems = [terminal_line(notice.text) for notice in inputs.notices]
+    hints = [hint, *_add_server_hint(loaded), *_trust_notice(environment.servers, loaded)]
+    problems = [terminal_line(notice.text) for notice in environment.server_notices]
     return report._replace(
         parts=[*report.parts, *hints],
         title="MCP servers",

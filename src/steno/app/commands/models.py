@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from steno.app.commands.arguments import argument, flag
+from steno.app.commands.arguments import UsageError, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
-from steno.app.errors import UsageError
 from steno.app.models import apply_settings_to_models
 from steno.app.settings_loader import load_settings
 from steno.providers.model_discovery import (

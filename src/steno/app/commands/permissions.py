@@ -16,10 +16,9 @@ from typing import Final
 from steno import app
 from steno.agent import EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
-from steno.app.commands.arguments import OneOf, add_arguments, argument, flag
+from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
-from steno.app.errors import UsageError
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope

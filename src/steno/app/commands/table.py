@@ -135,6 +135,18 @@ def parse_slash_command(text: str) -> TypedCommand | None:
     return TypedCommand(COMMAND_ALIASES.get(name, name), argument.strip())
 
 
+class Suggestion(NamedTuple):
+    """A completion of the typed text."""
+
+    text: str
+    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
+    description: str = ""
+    expects_more: bool = False
+    """Whether more follows: a folder, a command with an argument."""
+    argument: str = ""
+    """The argument, which is shown and not inserted."""
+
+
 def match_commands(beginning: str) -> list[Command]:
     """Return the matching commands: those that start with the text, then those that contain it.
 

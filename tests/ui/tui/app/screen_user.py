@@ -11,7 +11,7 @@ from typing import Any, Final
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from steno.app.input_setup import McpOptions
+from steno.app.mcp_startup import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings_loader import load_settings
