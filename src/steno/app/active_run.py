@@ -68,7 +68,6 @@ class ActiveRun:
     """Runs the agent, once at a time, and stops it together with the user's shell command."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the shared state; nothing runs yet."""
         self._state = state
         self.shell: Final = ShellCommandRunner(state)
         self._run: asyncio.Task[RunResult] | None = None
@@ -96,13 +95,10 @@ class ActiveRun:
         state = self._state
         if not state.is_recorded or state.is_agent_running:
             return False
-        last = last_message(self._state.conversation.entries_view())
-        is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
-        return (
-            bool(state.conversation.outstanding)
-            or not is_answered
-            or self._unsent_prompt is not None
-        )
+        if state.conversation.outstanding or self._unsent_prompt is not None:
+            return True
+        last = last_message(state.conversation.entries_view())
+        return last is not None and not isinstance(last.payload, AssistantMessage | SystemMessage)
 
     @property
     def has_unanswered_prompt(self) -> bool:
@@ -138,9 +134,8 @@ class ActiveRun:
             raise InvalidValue(
                 "say what to do, as in: What does this project do?", code="empty_prompt"
             )
-        mode = environment.settings.image_mode
         try:
-            return await prepare_prompt(prompt, environment, mode)
+            return await _prepare_prompt(prompt, environment)
         except OSError as exc:
             raise InvalidValue(
                 f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
@@ -155,24 +150,19 @@ class ActiveRun:
         async with state.lock:
             state.check_idle()
             unsent = self._unsent_prompt
-            if unsent is not None and unsent.message is not None:
-                typed = prompt_from_message(unsent.message, unsent.audit)
-                message = unsent.message
-                if image_mode is not None:
-                    message = with_image_mode(message, image_mode)
-                prompt = typed._replace(message=message, audit=unsent.audit)
-                await self._start(prompt, self._followers_of(unsent.message))
+            if unsent is None or unsent.message is None:
+                if not self.is_unfinished and not self.has_unanswered_prompt:
+                    self._rewind_cut_off_answer()
+                await self._start(None)
                 return
-            if not self.is_unfinished and not self.has_unanswered_prompt:
-                self._rewind_cut_off_answer()
-            await self._start(None)
-
-    def _followers_of(self, message: UserMessage) -> Sequence[PromptInput]:
-        """Return the prompts that returned with this one; empty if that was another one."""
-        returned = self._returned
-        if returned is None or returned.conversation is not self._state.conversation:
-            return ()
-        return returned.followers if returned.message == message else ()
+            message, returned = unsent.message, self._returned
+            followers: Sequence[PromptInput] = ()
+            if returned is not None and returned.conversation is state.conversation:
+                followers = returned.followers if returned.message == message else ()
+            typed = prompt_from_message(message, unsent.audit)
+            if image_mode is not None:
+                message = _with_image_mode(message, image_mode)
+            await self._start(typed._replace(message=message, audit=unsent.audit), followers)
 
     def _rewind_cut_off_answer(self) -> None:
         """Rewind an answer that was cut off. Raises Missing if there is none."""
@@ -333,13 +323,14 @@ class ActiveRun:
                 await asyncio.wait(running, timeout=_STOP_TIMEOUT_S)
 
 
-async def prepare_prompt(
-    prompt: PromptInput, environment: AgentEnvironment, mode: RecognitionMode
+async def _prepare_prompt(
+    prompt: PromptInput, environment: AgentEnvironment
 ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
     """Return a prompt with its message and references, or as a server expands it, and notices.
 
     Raises OSError, StenoError.
     """
+    mode = environment.settings.image_mode
     images = await asyncio.to_thread(
         lambda: [_load_image(image, environment.workspace) for image in prompt.images]
     )
@@ -355,7 +346,7 @@ async def prepare_prompt(
             notices += (SetupNotice("command_left_as_text", text),)
         return prompt._replace(message=parsed.message), notices
     expanded = await expand_prompt(command, [servers.get(command.server)])
-    content = with_image_mode(expanded, mode).content
+    content = _with_image_mode(expanded, mode).content
     if prompt.piped.strip() or images:
         rest = await asyncio.to_thread(parse, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
@@ -363,8 +354,7 @@ async def prepare_prompt(
     return prompt._replace(message=UserMessage(content), audit=audit), ()
 
 
-def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
-    """Return a message with another mode for its images."""
+def _with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
     blocks = [
         replace(block, mode=mode) if isinstance(block, Image) else block
         for block in message.content

@@ -55,6 +55,8 @@ class AgentEnvironment(NamedTuple):
 
     settings: Settings
     model_selection: ModelSelection
+    target: ModelTarget
+    """The model that requests are for, and its limits."""
     provider: Provider
     builtin_tools: tuple[Tool, ...]
     """The tools of steno itself."""
@@ -100,11 +102,6 @@ class AgentEnvironment(NamedTuple):
         return (*self.server_setup.notices, *self.mcp_tools.notices, *rule_notices)
 
     @property
-    def target(self) -> ModelTarget:
-        """The model that requests are for, and its limits."""
-        return target_for(self.model_selection, self.settings)
-
-    @property
     def supports_tools(self) -> bool:
         """Whether the model calls tools, as far as is known."""
         return self.target.tools is not False
@@ -119,7 +116,6 @@ class AgentEnvironment(NamedTuple):
         begin_run: Callable[[], tuple[Conversation, Iterable[Tool]]] | None = None,
     ) -> Agent:
         """Build an agent for a conversation; `gate` replaces the default gate. See `Agent`."""
-        target = self.target
         return Agent(
             self.provider,
             conversation,
@@ -128,8 +124,8 @@ class AgentEnvironment(NamedTuple):
             runner=runner,
             resolver=self.resolver,
             model=self.model_selection.name,
-            target=target,
-            count_tokens=token_counter_for(target.model),
+            target=self.target,
+            count_tokens=token_counter_for(self.target.model),
             limits=self.settings.limits,
             telemetry=self.telemetry,
             price_of=cache(find_price),
@@ -191,6 +187,7 @@ async def open_environment_with_servers(
         yield AgentEnvironment(
             settings=settings,
             model_selection=model,
+            target=target_for(model, settings),
             provider=provider,
             builtin_tools=toolbox.tools,
             workspace=workspace,
@@ -271,10 +268,7 @@ def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
     Raises InvalidValue.
     """
     model, limit = environment.model_selection, environment.target.context_tokens
-    if model.vendor != EMBEDDED or limit is None:
-        return
-    tokens = estimate_tokens(text)
-    if tokens > limit:
+    if model.vendor == EMBEDDED and limit is not None and (tokens := estimate_tokens(text)) > limit:
         raise InvalidValue(
             f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
             "say less, name files instead of their content, or choose another by --model",
@@ -316,7 +310,11 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     """Yield notices about the model and the folder that may surprise the user."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
-        text = f"no model was named; {model.name} is there ({model.reason}){_setup_advice(model)}"
+        text = f"no model was named; {model.name} is there ({model.reason})"
+        if model.vendor in (EMBEDDED, OFFLINE):  # only a weak model was found
+            text += (
+                "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
+            )
         yield SetupNotice("model_not_named", text)
     if settings.max_cost is not None and find_price(model.name) is None:
         text = f"max_cost: nobody knows the price of {model.name}, so this is no limit"
@@ -325,12 +323,10 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if target.response_tokens != target.max_tokens:
         text = f"max_tokens: {model.name} says {target.response_tokens:,} at most, so no more is asked for"
         yield SetupNotice("max_tokens_above_model_limit", text)
-    if (
-        target.context_tokens is not None
-        and (target.response_tokens or 0) > target.context_tokens // 2
-    ):
+    window = target.context_tokens
+    if window is not None and (target.response_tokens or 0) > window // 2:
         text = (
-            f"max_tokens: {model.name} reads {target.context_tokens:,} tokens at once, its answer "
+            f"max_tokens: {model.name} reads {window:,} tokens at once, its answer "
             "included; half of that is kept free for the answer"
         )
         yield SetupNotice("max_tokens_above_half_window", text)
@@ -338,13 +334,6 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if home is not None and home.resolve().is_relative_to(folder):
         text = f"{folder}: your home folder is in it, with all that it holds; a project is safer"
         yield SetupNotice("folder_holds_home", text)
-
-
-def _setup_advice(model: ModelSelection) -> str:
-    """Return advice where only a weak model was found."""
-    if model.vendor not in (EMBEDDED, OFFLINE):
-        return ""
-    return "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
 
 
 def session_notices(

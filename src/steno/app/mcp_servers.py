@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.app.folders import home_folder, working_folder
-from steno.app.settings_loader import LoadedSettings, describe_how_to_trust, read_plain_file
+from steno.app.settings_loader import LoadedSettings, read_plain_file
 from steno.errors import InvalidValue
 from steno.inputs.mcp.prompts import McpPrompt
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
@@ -129,8 +129,7 @@ class _ServerCollector:
                 unused.append(name)
         if unused:
             names = truncate_to_width(", ".join(sorted(unused)), _MAX_LIST_LENGTH)
-            advice = describe_how_to_trust(loaded.project, loaded.user_file)
-            text = f"{file}: servers not started: {names}; {advice}"
+            text = f"{file}: servers not started: {names}; {loaded.trust_advice}"
             self.notices.append(SetupNotice("not_trusted", text))
 
     def _read_valid_specs(

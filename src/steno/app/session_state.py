@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import cache
 from itertools import islice, takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from steno.agent import Agent, EntryRecorded, Notice, NoticeKind, Runner
@@ -68,7 +67,6 @@ class OperationLock:
     """A lock for operations that start or replace something (`async with`)."""
 
     def __init__(self) -> None:
-        """Start unlocked."""
         self._lock = asyncio.Lock()
         self._cancel_count = 0
         """How often all operations were cancelled."""
@@ -82,13 +80,7 @@ class OperationLock:
             self._lock.release()
             raise interrupted_before_start()
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Release the lock."""
+    async def __aexit__(self, *_: object) -> None:
         self._lock.release()
 
     async def run_cancellable(
@@ -165,8 +157,6 @@ class SessionState:
         self.title: str = ""
         self._system_prompt = ""
         self._agent: Agent | None = None
-        self._context_limit: int | None = None
-        """The context window of the model."""
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
         """The MCP servers: they start with the first model, and outlive it."""
@@ -205,13 +195,10 @@ class SessionState:
     def subscribe(self, listener: SessionListener | None) -> None:
         """Set the listener of all further events, and deliver the events that were held."""
         self._listener = listener
-        if listener is not None and self._held_events:
-            asyncio.get_running_loop().call_soon(self._deliver_held_events)
-
-    def _deliver_held_events(self) -> None:
-        events, self._held_events = self._held_events, []
-        for event in events:
-            self.emit(event)
+        if listener is not None:
+            events, self._held_events = self._held_events, []
+            for event in events:
+                asyncio.get_running_loop().call_soon(self.emit, event)
 
     def emit(self, event: SessionEvent) -> None:
         """Send an event to the listener; important events are held until there is one."""
@@ -223,16 +210,11 @@ class SessionState:
             return
         try:
             self._listener(event)
-        except Exception as exc:  # noqa: BLE001 - the run continues if its listener fails
-            self._report_listener_failure(event, exc)
-
-    def _report_listener_failure(self, event: SessionEvent, exc: Exception) -> None:
-        """Report a failing listener once; it may fail with every event."""
-        if not self._has_listener_failed:
-            self._has_listener_failed = True
-            name = type(event).__name__
-            _logger.error("session: the listener failed at %s", name, exc_info=exc)
-            self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
+        except Exception as exc:  # the run continues if its listener fails
+            if not self._has_listener_failed:  # it may fail with every event
+                self._has_listener_failed = True
+                _logger.exception("session: the listener failed at %s", type(event).__name__)
+                self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
 
     def emit_notices(self, notices: Iterable[SetupNotice]) -> None:
         """Send notices about the environment, each once."""
@@ -287,10 +269,9 @@ class SessionState:
     def status(self) -> SessionStatus:
         """The values of a status line."""
         totals, conversation = self._usage_totals, self.conversation
+        session = conversation.id if self.is_recorded else ""
         return SessionStatus(
-            session=(conversation.id if self.is_recorded else "")
-            if self.config.is_persistent
-            else None,
+            session=session if self.config.is_persistent else None,
             title=self.title,
             folder=display_folder(str(self.config.folder)),
             branch=conversation.branch,
@@ -299,7 +280,7 @@ class SessionState:
             usage=totals.usage,
             cost=totals.cost,
             context_tokens=totals.context_tokens,
-            context_limit=self._context_limit,
+            context_limit=self.environment.target.context_tokens,
         )
 
     def _count_entry(self, entry: Entry) -> None:
@@ -324,10 +305,7 @@ class SessionState:
         self.emit_notices(notices)
 
     def check_prompt_size(self, text: str) -> None:
-        """Refuse a prompt that does not fit the model. Raises InvalidValue.
-
-        Only models whose context window is known before they are loaded are checked.
-        """
+        """Refuse a prompt that does not fit the model. Raises InvalidValue."""
         check_prompt_fits(
             self.environment, text if self.is_recorded else self._system_prompt + text
         )
@@ -338,12 +316,15 @@ class SessionState:
         The agent stays the same: its first prompt may be waiting for tools.
         """
         if not self.is_recorded:
-            config, mode = self.config, self.conversation.mode
-            recorded = begin_session(
-                self.store, config.folder, self._system_prompt, mode, title=self.title
+            self.conversation = begin_session(
+                self.store,
+                self.config.folder,
+                self._system_prompt,
+                self.conversation.mode,
+                title=self.title,
             )
-            self.conversation, self.is_recorded = recorded, True
-            for entry in recorded.entries_view():
+            self.is_recorded = True
+            for entry in self.conversation.entries_view():
                 self.emit(EntryRecorded(entry))
         return self.conversation
 
@@ -415,17 +396,16 @@ class SessionState:
         await asyncio.to_thread(find_price, model.name)
         startup = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
         approver = config.approver or (self.approvals if config.is_interactive else None)
-        environment_context = open_environment_with_servers(
-            config.loaded_settings, model, config.folder, approver, startup.server_setup
+        environment = await stack.enter_async_context(
+            open_environment_with_servers(
+                config.loaded_settings, model, config.folder, approver, startup.server_setup
+            )
         )
-        environment = await stack.enter_async_context(environment_context)
         if self.is_closed:
             await stack.aclose()
         self.check_open()
         previous, self._open_resources = self._open_resources, stack
         self.environment, self._agent = environment, None
-        target = environment.target
-        self._context_limit = target.context_tokens
         try:
             await previous.aclose()
         except Exception:
@@ -455,8 +435,7 @@ class SessionState:
             max_wait_s=MAX_SERVER_WAIT_S if config.is_interactive else None,
         )
 
-    def _prepare_image(self, data: bytes) -> Image:
-        """Prepare an image for the current model."""
+    def _prepare_image(self, data: bytes) -> Image:  # for the current model
         return self.environment.resolver.prepare_image(data)
 
     def _update_tools(self) -> None:

@@ -75,6 +75,11 @@ class LoadedSettings(NamedTuple):
         """Whether the user trusts the project."""
         return self.project in self.settings.trusted_projects
 
+    @property
+    def trust_advice(self) -> str:
+        """How to trust the project."""
+        return _describe_how_to_trust(self.project, self.user_file)
+
 
 def load_settings(
     folder: Path | None = None,
@@ -102,7 +107,7 @@ def load_settings(
     if trusted or reads_untrusted:
         ignored = builder.add_file(project_file, project=project, trusted=trusted)
     if ignored:
-        names, advice = ", ".join(ignored), describe_how_to_trust(project, user_file)
+        names, advice = ", ".join(ignored), _describe_how_to_trust(project, user_file)
         text = (
             f"{project_file}: project settings ignored: {names}; "
             f"{_USER_FILE_ONLY if trusted else advice}"
@@ -142,8 +147,7 @@ def _add_flag(builder: _SettingsBuilder, name: str, value: Any, folder: Path) ->
         raise UsageError(exc.message, code=exc.code, place=exc.place) from None
 
 
-def describe_how_to_trust(project: Path, user_file: Path | None) -> str:
-    """Return how to trust a project."""
+def _describe_how_to_trust(project: Path, user_file: Path | None) -> str:
     quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
     place = user_file or "a configuration file of yours"
     return f"if you trust this project, put trusted_projects = [{quoted}] into {place}"
