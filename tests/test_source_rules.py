@@ -70,7 +70,7 @@ LOADED_LATE = {
     "app/commands/table.py": modules_in("app/commands"),
     "cli/command_table.py": {
         *modules_in("cli"),
-        *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),
+        *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings"),
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
     "ui/tui/start.py": {"steno.ui.tui.controller"},

@@ -14,11 +14,11 @@ from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
 from steno.app.commands.session_commands import run_slash_command
 from steno.app.compose import open_environment
-from steno.app.mcp_startup import DEFAULT_MCP_OPTIONS
+from steno.app.mcp import DEFAULT_MCP_OPTIONS
 from steno.app.models import choose_model
 from steno.app.session import AgentSession
 from steno.app.session_state import SessionConfig, SessionState
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.context import ModelTarget
 from steno.store import Store, open_store
 

@@ -13,7 +13,7 @@ from steno.agent import EndReason, PromptInput, RunEnded, TurnStarted
 from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.errors import StenoError
 from steno.messages.event import TextDelta
 from tests.app.project_setup import make_project, scripted_model

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from steno.agent import EndReason, Notice, PromptInput, RunEnded
 from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
-from steno.app.mcp_startup import McpOptions, McpStartup, ServerSetup
+from steno.app.mcp import McpOptions, McpStartup, ServerSetup
 from steno.errors import Unresolved
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec

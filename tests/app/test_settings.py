@@ -18,9 +18,9 @@ from steno.app.settings import (
     SCALAR_NAMES,
     SETTING_NAMES,
     OcrEngineSetting,
+    load_settings,
     variable_name,
 )
-from steno.app.settings_loader import load_settings
 from steno.messages.content import RecognitionMode
 from steno.providers import CATALOG
 from steno.records.entry import Mode

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 from steno.app.commands.table import Suggestion
 from steno.app.compose import AgentEnvironment
-from steno.app.mcp_servers import prompt_arguments
+from steno.app.mcp import prompt_arguments
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts

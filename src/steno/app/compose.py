@@ -17,7 +17,7 @@ from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_headline
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
-from steno.app.mcp_startup import (
+from steno.app.mcp import (
     DEFAULT_MCP_OPTIONS,
     ServerSetup,
     set_up_servers,
@@ -26,8 +26,7 @@ from steno.app.mcp_startup import (
 from steno.app.models import build_target, unknown_model
 from steno.app.permissions import GrantsFile, KeyFileSigner
 from steno.app.session_lookup import open_store_at, session_folder
-from steno.app.settings import OcrEngineSetting, Settings
-from steno.app.settings_loader import LoadedSettings
+from steno.app.settings import LoadedSettings, OcrEngineSetting, Settings
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import estimate_tokens, token_counter_for
 from steno.errors import InvalidValue, MissingExtra, StenoError, Unavailable, Unrecognised

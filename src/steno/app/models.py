@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from steno.app.commands.arguments import UsageError
 from steno.app.commands.table import Suggestion
-from steno.app.settings import ModelSettings, Settings, variable_name
-from steno.app.settings_loader import LoadedSettings
+from steno.app.settings import LoadedSettings, ModelSettings, Settings, variable_name
 from steno.context import ModelTarget
 from steno.errors import InvalidValue, NotFound, StenoError
 from steno.json_object import JsonObject

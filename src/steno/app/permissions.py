@@ -59,11 +59,15 @@ _REPAIR_ADVICE: Final = "mend it or remove it; until then nothing in it counts"
 def read_rule(text: str) -> PermissionRule:
     """Read a rule about a known tool. Raises InvalidValue, which names the remedy."""
     try:
-        rule = PermissionRule.parse(text)
-        check_rule_tool(rule)
+        return parse_known_rule(text)
     except InvalidValue as exc:
-        text = exc.text_unless_at("rule")
-        raise InvalidValue(text, code=exc.code, place="rule") from None
+        raise InvalidValue(exc.text_unless_at("rule"), code=exc.code, place="rule") from None
+
+
+def parse_known_rule(text: str) -> PermissionRule:
+    """Read a rule about a known tool. Raises InvalidValue."""
+    rule = PermissionRule.parse(text)
+    check_rule_tool(rule)
     return rule
 
 

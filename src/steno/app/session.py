@@ -33,12 +33,12 @@ from steno.app.commands.session_commands import (
 from steno.app.commands.table import Suggestion
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
-from steno.app.mcp_startup import DEFAULT_MCP_OPTIONS, McpOptions
+from steno.app.mcp import DEFAULT_MCP_OPTIONS, McpOptions
 from steno.app.models import choose_model, list_models
 from steno.app.session_list import SessionList
 from steno.app.session_lookup import SessionStart, apply_start, open_session
 from steno.app.session_state import SessionConfig, SessionState
-from steno.app.settings_loader import LoadedSettings
+from steno.app.settings import LoadedSettings
 from steno.errors import LogError, ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision

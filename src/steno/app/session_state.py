@@ -35,10 +35,10 @@ from steno.app.compose import (
     session_notices,
 )
 from steno.app.folders import display_folder, user_name
-from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
+from steno.app.mcp import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
 from steno.app.session_lookup import begin_session, set_mode
-from steno.app.settings_loader import LoadedSettings
+from steno.app.settings import LoadedSettings
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Conflict, Missing, StenoError
 from steno.log.conversation import Conversation

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.settings_loader import read_plain_file
+from steno.app.settings import read_plain_file
 from steno.errors import InvalidValue
 from steno.ids import utc_now
 from steno.ports import SetupNotice

@@ -39,10 +39,10 @@ from steno.agent.session_events import (
     ShellStarted,
 )
 from steno.app.commands.arguments import UsageError
-from steno.app.mcp_startup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.app.settings import LoadedSettings, load_settings
 from steno.cli.arguments import exit_status_for, settings_from_options
 from steno.cli.signals import StopSignals
 from steno.cli.store_options import session_start_from_options

@@ -38,11 +38,11 @@ from steno.app.commands.mcp import (
 )
 from steno.app.commands.report import Report
 from steno.app.folders import working_folder
-from steno.app.mcp_servers import (
+from steno.app.mcp import (
     ConfiguredServers,
     find_servers,
 )
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import print_report
 from steno.cli.signals import StopSignals

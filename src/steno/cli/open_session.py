@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from steno.agent import AllowingApprover
-from steno.app.mcp_startup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.session import AgentSession
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.cli.arguments import settings_from_options
 from steno.cli.store_options import session_start_from_options
 

@@ -17,8 +17,7 @@ from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.models import MODEL_FLAG, build_target, name_model_in_errors, unknown_model
 from steno.app.session_log import SessionLog
-from steno.app.settings import Settings
-from steno.app.settings_loader import load_settings_leniently
+from steno.app.settings import Settings, load_settings_leniently
 from steno.codec import encode_message
 from steno.context import BuiltRequest, ContextBuilder, ModelTarget, token_counter_for
 from steno.errors import Damaged, InvalidValue, Missing, StenoError

@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import FormattedText, Paragraph, Report, ReportPart, Table, code
-from steno.app.mcp_servers import (
+from steno.app.mcp import (
     MCP_FILE_NAME,
     NOT_TRUSTED,
     describe_server,
     prompt_arguments,
     server_status,
 )
-from steno.app.settings_loader import LoadedSettings
+from steno.app.settings import LoadedSettings
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import McpPrompts, list_mcp_prompts

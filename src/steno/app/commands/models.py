@@ -14,7 +14,7 @@ from steno.app.commands.arguments import UsageError, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
 from steno.app.models import apply_settings_to_models
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.providers.model_discovery import (
     DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
