@@ -101,11 +101,8 @@ def build_rule_hint(
     ]
     if not rules or not uncovered:
         return None
-    return Notice(
-        NoticeKind.CONTEXT,
-        f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}",
-        "allowed_in_part",
-    )
+    text = f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}"
+    return Notice(NoticeKind.CONTEXT, text, "allowed_in_part")
 
 
 # -- the grants file --------------------------------------------------------------------------
@@ -145,7 +142,14 @@ class GrantsFile:
         """
         self.folder: Final = os.path.realpath(folder)
         """The folder of the project; paths in its rules are relative to it."""
-        self.file: Final = Path(os.path.realpath(_default_file() if file is None else file))
+        file = file or _user_file(GRANTS_FILE_NAME)
+        if file is None:
+            raise InvalidValue(
+                "no home folder is known; set HOME or XDG_CONFIG_HOME",
+                code="home_unknown",
+                place="grants",
+            )
+        self.file: Final = Path(os.path.realpath(file))
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules that are allowed here. Raises InvalidDocument, Unavailable."""
@@ -157,10 +161,16 @@ class GrantsFile:
         with translate_os_errors(str(self.file)):
             try:
                 with self.file.open("rb") as stream:
-                    _check_file_permissions(os.fstat(stream.fileno()), self.file)
-                    data = stream.read()
+                    status, data = os.fstat(stream.fileno()), stream.read()
             except FileNotFoundError:
                 return StoredGrants()
+        if status.st_uid not in (0, os.geteuid()) or status.st_mode & _WRITABLE_BY_OTHERS:
+            raise Unavailable(
+                "others may write to it, so nothing in it counts; look through it, "
+                "and make it yours alone (chmod 600)",
+                code="file_writable_by_others",
+                place=str(self.file),
+            )
         return parse_grants(data, str(self.file))
 
     def add(self, rule: str, scope: GrantScope) -> None:
@@ -203,10 +213,8 @@ class GrantsFile:
         """Lock the file against other processes until it is written."""
         with translate_os_errors(str(self.file)):
             make_folder(self.file.parent)
-            lock, deadline = (
-                self.file.with_name(f"{GRANTS_FILE_NAME}.lock"),
-                time.monotonic() + _LOCK_TIMEOUT_S,
-            )
+            lock = self.file.with_name(f"{GRANTS_FILE_NAME}.lock")
+            deadline = time.monotonic() + _LOCK_TIMEOUT_S
             with open_locked(lock, to_write=True, deadline=deadline, create=True):
                 yield
 
@@ -217,34 +225,9 @@ class GrantsFile:
             draft.publish(self.file)
 
 
-def _default_file() -> Path:
+def _user_file(name: str) -> Path | None:
     folder = config_folder(os.environ)
-    if folder is None:
-        raise InvalidValue(
-            "no home folder is known; set HOME or XDG_CONFIG_HOME",
-            code="home_unknown",
-            place="grants",
-        )
-    return folder / GRANTS_FILE_NAME
-
-
-def _check_file_permissions(status: os.stat_result, file: Path) -> None:
-    is_ours = status.st_uid in (0, os.geteuid())
-    if not is_ours or status.st_mode & _WRITABLE_BY_OTHERS:
-        raise Unavailable(
-            "others may write to it, so nothing in it counts; look through it, "
-            "and make it yours alone (chmod 600)",
-            code="file_writable_by_others",
-            place=str(file),
-        )
-
-
-def revoke_rule(
-    grants: GrantsFile, text: str, scope: GrantScope | None = None
-) -> tuple[GrantScope, ...]:
-    """Remove a rule from one scope or all; return the scopes that had it."""
-    scopes = SCOPE_NAMES if scope is None else (scope,)
-    return tuple([name for name in scopes if grants.revoke(text, name)])
+    return None if folder is None else folder / name
 
 
 def parse_grants(data: bytes, place: str) -> StoredGrants:
@@ -334,26 +317,17 @@ class KeyFileSigner:
 
     def __init__(self, file: Path | None = None) -> None:
         """Take optionally another file than the user's; it is read when it is needed."""
-        self._file = _default_key_file() if file is None else file
+        self._file = file or _user_file(KEY_FILE_NAME)
         self._secret: bytes | None = None
 
     def __call__(self, text: str) -> str:
         """Return the signature of a text."""
+        if self._secret is None and self._file is not None:
+            with suppress(OSError):
+                self._secret = _read_secret(self._file) or _create_secret(self._file)
         if self._secret is None:
-            self._secret = _load_secret(self._file)
+            self._secret = secrets.token_bytes(_KEY_BYTES)
         return hmac.new(self._secret, text.encode(), sha256).hexdigest()
-
-
-def _default_key_file() -> Path | None:
-    folder = config_folder(os.environ)
-    return None if folder is None else folder / KEY_FILE_NAME
-
-
-def _load_secret(file: Path | None) -> bytes:
-    if file is not None:
-        with suppress(OSError):
-            return _read_secret(file) or _create_secret(file)
-    return secrets.token_bytes(_KEY_BYTES)
 
 
 def _read_secret(file: Path) -> bytes | None:

@@ -256,13 +256,14 @@ class AgentSession:
         conversation = self.state.conversation
         if not self.state.is_agent_running:
             return {}
-        calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
-        decisions = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
-        return {
-            call.id: call
-            for call in calls
-            if isinstance(call, ToolCall) and _is_undecided(decisions[call.id])
-        }
+        undecided: dict[str, ToolCall] = {}
+        for id in conversation.outstanding:
+            call = conversation.outstanding_call(id)
+            decision = last_decision(conversation.entries_view(), call)
+            is_decided = decision is not None and entry_decision(decision) != ApprovalStatus.PENDING
+            if isinstance(call, ToolCall) and not is_decided:
+                undecided[call.id] = call
+        return undecided
 
     # -- commands -----------------------------------------------------------------------------
 
@@ -290,13 +291,9 @@ class AgentSession:
 def _open_stored(
     state: SessionState, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    conversation = open_session(state.store, start, on_skipped=on_skipped)
+    conversation = open_session(state.store, start, on_skipped)
     conversation.entries_view()  # read the entries here, in the thread
     return conversation
-
-
-def _is_undecided(decision: Entry | None) -> bool:
-    return decision is None or entry_decision(decision) == ApprovalStatus.PENDING
 
 
 ImageReader: TypeAlias = Callable[[], bytes | None]

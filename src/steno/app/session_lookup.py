@@ -143,7 +143,6 @@ class UnreadableSessions:
     """The sessions that could not be read: they are skipped, and reported at the end."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self.sessions: Final[list[str]] = []
         self.lines: Final[list[str]] = []
         """A line about each of them, for the user."""
@@ -272,12 +271,10 @@ def search_entries(
     with show_progress("searching sessions", len(headers)) as progress:
         for header in progress.track(headers if words else ()):
             with unreadable.skip_unreadable(header.id):
-                for record in store.records(header.id):
-                    content = "" if record.entry is None else searchable_text(record.entry)
-                    if record.entry is not None and words.issubset(split_words(content)):
-                        hits.append(
-                            SearchHit(header.id, record.entry, build_snippet(content, words))
-                        )
+                for entry in filter(None, (record.entry for record in store.records(header.id))):
+                    content = searchable_text(entry)
+                    if words.issubset(split_words(content)):
+                        hits.append(SearchHit(header.id, entry, build_snippet(content, words)))
     hits.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
     return hits[:limit]
 
@@ -301,10 +298,7 @@ class SessionStart(NamedTuple):
 
 
 def open_session(
-    store: Store,
-    start: SessionStart,
-    *,
-    on_skipped: Callable[[SetupNotice], object] = lambda _: None,
+    store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
     """Open an existing session. Raises Missing.
 
@@ -319,15 +313,11 @@ def open_session(
 
 
 def _find_last_in_folder(
-    store: Store,
-    folder: Path,
-    on_skipped: Callable[[SetupNotice], object],
+    store: Store, folder: Path, on_skipped: Callable[[SetupNotice], object]
 ) -> str:
     unreadable = UnreadableSessions()
     summaries = readable_summaries(
-        store,
-        unreadable,
-        is_wanted=lambda header: session_folder(header) == str(folder),
+        store, unreadable, is_wanted=lambda header: session_folder(header) == str(folder)
     )
     for id in unreadable.sessions:
         on_skipped(_describe_skipped(store, id))

@@ -322,21 +322,12 @@ def _split_typed(text: str) -> list[str]:
     first, _, file = named.strip().partition(" ")
     if first not in _TYPED_FORMATS:
         first, file = "", named.strip()
-    file = _strip_quotes(file.strip())
-    if first:
-        format = _TYPED_FORMATS[first]
-    else:
-        format = _typed_suffix_format(file) if file else _DEFAULT_TYPED_FORMAT
-    try:
-        output = [f"--output={Path(file).expanduser()}"] if file else []
-    except RuntimeError as exc:  # there is no such home
-        raise _invalid_file_name() from exc
-    return ["--format", format, *output, *options]
-
-
-def _typed_suffix_format(file: str) -> str:
-    """Return the format that the name of a file has. Raises InvalidValue."""
-    format = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
+    file = file.strip()
+    if len(file) > 1 and file[0] == file[-1] and file[0] in "'\"":  # quotes that a shell needs
+        file = file[1:-1]
+    if not file:
+        return ["--format", _TYPED_FORMATS.get(first, _DEFAULT_TYPED_FORMAT), *options]
+    format = _TYPED_FORMATS.get(first) or _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if format is None:
         raise InvalidValue(
             f"a file ends in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}; "
@@ -344,13 +335,10 @@ def _typed_suffix_format(file: str) -> str:
             code="unknown_format",
             place="export",
         )
-    return format
-
-
-def _strip_quotes(text: str) -> str:
-    """Return a name without the quotes that a shell needs."""
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if is_quoted else text
+    try:
+        return ["--format", format, f"--output={Path(file).expanduser()}", *options]
+    except RuntimeError as exc:  # there is no such home
+        raise _invalid_file_name() from exc
 
 
 def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:

@@ -19,7 +19,7 @@ from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, 
 from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
-from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
+from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
 from steno.render.quantities import format_count
@@ -166,10 +166,8 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
         raise UsageError(exc.message, code=exc.code, place=exc.place) from None
     scope = options.scope or GrantScope.PROJECT
     grants.add(str(rule), scope)
-    return Report(
-        title=_TITLE,
-        notices=(f"allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}",),
-    )
+    line = f"allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}"
+    return Report(title=_TITLE, notices=(line,))
 
 
 async def _revoke(
@@ -183,15 +181,13 @@ async def _revoke(
         if scope in (None, GrantScope.SESSION) and _revoke_in_session(context.session, found):
             scopes.append(_SCOPES_IN_TERMINAL[GrantScope.SESSION])
     if scope is not GrantScope.SESSION:
-        revoked = await asyncio.to_thread(revoke_rule, grants, rule, scope)
-        scopes += [SCOPE_NAMES[scope] for scope in revoked]
+        wanted = SCOPE_NAMES if scope is None else (scope,)
+        revoked = [one for one in wanted if await asyncio.to_thread(grants.revoke, rule, one)]
+        scopes += [SCOPE_NAMES[one] for one in revoked]
     if not scopes:
         raise _not_granted(context, rule)
-    shown = terminal_line(rule)
-    return Report(
-        title=_TITLE,
-        notices=tuple([f"no longer allowed for {scope}: {shown}" for scope in scopes]),
-    )
+    lines = [f"no longer allowed for {scope}: {terminal_line(rule)}" for scope in scopes]
+    return Report(title=_TITLE, notices=tuple(lines))
 
 
 def _not_granted(context: CommandContext, rule: str) -> Missing:
