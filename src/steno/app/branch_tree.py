@@ -125,9 +125,7 @@ class BranchTree:
         names, name = self._state.conversation.branches, name.strip()
         if name in names:
             raise Conflict(
-                "there is a branch of this name; choose another",
-                code="branch_exists",
-                place="fork",
+                "there is a branch of this name; choose another", code="branch_exists", place="fork"
             )
         return name or unused_branch_name("fork", names)
 

@@ -232,8 +232,7 @@ async def find_completions(environment: AgentEnvironment, typed: str) -> Sequenc
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
         resources, files = await asyncio.gather(
-            _match_resources(servers, rest),
-            complete_path(environment.workspace, rest),
+            _match_resources(servers, rest), complete_path(environment.workspace, rest)
         )
         return [*resources, *files][:MAX_SUGGESTIONS]
     if sign == "/":

@@ -17,19 +17,14 @@ from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_headline
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
-from steno.app.mcp import (
-    DEFAULT_MCP_OPTIONS,
-    ServerSetup,
-    set_up_servers,
-    unmatched_rule_notices,
-)
+from steno.app.mcp import DEFAULT_MCP_OPTIONS, ServerSetup, set_up_servers, unmatched_rule_notices
 from steno.app.models import build_target, unknown_model
 from steno.app.permissions import GrantsFile, KeyFileSigner
-from steno.app.session_lookup import open_store_at, session_folder
+from steno.app.session_lookup import open_store_at
 from steno.app.settings import LoadedSettings, OcrEngineSetting, Settings
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
-from steno.context import estimate_tokens, token_counter_for
-from steno.errors import InvalidValue, MissingExtra, StenoError, Unavailable, Unrecognised
+from steno.context import token_counter_for
+from steno.errors import MissingExtra, StenoError, Unavailable, Unrecognised
 from steno.inputs.images.prepare import image_limits_for
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
@@ -136,10 +131,7 @@ class AgentEnvironment(NamedTuple):
 
 @asynccontextmanager
 async def open_environment(
-    loaded: LoadedSettings,
-    model: ModelSelection,
-    folder: Path,
-    approver: Approver | None,
+    loaded: LoadedSettings, model: ModelSelection, folder: Path, approver: Approver | None
 ) -> AsyncGenerator[AgentEnvironment]:
     """Open provider, tools and gate without a session, with the tools of all servers."""
     server_setup = set_up_servers(loaded, folder, DEFAULT_MCP_OPTIONS, notify=lambda _: None)
@@ -261,21 +253,6 @@ def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
         ) from exc
 
 
-def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
-    """Refuse a prompt that is too long for an embedded model, before that is loaded.
-
-    Raises InvalidValue.
-    """
-    model, limit = environment.model_selection, environment.target.context_tokens
-    if model.vendor == EMBEDDED and limit is not None and (tokens := estimate_tokens(text)) > limit:
-        raise InvalidValue(
-            f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
-            "say less, name files instead of their content, or choose another by --model",
-            code="prompt_too_long",
-            place="prompt",
-        )
-
-
 def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple[SetupNotice, ...]]:
     """Return the system prompt for work in a folder, and notices about its instruction files."""
     settings = loaded.settings
@@ -333,13 +310,3 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if home is not None and home.resolve().is_relative_to(folder):
         text = f"{folder}: your home folder is in it, with all that it holds; a project is safer"
         yield SetupNotice("folder_holds_home", text)
-
-
-def session_notices(
-    store: Store, conversation: Conversation, folder: Path
-) -> Iterator[SetupNotice]:
-    """Yield a notice if a resumed session began in another folder."""
-    start_folder = session_folder(store.header(conversation.id))
-    if start_folder is not None and start_folder != str(folder):
-        text = f"session: it was begun in {start_folder}, and goes on in {folder}"
-        yield SetupNotice("session_from_other_folder", text)

@@ -73,9 +73,7 @@ class SessionList:
                 if not snippets.get(hit.session):
                     snippets[hit.session] = hit.snippet
         found = readable_summaries(
-            store,
-            unreadable,
-            is_wanted=lambda header: snippets is None or header.id in snippets,
+            store, unreadable, is_wanted=lambda header: snippets is None or header.id in snippets
         )
         this_folder = str(self._state.config.folder)
         return [

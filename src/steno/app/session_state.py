@@ -28,23 +28,22 @@ from steno.agent.steering import INTERRUPTED_EARLY, interrupted_before_start
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
-    check_prompt_fits,
     environment_notices,
     open_environment_with_servers,
     read_system_prompt,
-    session_notices,
 )
 from steno.app.folders import display_folder, user_name
 from steno.app.mcp import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
-from steno.app.session_lookup import begin_session, set_mode
+from steno.app.session_lookup import begin_session, session_folder, set_mode
 from steno.app.settings import LoadedSettings
 from steno.app.usage_totals import UsageTotals
-from steno.errors import Conflict, Missing, StenoError
+from steno.context import estimate_tokens
+from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
 from steno.ports import Approver, SetupNotice, Tool
-from steno.providers.model_discovery import ModelSelection
+from steno.providers.model_discovery import EMBEDDED, ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
 from steno.render.describe_run import describe_bug
@@ -305,10 +304,21 @@ class SessionState:
         self.emit_notices(notices)
 
     def check_prompt_size(self, text: str) -> None:
-        """Refuse a prompt that does not fit the model. Raises InvalidValue."""
-        check_prompt_fits(
-            self.environment, text if self.is_recorded else self._system_prompt + text
-        )
+        """Refuse a prompt that is too long for an embedded model, before that is loaded.
+
+        Raises InvalidValue.
+        """
+        model, limit = self.environment.model_selection, self.environment.target.context_tokens
+        if model.vendor != EMBEDDED or limit is None:
+            return
+        tokens = estimate_tokens(text if self.is_recorded else self._system_prompt + text)
+        if tokens > limit:
+            raise InvalidValue(
+                f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
+                "say less, name files instead of their content, or choose another by --model",
+                code="prompt_too_long",
+                place="prompt",
+            )
 
     def ensure_recorded(self) -> Conversation:
         """Record the session, if it is only prepared; return its conversation.
@@ -330,11 +340,13 @@ class SessionState:
 
     def read_session(self, conversation: Conversation) -> ResumableSession:
         """Read a stored session, in any thread; nothing is replaced yet."""
-        store, entries = self.store, conversation.entries_view()
-        title = store.header(conversation.id).title or derive_title(
-            islice(entries, TITLE_SEARCH_ENTRIES)
-        )
-        notices = session_notices(store, conversation, self.config.folder)
+        header, entries = self.store.header(conversation.id), conversation.entries_view()
+        title = header.title or derive_title(islice(entries, TITLE_SEARCH_ENTRIES))
+        folder, start_folder = str(self.config.folder), session_folder(header)
+        notices: list[SetupNotice] = []
+        if start_folder is not None and start_folder != folder:
+            text = f"session: it was begun in {start_folder}, and goes on in {folder}"
+            notices.append(SetupNotice("session_from_other_folder", text))
         return ResumableSession(conversation, title, tuple(notices))
 
     def resume(self, session: ResumableSession) -> None:

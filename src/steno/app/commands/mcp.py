@@ -23,6 +23,7 @@ from steno.inputs.mcp.prompts import McpPrompts, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+from steno.ports import SetupNotice
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.render.table_output import Column
@@ -243,12 +244,7 @@ def report_tools(tools: McpTools) -> Report:
         }
         for tool in tools.tools
     ]
-    return Report(
-        parts=[Table(_TOOL_COLUMNS, rows)] if rows else [],
-        notices=tuple([terminal_line(notice.text) for notice in tools.notices]),
-        data=data,
-        is_failed=bool(tools.notices) and not rows,
-    )
+    return _list_offers(_TOOL_COLUMNS, rows, data, tools.notices)
 
 
 def report_resources(listed: Sequence[tuple[str, ListedResource]]) -> Report:
@@ -259,7 +255,7 @@ def report_resources(listed: Sequence[tuple[str, ListedResource]]) -> Report:
         {"server": server, **{name: getattr(resource, name) for name in names}}
         for server, resource in listed
     ]
-    return Report([Table(_RESOURCE_COLUMNS, rows)] if rows else [], data=data)
+    return _list_offers(_RESOURCE_COLUMNS, rows, data)
 
 
 def _resource_row(server: str, resource: ListedResource) -> list[str]:
@@ -294,9 +290,18 @@ def report_prompts(prompts: McpPrompts) -> Report:
         }
         for prompt in prompts.prompts
     ]
+    return _list_offers(_PROMPT_COLUMNS, rows, data, prompts.notices)
+
+
+def _list_offers(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    data: Sequence[Mapping[str, Any]],
+    notices: Sequence[SetupNotice] = (),
+) -> Report:
     return Report(
-        parts=[Table(_PROMPT_COLUMNS, rows)] if rows else [],
-        notices=tuple([terminal_line(notice.text) for notice in prompts.notices]),
+        parts=[Table(columns, rows)] if rows else [],
+        notices=tuple([terminal_line(notice.text) for notice in notices]),
         data=data,
-        is_failed=bool(prompts.notices) and not rows,
+        is_failed=bool(notices) and not rows,
     )

@@ -65,9 +65,7 @@ COMMANDS: Final = (
     Command("rename", "give this session another title", "TITLE"),
     Command("fork", "go on in a branch of its own", "[NAME]"),
     Command(
-        "tree",
-        "branches and where they part: move, fork, label, compare, edit",
-        is_interface=True,
+        "tree", "branches and where they part: move, fork, label, compare, edit", is_interface=True
     ),
     Command("label", "give the last message a name", "NAME"),
     Command("retry", "try again what failed or was cut off, or go on where it stopped"),

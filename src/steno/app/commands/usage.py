@@ -15,11 +15,7 @@ from typing import Any, Final, NamedTuple
 from steno.app.commands.arguments import argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
 from steno.app.commands.report import Paragraph, Report, Table
-from steno.app.session_lookup import (
-    UnreadableSessions,
-    readable_headers,
-    shortest_unique_length,
-)
+from steno.app.session_lookup import UnreadableSessions, readable_headers, shortest_unique_length
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
 from steno.log.queries import cost_of
