@@ -142,10 +142,7 @@ class ActiveRun:
             ) from exc
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
-        """Send an unsent prompt and those that returned with it again, or continue the log.
-
-        `image_mode` replaces that of the prompt's images.
-        """
+        """Send an unsent prompt and those that returned with it again, or continue the log."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -326,10 +323,7 @@ class ActiveRun:
 async def _prepare_prompt(
     prompt: PromptInput, environment: AgentEnvironment
 ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
-    """Return a prompt with its message and references, or as a server expands it, and notices.
-
-    Raises OSError, StenoError.
-    """
+    """Return a prompt with its message, or as a server expands it. Raises OSError, StenoError."""
     mode = environment.settings.image_mode
     images = await asyncio.to_thread(
         lambda: [_load_image(image, environment.workspace) for image in prompt.images]

@@ -132,10 +132,7 @@ class ApprovalQueue:
             future.set_result(decision)
 
     def forget(self, call_id: str) -> None:
-        """Drop the early decision and the preview of a call that has its result.
-
-        A provider may use its id again.
-        """
+        """Drop what is known of a call that has its result: a provider may use its id again."""
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)
 

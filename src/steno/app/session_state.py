@@ -304,10 +304,7 @@ class SessionState:
         self.emit_notices(notices)
 
     def check_prompt_size(self, text: str) -> None:
-        """Refuse a prompt that is too long for an embedded model, before that is loaded.
-
-        Raises InvalidValue.
-        """
+        """Refuse a prompt that is too long for an embedded model. Raises InvalidValue."""
         model, limit = self.environment.model_selection, self.environment.target.context_tokens
         if model.vendor != EMBEDDED or limit is None:
             return
@@ -369,10 +366,7 @@ class SessionState:
 
     @contextmanager
     def explain_conflicts(self) -> Generator[None]:
-        """Explain errors of a block that arise if another program changes the session.
-
-        Raises Conflict, Missing.
-        """
+        """Explain errors that arise if another program changes the session: Conflict, Missing."""
         is_interactive = self.config.is_interactive
         try:
             yield

@@ -400,8 +400,12 @@ class _SettingsBuilder:
         match name:
             case "providers":
                 table = _convert_value(value, dict[str, Any], place)
-                with _inside_place(place):
+                try:
                     return read_vendors(table, known=self.settings.providers)
+                except InvalidValue as exc:
+                    inner_place = f"{place}.{exc.place}" if exc.place else place
+                    text = terminal_line(exc.message)
+                    raise InvalidValue(text, code=exc.code, place=inner_place) from None
             case "models":
                 rows = _convert_value(value, dict[str, Any], place)
                 return {
@@ -565,13 +569,3 @@ def _at_place(place: str) -> Generator[None]:
         yield
     except InvalidValue as exc:
         raise InvalidValue(str(exc), code=exc.code, place=place) from None
-
-
-@contextmanager
-def _inside_place(place: str) -> Generator[None]:
-    """Name the table of a value in errors about it."""
-    try:
-        yield
-    except InvalidValue as exc:
-        inner_place = f"{place}.{exc.place}" if exc.place else place
-        raise InvalidValue(terminal_line(exc.message), code=exc.code, place=inner_place) from None

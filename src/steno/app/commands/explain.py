@@ -66,10 +66,7 @@ class _ContextExplanation(NamedTuple):
 def list_context_changes(
     store: Store, log: SessionLog, name: str, *, vendors: Mapping[str, Vendor], target: ModelTarget
 ) -> list[str]:
-    """Describe how the context of the active branch differs from the log, for a model.
-
-    Raises InvalidRequest if there is no message to send.
-    """
+    """Return how the context of a model differs from the log. Raises InvalidRequest if empty."""
     model = _build_context_model(name, vendors)
     explanation = _explain_context(store, log, log.active, model, target)
     over_budget = [_OVER_BUDGET] if explanation.built.is_over_budget else []

@@ -1,6 +1,6 @@
 """The table of commands that return a report, for the command line and for terminals.
 
-Help and completion read it. `Command.load` imports one module, so that a command is loaded when
+Help and completion read it; a completion is a `Suggestion`. `Command.load` imports one module, so that a command is loaded when
 it is used and import-linter still sees every dependency.
 """
 
@@ -146,10 +146,7 @@ class Suggestion(NamedTuple):
 
 
 def match_commands(beginning: str) -> list[Command]:
-    """Return the matching commands: those that start with the text, then those that contain it.
-
-    Commands whose alias starts with the text come in between.
-    """
+    """Return the commands whose name, or else alias, starts with a text, then those with it inside."""
     prefix = beginning.lower()
     found = [
         *[command for command in SLASH_COMMANDS if command.name.startswith(prefix)],
