@@ -101,8 +101,9 @@ class AgentSession:
         A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
         replaces the recorded mode. `approver` decides in place of the user. Without
         `is_interactive`, calls that need a decision are denied, and the first prompt opens the
-        store and waits for all MCP servers. `on_progress` receives what the session waits for, and `on_skipped` notices
-        about sessions of the folder that cannot be read, which are events otherwise.
+        store and waits for all MCP servers. `on_progress` receives what the session waits for, and
+        `on_skipped` notices about sessions of the folder that cannot be read, which are events
+        otherwise.
         """
         on_progress("looking for a model")
         settings, skipped = loaded_settings.settings, list[SetupNotice]()

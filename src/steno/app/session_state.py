@@ -349,7 +349,6 @@ class SessionState:
     def resume(self, session: ResumableSession) -> None:
         """Switch to a stored session."""
         self._replace_conversation(session.conversation, is_recorded=True, title=session.title)
-        self._usage_totals.rebuild(session.conversation.entries_view())
         self.emit_notices(session.notices)
 
     def _replace_conversation(
@@ -357,12 +356,15 @@ class SessionState:
     ) -> None:
         self.conversation, self.is_recorded, self.title = conversation, is_recorded, title
         self._agent = None
-        self._usage_totals.rebuild(())
+        self._count_branch()
 
     def emit_branch_changed(self) -> None:
         """Read the branch again, and report that everything is to be shown again."""
-        self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
+        self._count_branch()
         self.emit(BranchChanged())
+
+    def _count_branch(self) -> None:
+        self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
 
     @contextmanager
     def explain_conflicts(self) -> Generator[None]:

@@ -39,7 +39,7 @@ from steno.log.blobs import blob_digests
 from steno.log.chain import verify_records
 from steno.log.queries import as_version_2
 from steno.messages.change import Change, ChangeCode
-from steno.records.entry import Entry, Payload, Redacted, Redaction
+from steno.records.entry import Entry, Redacted, Redaction
 from steno.records.stored_record import Header, Record
 from steno.render.changes import describe_change, format_change, is_omission, omission_names
 from steno.render.items import TextForm
@@ -114,8 +114,8 @@ def export_session(
 ) -> ExportedSession:
     """Encode a session, and write it to the file that the options name, else to stdout.
 
-    Where there is no stdout, it is written to a new file. Raises InvalidValue if there is a file already,
-    UsageError if options do not fit each other, OutputError if nothing can be written.
+    Where there is no stdout, it is written to a new file. Raises InvalidValue if there is a file
+    already, UsageError if options do not fit each other, OutputError if nothing can be written.
     """
     target = None if options.output in (None, "-") else _resolve_target(context, options.output)
     report = None if options.report is None else _resolve_target(context, options.report)
@@ -177,7 +177,7 @@ def _encode(
     with context.show_progress("gathering entries", len(path)) as progress:
         for number, entry in enumerate(progress.track(path)):
             try:
-                entries.append(_with_payload(entry, store.restore_blobs(entry.payload)))
+                entries.append(replace(entry, payload=store.restore_blobs(entry.payload)))
             except (Missing, Damaged):
                 entries.append(entry)
                 losses.append(
@@ -437,9 +437,5 @@ def store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record
     """Return the records with their large images in blobs."""
     entries = [record.entry for record in records if record.entry is not None]
     return build_records(
-        [_with_payload(entry, store.extract_blobs(entry.payload)) for entry in entries]
+        [replace(entry, payload=store.extract_blobs(entry.payload)) for entry in entries]
     )
-
-
-def _with_payload(entry: Entry, payload: Payload) -> Entry:
-    return entry if payload is entry.payload else replace(entry, payload=payload)

@@ -1,7 +1,7 @@
 """The table of commands that return a report, for the command line and for terminals.
 
-Help and completion read it; a completion is a `Suggestion`. `Command.load` imports one module, so that a command is loaded when
-it is used and import-linter still sees every dependency.
+Help and completion read it; a completion is a `Suggestion`. `Command.load` imports one module, so
+that a command is loaded when it is used and import-linter still sees every dependency.
 """
 
 # ruff: noqa: PLC0415 - imports inside of functions are the purpose of these functions
