@@ -10,12 +10,12 @@ user, and has changed nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
-from steno.agent import PromptInput, RunResult
+from steno.agent import EntryRecorded, PromptInput, RunResult
 from steno.agent.permissions.gate import preview_call
 from steno.agent.permissions.grants import last_decision
 from steno.agent.session_events import SessionListener
@@ -23,23 +23,20 @@ from steno.app.active_run import ActiveRun
 from steno.app.approval_queue import PendingCall
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
-from steno.app.commands.report import Report
-from steno.app.commands.session_commands import (
-    change_mode,
-    change_model,
-    run_interruptible,
-    run_slash_command,
-)
+from steno.app.commands.explain import list_context_changes
+from steno.app.commands.report import Paragraph, Report, code
+from steno.app.commands.session_commands import run_slash_command
 from steno.app.commands.table import Suggestion
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, McpOptions
-from steno.app.models import choose_model, list_models
+from steno.app.models import choose_model, list_models, name_model_in_errors
 from steno.app.session_list import SessionList
-from steno.app.session_lookup import SessionStart, apply_start, open_session
+from steno.app.session_log import SessionLog
+from steno.app.session_lookup import SessionStart, apply_start, open_session, set_mode
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings import LoadedSettings
-from steno.errors import LogError, ToolFailed
+from steno.errors import InvalidRequest, LogError, ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
 from steno.messages.call import AnyToolCall, ToolCall
@@ -52,9 +49,14 @@ from steno.ports import (
     PreviewPart,
     SetupNotice,
 )
+from steno.providers.model_discovery import find_model
 from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.render.items import SessionStatus
+from steno.render.quantities import format_count
 from steno.store import MemoryStore
+
+T = TypeVar("T")
+_MAX_DIFFERENCES: Final = 20
 
 
 class AgentSession:
@@ -270,15 +272,45 @@ class AgentSession:
 
     def change_mode(self, mode: Mode) -> None:
         """Switch between plan and act; it counts from the next decision on."""
-        change_mode(self.state, mode)
+        with self.state.explain_conflicts():
+            entry = set_mode(self.state.conversation, mode)
+        if entry is not None and self.state.is_recorded:
+            self.state.emit(EntryRecorded(entry))
 
     async def change_model(self, name: str) -> Report:
-        """Switch to another model; return the changes in what it sees."""
-        return await change_model(self.state, name)
+        """Switch to another model; return how its context differs from the log.
+
+        The search for the model can be interrupted. The change is recorded with the next request.
+        """
+        state = self.state
+        async with state.lock:
+            state.check_idle()
+            search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
+            with name_model_in_errors(name, "/model"):
+                model = await self._run_interruptible(search)
+            if model.name == state.environment.model_selection.name:
+                return Report([Paragraph(code(model.name), " answers already.")])
+            await state.use_model(model)
+            differences = (
+                await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
+            )
+        parts = [Paragraph(code(model.name), " answers from here on.")]
+        if differences:
+            parts.append(Paragraph("It sees otherwise than it is on record:"))
+            parts += [Paragraph(line, marker="-") for line in differences[:_MAX_DIFFERENCES]]
+        if (omitted := len(differences) - _MAX_DIFFERENCES) > 0:
+            parts.append(Paragraph(f"and {format_count(omitted, 'more', 'more')}", marker="-"))
+        return Report(parts, "model")
 
     async def list_models(self) -> Sequence[Suggestion]:
         """Return the models that there are to choose from."""
-        return await run_interruptible(self.state, list_models(self.state.config.loaded_settings))
+        return await self._run_interruptible(list_models(self.state.config.loaded_settings))
+
+    async def _run_interruptible(self, search: Coroutine[Any, Any, T]) -> T:
+        """Run a search for models. Raises StenoError if the user interrupts it."""
+        name = self.state.environment.model_selection.name
+        refusal = f"/model: interrupted; {name} answers as before"
+        return await self.state.lock.run_cancellable(search, refusal)
 
     async def run_command(self, name: str, argument: str = "") -> Report:
         """Run a slash command, and return its output."""
@@ -287,6 +319,18 @@ class AgentSession:
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
         return await find_completions(self.state.environment, typed)
+
+
+def _context_differences(state: SessionState) -> list[str]:
+    store, environment = state.store, state.environment
+    log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
+    vendors = environment.settings.providers
+    try:
+        return list_context_changes(
+            store, log, environment.model_selection.name, vendors=vendors, target=environment.target
+        )
+    except InvalidRequest:  # there is no message yet
+        return []
 
 
 def _open_stored(

@@ -134,9 +134,7 @@ def export_session(
         log = SessionLog.read(store, session, context.show_progress)
         exported = _encode(context, store, log, format, options.branch)
     if target is None and write_stdout is None:
-        target = _unused_file(
-            context.folder, _file_stem(log), _SUFFIX_BY_FORMAT.get(format, ".json")
-        )
+        target = _unused_file(context.folder, log, _SUFFIX_BY_FORMAT.get(format, ".json"))
     _check_targets(files, may_replace=options.force)
     write = write_stdout if target is None else partial(write_file, target)
     assert write is not None
@@ -290,15 +288,12 @@ def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
             )
 
 
-def _file_stem(log: SessionLog) -> str:
-    """Return the name of the file: the date, and the title of the session."""
+def _unused_file(folder: Path, log: SessionLog, suffix: str) -> Path:
+    """Return a file that does not exist, with the date and the title of the session as its name."""
     day = f"{log.header.created_at or utc_now():%Y-%m-%d}"
     title = log.header.title or derive_title(log.entries.values())
     name = _UNSAFE_IN_NAME.sub("-", title.lower())[:_MAX_STEM_LENGTH].strip("-")
-    return f"{day}-{name or 'session'}"
-
-
-def _unused_file(folder: Path, stem: str, suffix: str) -> Path:
+    stem = f"{day}-{name or 'session'}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     return next(file for name in names if not (file := folder / f"{name}{suffix}").exists())
 
