@@ -16,10 +16,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.ui.tui.start import create_app
 from tests.app.scripted_vendor import Call, Thought, Turn, run_vendor
 from tests.ui.tui.app.screen_user import ScreenUser

@@ -66,11 +66,11 @@ def modules_in(folder: str) -> set[str]:
 
 
 LOADED_LATE = {
-    "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
+    "app/compose.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
     "app/commands/table.py": modules_in("app/commands"),
     "cli/command_table.py": {
         *modules_in("cli"),
-        *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings_loader"),
+        *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings"),
     },
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
     "ui/tui/start.py": {"steno.ui.tui.controller"},

@@ -10,17 +10,15 @@ from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from steno import Conversation
-from steno.app.active_run import ActiveRun
-from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
-from steno.app.commands.session_commands import OpenSession, run_slash_command
+from steno.app.commands.session_commands import run_slash_command
 from steno.app.compose import open_environment
-from steno.app.input_setup import DEFAULT_MCP_OPTIONS
+from steno.app.mcp import DEFAULT_MCP_OPTIONS
 from steno.app.models import choose_model
-from steno.app.session_list import SessionList
+from steno.app.session import AgentSession
 from steno.app.session_state import SessionConfig, SessionState
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.context import ModelTarget
 from steno.store import Store, open_store
 
@@ -64,12 +62,8 @@ def build_context(
     state._store = store  # it is open already
     state.actor, state.conversation = ACTOR, conversation
     state.environment = cast("Any", SimpleNamespace(target=ModelTarget(model="none")))
-    parts = ActiveRun(state), BranchTree(state), SessionList(state)
     return CommandContext(
-        folder,
-        lambda: nullcontext(store),
-        is_persistent=keeps,
-        session=OpenSession(state, *parts),
+        folder, lambda: nullcontext(store), is_persistent=keeps, session=AgentSession(state)
     )
 
 

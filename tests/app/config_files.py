@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.app.settings import LoadedSettings, load_settings
 
 EVERY_SETTING = """
 model = "lab/large"

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from steno.agent import PromptInput, RunEnded
 from steno.agent.session_events import SessionEvent
 from steno.app.approval_queue import PendingCall
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
 from steno.records.entry import Approval, Entry

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steno.app.commands.context import CommandContext
+from steno.app.commands.table import Suggestion
 from steno.app.completion import TimedCache, complete_path, find_completions
-from steno.app.suggestion import Suggestion
 from steno.inputs.mentions import parse_mentions
 from steno.messages.content import FileReference
 from steno.tools import Workspace
@@ -48,7 +48,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def offered(folder: Path, typed: str, **flags: Any) -> Sequence[Suggestion]:
     async def ask(context: CommandContext) -> Sequence[Suggestion]:
-        return await find_completions(state_of(context).environment.input_setup, typed)
+        return await find_completions(state_of(context).environment, typed)
 
     return with_context(folder, ask, **flags)
 
@@ -183,9 +183,7 @@ def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
     """Return the suggestions once a server has answered, however slow it is."""
 
     async def ask(context: CommandContext) -> dict[str, Suggestion]:
-        while not (
-            found := await find_completions(state_of(context).environment.input_setup, typed)
-        ):
+        while not (found := await find_completions(state_of(context).environment, typed)):
             pass
         return {one.text: one for one in found}
 

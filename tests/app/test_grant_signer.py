@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.app.signing_key import KEY_FILE_NAME, KeyFileSigner
+from steno.app.permissions import KEY_FILE_NAME, KeyFileSigner
 
 
 def test_two_processes_of_a_user_have_the_same_seal(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from steno.agent import EndReason, PromptInput, RunEnded, TurnStarted
 from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.errors import StenoError
 from steno.messages.event import TextDelta
 from steno.records.entry import ShellCommand
@@ -232,7 +232,7 @@ def test_closing_without_waiting_for_the_end_leaves_nothing_open(
         with pytest.raises(asyncio.CancelledError):
             await sitting
         with pytest.raises(StenoError) as caught:
-            list(at_work[0]._state.store.headers())
+            list(at_work[0].state.store.headers())
         assert caught.value.code == "store_closed"
 
     with scripted_model(home, [gate, "Once."]), caplog.at_level(logging.ERROR):
@@ -336,7 +336,7 @@ async def open_program_session(project: Path) -> AsyncGenerator[tuple[SessionUse
     async with AgentSession.open(
         loaded, SessionStart(project), is_interactive=False, mcp_options=NO_SERVER
     ) as session:
-        state = session._state
+        state = session.state
         slow = SlowStore(state.config.open_store)
         state.config = state.config._replace(open_store=slow.open)
         yield SessionUser(session), slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason, PromptInput, TurnStarted
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.errors import StenoError
 from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.app.project_setup import make_project, scripted_model

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steno import InvalidValue
-from steno.app.mcp_servers import ConfiguredServers, describe_server, find_servers
+from steno.app.mcp import ConfiguredServers, describe_server, find_servers
 from tests.app.config_files import ConfigFolders
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "mcp.md"

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from steno.agent import EndReason, Notice, PromptInput, RunEnded
 from steno.agent.session_events import InputReturned, RunFailed, SessionEvent, ShellEnded
-from steno.app.input_setup import McpOptions, ServerSetup
-from steno.app.mcp_startup import McpStartup
+from steno.app.mcp import McpOptions, McpStartup, ServerSetup
 from steno.errors import Unresolved
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec

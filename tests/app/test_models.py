@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from steno.app.commands.table import Suggestion
 from steno.app.models import list_models
-from steno.app.settings_loader import load_settings
-from steno.app.suggestion import Suggestion
+from steno.app.settings import load_settings
 from tests.app.project_setup import make_project, write_settings
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent import PromptInput
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.messages.message import ToolResultMessage
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call

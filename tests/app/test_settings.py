@@ -11,16 +11,16 @@ import pytest
 from steno import InvalidValue
 from steno.agent.permissions.rules import AgentRole
 from steno.agent.steering import SteeringPolicy
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError
 from steno.app.folders import config_folder, find_project
 from steno.app.settings import (
     DEFAULTS,
     SCALAR_NAMES,
     SETTING_NAMES,
     OcrEngineSetting,
+    load_settings,
     variable_name,
 )
-from steno.app.settings_loader import load_settings
 from steno.messages.content import RecognitionMode
 from steno.providers import CATALOG
 from steno.records.entry import Mode

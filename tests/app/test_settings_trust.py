@@ -10,8 +10,7 @@ import pytest
 
 from steno import InvalidValue
 from steno.agent.permissions.rules import AgentRole
-from steno.app.settings import ALLOWED_UNTRUSTED, SETTING_NAMES
-from steno.app.settings_loader import load_settings
+from steno.app.settings import ALLOWED_UNTRUSTED, SETTING_NAMES, load_settings
 from steno.records.entry import Mode
 from steno.tools.shell.sandbox import SandboxSetting as Sandbox
 from tests.app.config_files import EVERY_SETTING, ConfigFolders

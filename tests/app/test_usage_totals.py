@@ -12,10 +12,10 @@ from steno import ChatMessage, Conversation, ToolCall, Usage
 from steno.agent import EntryRecorded
 from steno.agent.recorder import rewind_branch
 from steno.app.approval_queue import ApprovalQueue
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.models import choose_model
 from steno.app.session_state import SessionConfig, SessionState
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.app.usage_totals import UsageTotals
 from steno.log.queries import Price, cost_by_model
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope

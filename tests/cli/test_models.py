@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from steno.app.compose import target_for
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.providers import CATALOG
 from steno.providers.model_discovery import find_model
 from tests.app.project_setup import write_settings

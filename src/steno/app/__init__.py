@@ -21,8 +21,7 @@ if _typing.TYPE_CHECKING:
     from steno.app.approval_queue import PendingCall
     from steno.app.session import AgentSession
     from steno.app.session_lookup import SessionStart
-    from steno.app.settings import Settings
-    from steno.app.settings_loader import LoadedSettings, load_settings
+    from steno.app.settings import LoadedSettings, Settings, load_settings
     from steno.render.items import SessionStatus
 
 __all__ = [
@@ -64,7 +63,6 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
             "ShellStarted",
         ),
         "steno.app.session_lookup": ("SessionStart",),
-        "steno.app.settings": ("Settings",),
-        "steno.app.settings_loader": ("LoadedSettings", "load_settings"),
+        "steno.app.settings": ("LoadedSettings", "Settings", "load_settings"),
     },
 )

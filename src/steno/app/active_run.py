@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
@@ -17,12 +18,12 @@ from steno.agent.recorder import rewind_branch
 from steno.agent.session_events import InputReturned, RunFailed
 from steno.agent.steering import find_unsent_prompt, interrupted_before_start, is_unanswered
 from steno.app.branch_tree import prompt_from_message
-from steno.app.errors import as_steno_error
-from steno.app.input_setup import InputSetup, read_named_image, validate_image
+from steno.app.compose import AgentEnvironment
 from steno.app.permissions import build_rule_hint
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState, as_steno_error
 from steno.app.shell_command import ShellCommandRunner
 from steno.errors import InvalidValue, Missing, StenoError
+from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, check_image_type
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
 from steno.inputs.mentions import is_url
 from steno.log.conversation import Conversation
@@ -32,6 +33,7 @@ from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.ports import SetupNotice
 from steno.records.entry import Entry
+from steno.render.terminal_text import terminal_line
 from steno.tools import Workspace
 
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
@@ -66,7 +68,6 @@ class ActiveRun:
     """Runs the agent, once at a time, and stops it together with the user's shell command."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the shared state; nothing runs yet."""
         self._state = state
         self.shell: Final = ShellCommandRunner(state)
         self._run: asyncio.Task[RunResult] | None = None
@@ -94,13 +95,10 @@ class ActiveRun:
         state = self._state
         if not state.is_recorded or state.is_agent_running:
             return False
-        last = last_message(self._state.conversation.entries_view())
-        is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
-        return (
-            bool(state.conversation.outstanding)
-            or not is_answered
-            or self._unsent_prompt is not None
-        )
+        if state.conversation.outstanding or self._unsent_prompt is not None:
+            return True
+        last = last_message(state.conversation.entries_view())
+        return last is not None and not isinstance(last.payload, AssistantMessage | SystemMessage)
 
     @property
     def has_unanswered_prompt(self) -> bool:
@@ -136,41 +134,32 @@ class ActiveRun:
             raise InvalidValue(
                 "say what to do, as in: What does this project do?", code="empty_prompt"
             )
-        mode = environment.settings.image_mode
         try:
-            return await prepare_prompt(prompt, environment.input_setup, mode)
+            return await _prepare_prompt(prompt, environment)
         except OSError as exc:
             raise InvalidValue(
                 f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
             ) from exc
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
-        """Send an unsent prompt and those that returned with it again, or continue the log.
-
-        `image_mode` replaces that of the prompt's images.
-        """
+        """Send an unsent prompt and those that returned with it again, or continue the log."""
         state = self._state
         async with state.lock:
             state.check_idle()
             unsent = self._unsent_prompt
-            if unsent is not None and unsent.message is not None:
-                typed = prompt_from_message(unsent.message, unsent.audit)
-                message = unsent.message
-                if image_mode is not None:
-                    message = with_image_mode(message, image_mode)
-                prompt = typed._replace(message=message, audit=unsent.audit)
-                await self._start(prompt, self._followers_of(unsent.message))
+            if unsent is None or unsent.message is None:
+                if not self.is_unfinished and not self.has_unanswered_prompt:
+                    self._rewind_cut_off_answer()
+                await self._start(None)
                 return
-            if not self.is_unfinished and not self.has_unanswered_prompt:
-                self._rewind_cut_off_answer()
-            await self._start(None)
-
-    def _followers_of(self, message: UserMessage) -> Sequence[PromptInput]:
-        """Return the prompts that returned with this one; empty if that was another one."""
-        returned = self._returned
-        if returned is None or returned.conversation is not self._state.conversation:
-            return ()
-        return returned.followers if returned.message == message else ()
+            message, returned = unsent.message, self._returned
+            followers: Sequence[PromptInput] = ()
+            if returned is not None and returned.conversation is state.conversation:
+                followers = returned.followers if returned.message == message else ()
+            typed = prompt_from_message(message, unsent.audit)
+            if image_mode is not None:
+                message = _with_image_mode(message, image_mode)
+            await self._start(typed._replace(message=message, audit=unsent.audit), followers)
 
     def _rewind_cut_off_answer(self) -> None:
         """Rewind an answer that was cut off. Raises Missing if there is none."""
@@ -185,7 +174,7 @@ class ActiveRun:
                 code="nothing_to_retry",
                 place="retry",
             )
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             rewind_branch(self._state.conversation, last.parent)
         self._state.emit_branch_changed()
 
@@ -199,7 +188,7 @@ class ActiveRun:
             state.is_agent_running = state.is_compacting = True
             self._compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
             try:
-                with explain_conflicts(state):
+                with state.explain_conflicts():
                     return await self._compaction
             finally:
                 self._set_idle()
@@ -236,7 +225,7 @@ class ActiveRun:
                 _report_start(started, None)
             if is_interrupted:
                 raise interrupted_before_start()
-            with explain_conflicts(self._state):
+            with self._state.explain_conflicts():
                 return await self._state.agent.run(prompt, on_event=self._on_event)
         except Exception as exc:
             error = as_steno_error(exc)
@@ -333,17 +322,15 @@ class ActiveRun:
                 await asyncio.wait(running, timeout=_STOP_TIMEOUT_S)
 
 
-async def prepare_prompt(
-    prompt: PromptInput, input_setup: InputSetup, mode: RecognitionMode
+async def _prepare_prompt(
+    prompt: PromptInput, environment: AgentEnvironment
 ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
-    """Return a prompt with its message and references, or as a server expands it, and notices.
-
-    Raises OSError, StenoError.
-    """
+    """Return a prompt with its message, or as a server expands it. Raises OSError, StenoError."""
+    mode = environment.settings.image_mode
     images = await asyncio.to_thread(
-        lambda: [_load_image(image, input_setup.workspace) for image in prompt.images]
+        lambda: [_load_image(image, environment.workspace) for image in prompt.images]
     )
-    parse, servers = input_setup.resolver.prompt, input_setup.servers
+    parse, servers = environment.resolver.prompt, environment.servers
     command = parse_prompt_command(prompt.text)
     if command is None or command.server not in servers.specs:
         parsed = await asyncio.to_thread(
@@ -355,7 +342,7 @@ async def prepare_prompt(
             notices += (SetupNotice("command_left_as_text", text),)
         return prompt._replace(message=parsed.message), notices
     expanded = await expand_prompt(command, [servers.get(command.server)])
-    content = with_image_mode(expanded, mode).content
+    content = _with_image_mode(expanded, mode).content
     if prompt.piped.strip() or images:
         rest = await asyncio.to_thread(parse, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
@@ -363,8 +350,7 @@ async def prepare_prompt(
     return prompt._replace(message=UserMessage(content), audit=audit), ()
 
 
-def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
-    """Return a message with another mode for its images."""
+def _with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
     blocks = [
         replace(block, mode=mode) if isinstance(block, Image) else block
         for block in message.content
@@ -373,9 +359,37 @@ def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
 
 
 def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
+    """Return an image that the user names or pastes: an address, a path, or else its bytes.
+
+    The user may name any file that they can read; one in the workspace is named by its path there.
+    Raises OSError, InvalidValue.
+    """
     if isinstance(image, bytes):
-        return ImageData(validate_image(image, "what was pasted", place="image"))
+        return _validate_image(image, "what was pasted")
     if is_url(image):
         return image
-    loaded = read_named_image(image, workspace, place="image")
-    return loaded if isinstance(loaded, str) else ImageData(loaded)
+    name = terminal_line(image)
+    try:
+        real_path = Path(image).expanduser().resolve(strict=True)
+    except RuntimeError:  # the home of an unknown user
+        raise InvalidValue(
+            f"{name} is in no home folder there is", code="home_unknown", place="image"
+        ) from None
+    if any(real_path.is_relative_to(root) for root in workspace.roots):
+        return workspace.relative_of_real_path(str(real_path))
+    if not real_path.is_file():  # a pipe may never have data, and a device may never end
+        raise InvalidValue(f"{name} is no file", code="not_a_file", place="image")
+    with real_path.open("rb") as file:
+        return _validate_image(file.read(MAX_IMAGE_FILE_BYTES + 1), name)
+
+
+def _validate_image(data: bytes, name: str) -> ImageData:
+    """Return an image, if it is one and not too large. Raises InvalidValue."""
+    if len(data) > MAX_IMAGE_FILE_BYTES:
+        text = f"{name} has more than {MAX_IMAGE_FILE_BYTES:,} bytes"
+        raise InvalidValue(text, code="image_too_large", place="image")
+    try:
+        check_image_type(data)
+    except BadImage as exc:
+        raise InvalidValue(f"{name} {exc}", code=exc.code, place="image") from None
+    return ImageData(data)

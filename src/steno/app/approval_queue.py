@@ -89,18 +89,14 @@ class ApprovalQueue:
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
         """Return the requests, and after them the calls that wait for their turn."""
-        requested = [
-            PendingCall(open_request.request.call, open_request.request)
-            for open_request in self._open.values()
-        ]
+        pending = [PendingCall(request.call, request) for request, _ in self._open.values()]
         known = self._open.keys() | self._answered
         decisions = {id: early.decision for id, early in self._early.items()}
-        waiting_calls = [
+        return pending + [
             PendingCall(call, None, decisions.get(call.id))
             for call in waiting
-            if call.id not in known and (requested or call.id in decisions)
+            if call.id not in known and (pending or call.id in decisions)
         ]
-        return [*requested, *waiting_calls]
 
     def record_preview(self, call: ToolCall, preview: CallPreview) -> None:
         """Record the preview that the user reads before the request."""
@@ -144,10 +140,7 @@ class ApprovalQueue:
             future.set_result(decision)
 
     def forget(self, call_id: str) -> None:
-        """Drop the early decision and the preview of a call that has its result.
-
-        A provider may use its id again.
-        """
+        """Drop what is known of a call that has its result: a provider may use its id again."""
         self._announced.discard(call_id)
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)

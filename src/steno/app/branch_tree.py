@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from steno.agent import EntryRecorded, PromptInput
 from steno.app.session_log import SessionLog, TreeLayout, summarize_entry
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.queries import check_label_text, shell_command_of
 from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
@@ -48,7 +48,6 @@ class BranchTree:
     """The branches of the open session; changes are reported to the listener."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the shared state."""
         self._state = state
 
     def names(self) -> Sequence[str]:
@@ -67,7 +66,7 @@ class BranchTree:
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Start a branch after an entry or after the last one, and switch to it; return its name."""
         name = self._new_branch_name(name)
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             self._state.conversation.fork(name, at=at)
         self._switch_to(name)
         return name
@@ -77,14 +76,18 @@ class BranchTree:
         name = self._new_branch_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
-        message = _require_images(conversation.restore_blobs(editable_message(found)))
-        shell = shell_command_of(found)
-        prompt = (
-            prompt_from_message(message, found.audit or {})
-            if shell is None
-            else PromptInput(f"!{shell.command}")
-        )
-        with explain_conflicts(self._state):
+        message = conversation.restore_blobs(editable_message(found))
+        images = [block for block in message.content if isinstance(block, Image)]
+        if any(isinstance(image.source, ImageBlob) for image in images):
+            raise Missing(
+                "an image of this message is gone; fork behind it, and say it anew",
+                code="image_missing",
+                place="fork",
+            )
+        prompt = prompt_from_message(message, found.audit or {})
+        if (shell := shell_command_of(found)) is not None:
+            prompt = PromptInput(f"!{shell.command}")
+        with self._state.explain_conflicts():
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
             else:  # the first entry: Conversation.fork needs an entry to fork after
@@ -111,7 +114,7 @@ class BranchTree:
         self._state.check_can_move()
         self._check_recorded()
         check_label_text(text)
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             labelled = self._state.conversation.label(entry, text.strip())
         self._state.emit(EntryRecorded(labelled))
 
@@ -122,9 +125,7 @@ class BranchTree:
         names, name = self._state.conversation.branches, name.strip()
         if name in names:
             raise Conflict(
-                "there is a branch of this name; choose another",
-                code="branch_exists",
-                place="fork",
+                "there is a branch of this name; choose another", code="branch_exists", place="fork"
             )
         return name or unused_branch_name("fork", names)
 
@@ -133,7 +134,7 @@ class BranchTree:
             raise Missing("nothing has been said yet", code="empty_session", place="session")
 
     def _switch_to(self, name: str) -> None:
-        with explain_conflicts(self._state):
+        with self._state.explain_conflicts():
             self._state.conversation.switch(name)
         self._state.emit_branch_changed()
 
@@ -149,41 +150,23 @@ def editable_message(entry: Entry) -> UserMessage:
 
 
 def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
-    layout = TreeLayout(SessionLog(store.header(session), store.records(session)))
+    log = SessionLog(store.header(session), store.records(session))
+    layout = TreeLayout(log)
     return [
-        _build_row(layout, row.graph_prefix, row.entry)
-        for row in layout.rows()
-        if row.entry is not None
-    ]
-
-
-def _build_row(layout: TreeLayout, graph_prefix: str, entry: Entry) -> BranchTreeRow:
-    log = layout.log
-    return BranchTreeRow(
-        graph_prefix=graph_prefix,
-        entry=entry,
-        number=log.numbers[entry.id],
-        kind=entry_type(entry),
-        summary=summarize_entry(entry, log),
-        labels=tuple(layout.labels.get(entry.id, ())),
-        branches=tuple(layout.heads.get(entry.id, ())),
-        is_active=entry.id in layout.active_path,
-        is_notable=isinstance(entry.message, UserMessage) or layout.is_remarkable(entry),
-    )
-
-
-def _require_images(message: UserMessage) -> UserMessage:
-    """Return a message that can be sent again. Raises Missing if one of its images is gone."""
-    if any(
-        isinstance(block, Image) and isinstance(block.source, ImageBlob)
-        for block in message.content
-    ):
-        raise Missing(
-            "an image of this message is gone; fork behind it, and say it anew",
-            code="image_missing",
-            place="fork",
+        BranchTreeRow(
+            graph_prefix=graph_prefix,
+            entry=entry,
+            number=log.numbers[entry.id],
+            kind=entry_type(entry),
+            summary=summarize_entry(entry, log),
+            labels=tuple(layout.labels.get(entry.id, ())),
+            branches=tuple(layout.heads.get(entry.id, ())),
+            is_active=entry.id in layout.active_path,
+            is_notable=isinstance(entry.message, UserMessage) or layout.is_remarkable(entry),
         )
-    return message
+        for graph_prefix, entry in layout.rows()
+        if entry is not None
+    ]
 
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:

@@ -15,16 +15,16 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from heapq import nsmallest
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from steno.app.input_setup import InputSetup
-from steno.app.mcp_servers import prompt_arguments
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
+from steno.app.compose import AgentEnvironment
+from steno.app.mcp import prompt_arguments
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
@@ -123,9 +123,7 @@ async def complete_path(workspace: Workspace, typed: str) -> list[Suggestion]:
 
 
 def _best_matches(workspace: Workspace, names: Sequence[_PathName], wanted: str) -> list[str]:
-    matches = list(_rank_matches(names, wanted)) or list(
-        _rank_matches(_list_folder(workspace, wanted), wanted)
-    )
+    matches = _rank_matches(names, wanted) or _rank_matches(_list_folder(workspace, wanted), wanted)
     return [text for *_, text in nsmallest(MAX_SUGGESTIONS, matches)]
 
 
@@ -142,24 +140,19 @@ async def _list_paths(workspace: Workspace, *, hidden: bool) -> tuple[_PathName,
     return await asyncio.to_thread(_with_folders, files[:_MAX_PATHS])
 
 
-_VISIBLE_PATHS: Final[TimedCache[Workspace, _PathName]] = TimedCache(
-    partial(_list_paths, hidden=False), max_age_s=_PATH_CACHE_S, max_wait_s=_PATH_WAIT_S
-)
-
-
-_ALL_PATHS: Final[TimedCache[Workspace, _PathName]] = TimedCache(
-    partial(_list_paths, hidden=True), max_age_s=_PATH_CACHE_S, max_wait_s=_PATH_WAIT_S
-)
+_VISIBLE_PATHS, _ALL_PATHS = [
+    TimedCache(
+        partial(_list_paths, hidden=hidden), max_age_s=_PATH_CACHE_S, max_wait_s=_PATH_WAIT_S
+    )
+    for hidden in (False, True)
+]
 
 
 def _with_folders(files: Iterable[str]) -> tuple[_PathName, ...]:
     """Return files, and the folders that they lie in."""
     folders: dict[str, None] = {}
-    found: list[str] = []
-    for file in files:
-        if _BUILD_OUTPUT.search(file):
-            continue
-        found.append(file)
+    found = [file for file in files if not _BUILD_OUTPUT.search(file)]
+    for file in found:
         folder = posixpath.dirname(file)
         while folder and f"{folder}/" not in folders:
             folders[f"{folder}/"] = None
@@ -196,14 +189,15 @@ def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
 # -- matching ---------------------------------------------------------------------------------
 
 
-def _rank_matches(names: Iterable[_PathName], wanted: str) -> Iterator[tuple[int, int, int, str]]:
-    """Yield the matches: rank, depth, length, and text."""
+def _rank_matches(names: Iterable[_PathName], wanted: str) -> list[tuple[int, int, int, str]]:
+    """Return the matches: rank, depth, length, and text."""
     folded = wanted.casefold()
     steps = folded.split("/")
-    for name in names:
-        rank = _match_rank(name, folded, steps)
-        if rank is not None:
-            yield rank, len(name.steps), len(name.text), name.text
+    return [
+        (rank, len(name.steps), len(name.text), name.text)
+        for name in names
+        if (rank := _match_rank(name, folded, steps)) is not None
+    ]
 
 
 def _match_rank(name: _PathName, wanted: str, steps: Sequence[str]) -> int | None:
@@ -212,19 +206,12 @@ def _match_rank(name: _PathName, wanted: str, steps: Sequence[str]) -> int | Non
         return 0 if len(name.steps) == 1 else None
     if name.folded.startswith(wanted):
         return None if name.folded == wanted and wanted.endswith("/") else 0
-    if _matches_steps(name.steps, steps):
-        return 1
-    if len(steps) == 1 and wanted in name.steps[-1]:
-        return 2
-    return None
-
-
-def _matches_steps(names: Sequence[str], steps: Sequence[str]) -> bool:
-    """Return whether path steps start like the typed ones, in order, the last one last: s/st/cl."""
-    if not names[-1].startswith(steps[-1]):
-        return False
-    left = iter(names[:-1])
-    return all(any(name.startswith(step) for name in left) for step in steps[:-1])
+    if name.steps[-1].startswith(steps[-1]):
+        # The steps of the path start like the typed ones, in order, the last one last: s/st/cl.
+        left = iter(name.steps[:-1])
+        if all(any(folder.startswith(step) for folder in left) for step in steps[:-1]):
+            return 1
+    return 2 if len(steps) == 1 and wanted in name.steps[-1] else None
 
 
 def _path_suggestion(text: str) -> Suggestion | None:
@@ -239,14 +226,13 @@ def _path_suggestion(text: str) -> Suggestion | None:
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
-async def find_completions(inputs: InputSetup, typed: str) -> Sequence[Suggestion]:
+async def find_completions(environment: AgentEnvironment, typed: str) -> Sequence[Suggestion]:
     """Return completions, the best match first; empty for other text."""
-    servers = tuple(inputs.servers)
+    servers = tuple(environment.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
         resources, files = await asyncio.gather(
-            _match_resources(servers, rest),
-            complete_path(inputs.workspace, rest),
+            _match_resources(servers, rest), complete_path(environment.workspace, rest)
         )
         return [*resources, *files][:MAX_SUGGESTIONS]
     if sign == "/":
@@ -319,15 +305,13 @@ async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[S
     lists = await asyncio.gather(*map(_PROMPT_CACHE.get, servers))
     wanted = typed.casefold()
     found = [(prompt.command[1:].casefold(), prompt) for prompts in lists for prompt in prompts]
-    starting = [prompt for name, prompt in found if name.startswith(wanted)]
-    containing = [p for name, p in found if wanted in name and not name.startswith(wanted)]
-    return [_prompt_suggestion(prompt) for prompt in (*starting, *containing)]
-
-
-def _prompt_suggestion(prompt: McpPrompt) -> Suggestion:
-    arguments = prompt_arguments(prompt)
-    description = truncate_to_width(
-        " · ".join(filter(None, [arguments, terminal_line(prompt.description)])),
-        _MAX_DESCRIPTION_WIDTH,
-    )
-    return Suggestion(prompt.command, description, expects_more=bool(prompt.arguments))
+    matching = [(name, prompt) for name, prompt in found if wanted in name]
+    matching.sort(key=lambda match: not match[0].startswith(wanted))
+    suggestions: list[Suggestion] = []
+    for _, prompt in matching:
+        texts = filter(None, [prompt_arguments(prompt), terminal_line(prompt.description)])
+        description = truncate_to_width(" · ".join(texts), _MAX_DESCRIPTION_WIDTH)
+        suggestions.append(
+            Suggestion(prompt.command, description, expects_more=bool(prompt.arguments))
+        )
+    return suggestions

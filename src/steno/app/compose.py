@@ -10,37 +10,29 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_headline
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
-from steno.app.input_setup import (
-    DEFAULT_MCP_OPTIONS,
-    InputSetup,
-    ServerSetup,
-    build_input_setup,
-    set_up_servers,
-)
+from steno.app.mcp import DEFAULT_MCP_OPTIONS, ServerSetup, set_up_servers, unmatched_rule_notices
 from steno.app.models import build_target, unknown_model
-from steno.app.optional_parts import build_telemetry
-from steno.app.permissions import GrantsFile
-from steno.app.session_lookup import (
-    open_store_at,
-    session_folder,
-)
-from steno.app.settings import Settings
-from steno.app.settings_loader import LoadedSettings
-from steno.app.signing_key import KeyFileSigner
+from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.app.session_lookup import open_store_at
+from steno.app.settings import LoadedSettings, OcrEngineSetting, Settings
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
-from steno.context import estimate_tokens, token_counter_for
-from steno.errors import InvalidValue, StenoError, Unavailable
+from steno.context import token_counter_for
+from steno.errors import MissingExtra, StenoError, Unavailable, Unrecognised
+from steno.inputs.images.prepare import image_limits_for
+from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
+from steno.inputs.references import InputResolver
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall
-from steno.ports import Provider, SetupNotice, Tool
+from steno.ports import Provider, SetupNotice, Tool, Transport
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, ModelSelection
 from steno.providers.prices import find_price
 from steno.store import MemoryStore, Store
@@ -48,25 +40,40 @@ from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
 from steno.tools.calls import call_headline
 
+_MAX_FETCHED_BYTES: Final = 25_000_000
+_FETCH_TIMEOUT_S: Final = 20
+
 
 class AgentEnvironment(NamedTuple):
     """The parts of an agent that do not depend on the conversation."""
 
     settings: Settings
     model_selection: ModelSelection
+    target: ModelTarget
+    """The model that requests are for, and its limits."""
     provider: Provider
     builtin_tools: tuple[Tool, ...]
     """The tools of steno itself."""
-    input_setup: InputSetup
+    workspace: Workspace
+    resolver: InputResolver
+    """Resolves references: files, images and resources."""
+    server_setup: ServerSetup
     gate: Gate
     telemetry: Telemetry
     setup_notices: tuple[SetupNotice, ...] = ()
     """Notices for the user, except those about servers."""
+    mcp_tools: McpTools = McpTools((), ())
+    """The tools that the servers have listed so far."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """All tools: the built-in ones, and those that servers have listed so far."""
-        return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
+        return (*self.builtin_tools, *self.mcp_tools.tools)
+
+    @property
+    def servers(self) -> McpServers:
+        """The configured servers."""
+        return self.server_setup.servers
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool of a name; None if there is none."""
@@ -80,21 +87,18 @@ class AgentEnvironment(NamedTuple):
     @property
     def notices(self) -> tuple[SetupNotice, ...]:
         """Notices for the user."""
-        return (*self.setup_notices, *self.input_setup.notices)
+        return (*self.setup_notices, *self.server_notices)
 
     @property
-    def target(self) -> ModelTarget:
-        """The model that requests are for, and its limits."""
-        return target_for(self.model_selection, self.settings)
+    def server_notices(self) -> tuple[SetupNotice, ...]:
+        """Notices about servers, their tools, and rules that match none of them."""
+        rule_notices = unmatched_rule_notices(self.settings, self.servers, self.mcp_tools)
+        return (*self.server_setup.notices, *self.mcp_tools.notices, *rule_notices)
 
     @property
     def supports_tools(self) -> bool:
         """Whether the model calls tools, as far as is known."""
         return self.target.tools is not False
-
-    def with_mcp_tools(self, mcp_tools: McpTools) -> AgentEnvironment:
-        """Return the same environment with other tools of servers."""
-        return self._replace(input_setup=self.input_setup._replace(mcp_tools=mcp_tools))
 
     def agent_for(
         self,
@@ -106,17 +110,16 @@ class AgentEnvironment(NamedTuple):
         begin_run: Callable[[], tuple[Conversation, Iterable[Tool]]] | None = None,
     ) -> Agent:
         """Build an agent for a conversation; `gate` replaces the default gate. See `Agent`."""
-        target = self.target
         return Agent(
             self.provider,
             conversation,
             tools=self.tools,
             gate=gate or self.gate,
             runner=runner,
-            resolver=self.input_setup.resolver,
+            resolver=self.resolver,
             model=self.model_selection.name,
-            target=target,
-            count_tokens=token_counter_for(target.model),
+            target=self.target,
+            count_tokens=token_counter_for(self.target.model),
             limits=self.settings.limits,
             telemetry=self.telemetry,
             price_of=cache(find_price),
@@ -128,10 +131,7 @@ class AgentEnvironment(NamedTuple):
 
 @asynccontextmanager
 async def open_environment(
-    loaded: LoadedSettings,
-    model: ModelSelection,
-    folder: Path,
-    approver: Approver | None,
+    loaded: LoadedSettings, model: ModelSelection, folder: Path, approver: Approver | None
 ) -> AsyncGenerator[AgentEnvironment]:
     """Open provider, tools and gate without a session, with the tools of all servers."""
     server_setup = set_up_servers(loaded, folder, DEFAULT_MCP_OPTIONS, notify=lambda _: None)
@@ -143,11 +143,9 @@ async def open_environment(
         if not servers.names or not environment.supports_tools:
             yield environment
             return
-        yield environment.with_mcp_tools(
-            await list_mcp_tools(
-                servers, prepare_image=environment.input_setup.resolver.prepare_image
-            )
-        )
+        prepare_image = environment.resolver.prepare_image
+        mcp_tools = await list_mcp_tools(servers, prepare_image=prepare_image)
+        yield environment._replace(mcp_tools=mcp_tools)
 
 
 @asynccontextmanager
@@ -165,11 +163,11 @@ async def open_environment_with_servers(
         provider = model.open()
         stack.push_async_callback(provider.close)
         workspace = Workspace([folder, *settings.add_dirs])
-        input_setup = build_input_setup(loaded, model, workspace, server_setup)
+        resolver = _build_resolver(settings, model, workspace, server_setup.servers)
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
-                prepare_image=input_setup.resolver.prepare_image,
+                prepare_image=resolver.prepare_image,
                 sandbox=settings.sandbox,
                 access=CommandAccess(network=settings.network, environment=settings.env),
             )
@@ -178,8 +176,62 @@ async def open_environment_with_servers(
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
         gate = Gate(permissions, approver, grants=grants, sign_text=KeyFileSigner())
         yield AgentEnvironment(
-            settings, model, provider, toolbox.tools, input_setup, gate, telemetry, notices
+            settings=settings,
+            model_selection=model,
+            target=target_for(model, settings),
+            provider=provider,
+            builtin_tools=toolbox.tools,
+            workspace=workspace,
+            resolver=resolver,
+            server_setup=server_setup,
+            gate=gate,
+            telemetry=telemetry,
+            setup_notices=notices,
         )
+
+
+def _build_resolver(
+    settings: Settings, model: ModelSelection, workspace: Workspace, servers: McpServers
+) -> InputResolver:
+    vendor = settings.providers.get(model.vendor)
+    wire = "" if vendor is None or not isinstance(vendor.wire, str) else vendor.wire
+    return InputResolver(
+        workspace,
+        image_limits=image_limits_for(wire),
+        ocr=_build_ocr(settings),
+        transport=_build_transport,
+        servers=servers,
+        resource_ttl_s=settings.resource_ttl_s,
+    )
+
+
+def _build_ocr(settings: Settings) -> OcrReader | None:
+    """Return the reader of text in images; None if it is off, or no engine is installed."""
+    if settings.ocr is OcrEngineSetting.OFF:
+        return None
+    try:
+        return OcrReader(choose_ocr_engine(settings.ocr, languages=settings.ocr_languages))
+    except Unrecognised:
+        return None
+
+
+def _build_transport() -> Transport:
+    """Return a transport for HTTP; it raises MissingExtra when it is used and not installed."""
+    from steno.transport.http import HttpTransport, TimeLimits  # noqa: PLC0415 - slow to load
+
+    limits = TimeLimits(first_byte_s=_FETCH_TIMEOUT_S, idle_s=_FETCH_TIMEOUT_S)
+    return HttpTransport(limits=limits, max_body_bytes=_MAX_FETCHED_BYTES)
+
+
+def _open_telemetry(settings: Settings) -> Telemetry:
+    """Return telemetry, if it is on. Raises Unavailable if OpenTelemetry is not installed."""
+    if not settings.telemetry:
+        return NO_TELEMETRY
+    try:
+        from steno.agent.telemetry.opentelemetry import OpenTelemetry  # noqa: PLC0415 - an extra
+    except MissingExtra as exc:
+        raise Unavailable(str(exc), code=exc.code, place="telemetry") from exc
+    return OpenTelemetry(capture_content=settings.capture_content)
 
 
 def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
@@ -199,24 +251,6 @@ def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
         raise Unavailable(
             f"{exc.message}; --no-session does without a store", code=exc.code, place=exc.place
         ) from exc
-
-
-def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
-    """Refuse a prompt that is too long for an embedded model, before that is loaded.
-
-    Raises InvalidValue.
-    """
-    model, limit = environment.model_selection, environment.target.context_tokens
-    if model.vendor != EMBEDDED or limit is None:
-        return
-    tokens = estimate_tokens(text)
-    if tokens > limit:
-        raise InvalidValue(
-            f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
-            "say less, name files instead of their content, or choose another by --model",
-            code="prompt_too_long",
-            place="prompt",
-        )
 
 
 def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple[SetupNotice, ...]]:
@@ -245,12 +279,6 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ..
     return grants, ()
 
 
-def _open_telemetry(settings: Settings) -> Telemetry:
-    if not settings.telemetry:
-        return NO_TELEMETRY
-    return build_telemetry(capture_content=settings.capture_content)
-
-
 # -- notices -----------------------------------------------------------------------------------
 
 
@@ -258,7 +286,11 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     """Yield notices about the model and the folder that may surprise the user."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
-        text = f"no model was named; {model.name} is there ({model.reason}){_setup_advice(model)}"
+        text = f"no model was named; {model.name} is there ({model.reason})"
+        if model.vendor in (EMBEDDED, OFFLINE):  # only a weak model was found
+            text += (
+                "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
+            )
         yield SetupNotice("model_not_named", text)
     if settings.max_cost is not None and find_price(model.name) is None:
         text = f"max_cost: nobody knows the price of {model.name}, so this is no limit"
@@ -267,12 +299,10 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if target.response_tokens != target.max_tokens:
         text = f"max_tokens: {model.name} says {target.response_tokens:,} at most, so no more is asked for"
         yield SetupNotice("max_tokens_above_model_limit", text)
-    if (
-        target.context_tokens is not None
-        and (target.response_tokens or 0) > target.context_tokens // 2
-    ):
+    window = target.context_tokens
+    if window is not None and (target.response_tokens or 0) > window // 2:
         text = (
-            f"max_tokens: {model.name} reads {target.context_tokens:,} tokens at once, its answer "
+            f"max_tokens: {model.name} reads {window:,} tokens at once, its answer "
             "included; half of that is kept free for the answer"
         )
         yield SetupNotice("max_tokens_above_half_window", text)
@@ -280,20 +310,3 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if home is not None and home.resolve().is_relative_to(folder):
         text = f"{folder}: your home folder is in it, with all that it holds; a project is safer"
         yield SetupNotice("folder_holds_home", text)
-
-
-def _setup_advice(model: ModelSelection) -> str:
-    """Return advice where only a weak model was found."""
-    if model.vendor not in (EMBEDDED, OFFLINE):
-        return ""
-    return "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
-
-
-def session_notices(
-    store: Store, conversation: Conversation, folder: Path
-) -> Iterator[SetupNotice]:
-    """Yield a notice if a resumed session began in another folder."""
-    start_folder = session_folder(store.header(conversation.id))
-    if start_folder is not None and start_folder != str(folder):
-        text = f"session: it was begun in {start_folder}, and goes on in {folder}"
-        yield SetupNotice("session_from_other_folder", text)

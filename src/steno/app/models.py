@@ -14,10 +14,9 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from steno.app.errors import UsageError
-from steno.app.settings import ModelSettings, Settings, variable_name
-from steno.app.settings_loader import LoadedSettings
-from steno.app.suggestion import Suggestion
+from steno.app.commands.arguments import UsageError
+from steno.app.commands.table import Suggestion
+from steno.app.settings import LoadedSettings, ModelSettings, Settings, variable_name
 from steno.context import ModelTarget
 from steno.errors import InvalidValue, NotFound, StenoError
 from steno.json_object import JsonObject
@@ -56,22 +55,18 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
     name, origin = loaded.settings.model or "", loaded.origins.get("model", ("",))[-1]
     is_explicit = origin in (MODEL_FLAG, variable_name("model"))
     if recorded_model and not is_explicit:
-        return await _find_recorded_model(loaded, recorded_model)
+        try:
+            return await find_model(recorded_model, vendors=loaded.settings.providers)
+        except StenoError as exc:
+            raise InvalidValue(
+                f"{exc}; or choose by {MODEL_FLAG}",
+                code=exc.code,
+                place=f"{terminal_line(recorded_model)}, who spoke last",
+            ) from exc
     with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
         return await find_model(
             name if is_explicit else "", configured=name, vendors=loaded.settings.providers
         )
-
-
-async def _find_recorded_model(loaded: LoadedSettings, recorded: str) -> ModelSelection:
-    try:
-        return await find_model(recorded, vendors=loaded.settings.providers)
-    except StenoError as exc:
-        raise InvalidValue(
-            f"{exc}; or choose by {MODEL_FLAG}",
-            code=exc.code,
-            place=f"{terminal_line(recorded)}, who spoke last",
-        ) from exc
 
 
 @contextmanager
@@ -83,10 +78,8 @@ def name_model_in_errors(name: str, origin: str) -> Generator[None]:
         text, place = str(exc), ""
         if name:
             # An error about the name, or about the vendor where only a vendor was named.
-            text, place = (
-                exc.text_unless_at(*_ERROR_PLACES, name),
-                f"{origin} {terminal_line(name)}",
-            )
+            text = exc.text_unless_at(*_ERROR_PLACES, name)
+            place = f"{origin} {terminal_line(name)}"
         if isinstance(exc, NotFound):
             raise NotFound(text, code=exc.code, place=place) from exc
         error = UsageError if origin == MODEL_FLAG else InvalidValue

@@ -1,18 +1,26 @@
-"""Permission rules of the user: checks, and the file of grants beyond one session.
+"""Permission rules of the user: checks, the file of grants, and the key that signs decisions.
 
 The file of grants is in the user's folder, never in a project: a cloned repository must not be able
 to allow itself anything. It is TOML that a user can read and edit, and it counts as a whole or not
 at all.
+
+The key is readable by the user alone; where it cannot be kept, a key lasts as long as the process,
+and where others could read it, a new one is made: decisions that another key has signed are asked
+about again.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
+import secrets
+import stat
 import time
 import tomllib
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, final
 
@@ -39,6 +47,9 @@ _FILE_HEADING: Final = """\
 """
 _LOCK_TIMEOUT_S: Final = 10.0
 _WRITABLE_BY_OTHERS: Final = 0o022
+KEY_FILE_NAME: Final = "seal.key"
+_KEY_BYTES: Final = 32
+_ACCESSIBLE_TO_OTHERS: Final = 0o077
 _REPAIR_ADVICE: Final = "mend it or remove it; until then nothing in it counts"
 
 
@@ -48,11 +59,15 @@ _REPAIR_ADVICE: Final = "mend it or remove it; until then nothing in it counts"
 def read_rule(text: str) -> PermissionRule:
     """Read a rule about a known tool. Raises InvalidValue, which names the remedy."""
     try:
-        rule = PermissionRule.parse(text)
-        check_rule_tool(rule)
+        return parse_known_rule(text)
     except InvalidValue as exc:
-        text = exc.text_unless_at("rule")
-        raise InvalidValue(text, code=exc.code, place="rule") from None
+        raise InvalidValue(exc.text_unless_at("rule"), code=exc.code, place="rule") from None
+
+
+def parse_known_rule(text: str) -> PermissionRule:
+    """Read a rule about a known tool. Raises InvalidValue."""
+    rule = PermissionRule.parse(text)
+    check_rule_tool(rule)
     return rule
 
 
@@ -86,11 +101,8 @@ def build_rule_hint(
     ]
     if not rules or not uncovered:
         return None
-    return Notice(
-        NoticeKind.CONTEXT,
-        f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}",
-        "allowed_in_part",
-    )
+    text = f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}"
+    return Notice(NoticeKind.CONTEXT, text, "allowed_in_part")
 
 
 # -- the grants file --------------------------------------------------------------------------
@@ -130,7 +142,14 @@ class GrantsFile:
         """
         self.folder: Final = os.path.realpath(folder)
         """The folder of the project; paths in its rules are relative to it."""
-        self.file: Final = Path(os.path.realpath(_default_file() if file is None else file))
+        file = file or _user_file(GRANTS_FILE_NAME)
+        if file is None:
+            raise InvalidValue(
+                "no home folder is known; set HOME or XDG_CONFIG_HOME",
+                code="home_unknown",
+                place="grants",
+            )
+        self.file: Final = Path(os.path.realpath(file))
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules that are allowed here. Raises InvalidDocument, Unavailable."""
@@ -142,10 +161,16 @@ class GrantsFile:
         with translate_os_errors(str(self.file)):
             try:
                 with self.file.open("rb") as stream:
-                    _check_file_permissions(os.fstat(stream.fileno()), self.file)
-                    data = stream.read()
+                    status, data = os.fstat(stream.fileno()), stream.read()
             except FileNotFoundError:
                 return StoredGrants()
+        if status.st_uid not in (0, os.geteuid()) or status.st_mode & _WRITABLE_BY_OTHERS:
+            raise Unavailable(
+                "others may write to it, so nothing in it counts; look through it, "
+                "and make it yours alone (chmod 600)",
+                code="file_writable_by_others",
+                place=str(self.file),
+            )
         return parse_grants(data, str(self.file))
 
     def add(self, rule: str, scope: GrantScope) -> None:
@@ -188,10 +213,8 @@ class GrantsFile:
         """Lock the file against other processes until it is written."""
         with translate_os_errors(str(self.file)):
             make_folder(self.file.parent)
-            lock, deadline = (
-                self.file.with_name(f"{GRANTS_FILE_NAME}.lock"),
-                time.monotonic() + _LOCK_TIMEOUT_S,
-            )
+            lock = self.file.with_name(f"{GRANTS_FILE_NAME}.lock")
+            deadline = time.monotonic() + _LOCK_TIMEOUT_S
             with open_locked(lock, to_write=True, deadline=deadline, create=True):
                 yield
 
@@ -202,34 +225,9 @@ class GrantsFile:
             draft.publish(self.file)
 
 
-def _default_file() -> Path:
+def _user_file(name: str) -> Path | None:
     folder = config_folder(os.environ)
-    if folder is None:
-        raise InvalidValue(
-            "no home folder is known; set HOME or XDG_CONFIG_HOME",
-            code="home_unknown",
-            place="grants",
-        )
-    return folder / GRANTS_FILE_NAME
-
-
-def _check_file_permissions(status: os.stat_result, file: Path) -> None:
-    is_ours = status.st_uid in (0, os.geteuid())
-    if not is_ours or status.st_mode & _WRITABLE_BY_OTHERS:
-        raise Unavailable(
-            "others may write to it, so nothing in it counts; look through it, "
-            "and make it yours alone (chmod 600)",
-            code="file_writable_by_others",
-            place=str(file),
-        )
-
-
-def revoke_rule(
-    grants: GrantsFile, text: str, scope: GrantScope | None = None
-) -> tuple[GrantScope, ...]:
-    """Remove a rule from one scope or all; return the scopes that had it."""
-    scopes = SCOPE_NAMES if scope is None else (scope,)
-    return tuple([name for name in scopes if grants.revoke(text, name)])
+    return None if folder is None else folder / name
 
 
 def parse_grants(data: bytes, place: str) -> StoredGrants:
@@ -308,3 +306,52 @@ def _quote_toml(text: str) -> str:
     escaped = re.sub(r'["\\]', r"\\\g<0>", text)
     shown = [char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped]
     return f'"{"".join(shown)}"'
+
+
+# -- the signing key --------------------------------------------------------------------------
+
+
+@final
+class KeyFileSigner:
+    """Signs texts for the user of this process (`steno.agent.permissions.grants.SignText`)."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Take optionally another file than the user's; it is read when it is needed."""
+        self._file = file or _user_file(KEY_FILE_NAME)
+        self._secret: bytes | None = None
+
+    def __call__(self, text: str) -> str:
+        """Return the signature of a text."""
+        if self._secret is None and self._file is not None:
+            with suppress(OSError):
+                self._secret = _read_secret(self._file) or _create_secret(self._file)
+        if self._secret is None:
+            self._secret = secrets.token_bytes(_KEY_BYTES)
+        return hmac.new(self._secret, text.encode(), sha256).hexdigest()
+
+
+def _read_secret(file: Path) -> bytes | None:
+    """Return the secret; None if there is none, or it is invalid. Raises OSError."""
+    try:
+        with file.open("rb") as stream:
+            status = os.fstat(stream.fileno())
+            if status.st_uid != os.geteuid():
+                raise PermissionError(f"{file}: belongs to somebody else")
+            is_exposed = not stat.S_ISREG(status.st_mode) or bool(
+                status.st_mode & _ACCESSIBLE_TO_OTHERS
+            )
+            secret = stream.read(_KEY_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    return secret if len(secret) == _KEY_BYTES and not is_exposed else None
+
+
+def _create_secret(file: Path) -> bytes:
+    """Store a new secret. If two processes do so at once, the last one wins."""
+    make_folder(file.parent)
+    with open_draft(file.parent) as draft:
+        draft.stream.write(secrets.token_bytes(_KEY_BYTES))
+        draft.sync()
+        draft.publish(file)
+    secret = _read_secret(file)
+    return secrets.token_bytes(_KEY_BYTES) if secret is None else secret

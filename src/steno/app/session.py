@@ -10,12 +10,12 @@ user, and has changed nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import TypeAlias, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
-from steno.agent import PromptInput, RunResult
+from steno.agent import EntryRecorded, PromptInput, RunResult
 from steno.agent.permissions.gate import preview_call
 from steno.agent.permissions.grants import last_decision
 from steno.agent.session_events import SessionListener
@@ -23,24 +23,20 @@ from steno.app.active_run import ActiveRun
 from steno.app.approval_queue import PendingCall
 from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
-from steno.app.commands.report import Report
-from steno.app.commands.session_commands import (
-    OpenSession,
-    change_mode,
-    change_model,
-    run_interruptible,
-    run_slash_command,
-)
+from steno.app.commands.explain import list_context_changes
+from steno.app.commands.report import Paragraph, Report, code
+from steno.app.commands.session_commands import run_slash_command
+from steno.app.commands.table import Suggestion
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
-from steno.app.input_setup import DEFAULT_MCP_OPTIONS, McpOptions
-from steno.app.models import choose_model, list_models
+from steno.app.mcp import DEFAULT_MCP_OPTIONS, McpOptions
+from steno.app.models import choose_model, list_models, name_model_in_errors
 from steno.app.session_list import SessionList
-from steno.app.session_lookup import SessionStart, apply_start, open_session
+from steno.app.session_log import SessionLog
+from steno.app.session_lookup import SessionStart, apply_start, open_session, set_mode
 from steno.app.session_state import SessionConfig, SessionState
-from steno.app.settings_loader import LoadedSettings
-from steno.app.suggestion import Suggestion
-from steno.errors import LogError, ToolFailed
+from steno.app.settings import LoadedSettings
+from steno.errors import InvalidRequest, LogError, ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
 from steno.messages.call import AnyToolCall, ToolCall
@@ -53,9 +49,14 @@ from steno.ports import (
     PreviewPart,
     SetupNotice,
 )
+from steno.providers.model_discovery import find_model
 from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.render.items import SessionStatus
+from steno.render.quantities import format_count
 from steno.store import MemoryStore
+
+T = TypeVar("T")
+_MAX_DIFFERENCES: Final = 20
 
 
 class AgentSession:
@@ -68,18 +69,18 @@ class AgentSession:
 
     def __init__(self, state: SessionState) -> None:
         """Take the shared state; see `open`."""
-        self._state = state
-        self._active_run = ActiveRun(state)
+        self.state: Final = state
+        """What the parts of the session share: for commands, not for interfaces."""
+        self.active_run: Final = ActiveRun(state)
         self._images = SessionImages(state.read_blob)
         self.branches = BranchTree(state)
         self.session_list = SessionList(state)
-        config = state.config
         self._command_context = CommandContext(
-            folder=config.folder,
+            folder=state.config.folder,
             open_store=lambda: nullcontext(state.store),
             headline=self.headline,
-            is_persistent=config.is_persistent,
-            session=OpenSession(state, self._active_run, self.branches, self.session_list),
+            is_persistent=state.config.is_persistent,
+            session=self,
         )
 
     @classmethod
@@ -102,8 +103,9 @@ class AgentSession:
         A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
         replaces the recorded mode. `approver` decides in place of the user. Without
         `is_interactive`, calls that need a decision are denied, and the first prompt opens the
-        store and waits for all MCP servers. `on_progress` receives what the session waits for, and `on_skipped` notices
-        about sessions of the folder that cannot be read, which are events otherwise.
+        store and waits for all MCP servers. `on_progress` receives what the session waits for, and
+        `on_skipped` notices about sessions of the folder that cannot be read, which are events
+        otherwise.
         """
         on_progress("looking for a model")
         settings, skipped = loaded_settings.settings, list[SetupNotice]()
@@ -145,56 +147,56 @@ class AgentSession:
 
     async def close(self) -> None:
         """Interrupt whatever runs, and release all resources."""
-        self._state.is_closed = True  # from here on nothing starts
+        self.state.is_closed = True  # from here on nothing starts
         try:
-            await self._active_run.close()
+            await self.active_run.close()
         finally:  # also if the wait is cancelled
-            self._state.remove_listeners()
-            await self._state.close()
+            self.state.remove_listeners()
+            await self.state.close()
 
     # -- status -------------------------------------------------------------------------------
 
     @property
     def actor(self) -> str:
         """The name of the user, for recorded decisions."""
-        return self._state.actor
+        return self.state.actor
 
     @property
     def status(self) -> SessionStatus:
         """The status; reading it costs nothing, however long the session."""
-        return self._state.status
+        return self.state.status
 
     @property
     def is_running(self) -> bool:
         """Whether the agent or a shell command runs."""
-        return self._active_run.is_running
+        return self.active_run.is_running
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the log ends inside a turn: a call or a prompt without an answer."""
-        return self._active_run.is_unfinished
+        return self.active_run.is_unfinished
 
     @property
     def has_unanswered_prompt(self) -> bool:
         """Whether the last prompt could not be sent, or no model has answered it."""
-        return self._active_run.has_unanswered_prompt
+        return self.active_run.has_unanswered_prompt
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
         """The calls that await a decision, requested ones first."""
-        return self._state.approvals.pending_calls(self._undecided_calls().values())
+        return self.state.approvals.pending_calls(self._undecided_calls().values())
 
     def subscribe(self, listener: SessionListener) -> Callable[[], None]:
         """Add a listener of all further events; return the function that removes it."""
-        return self._state.subscribe(listener)
+        return self.state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         """Return the entries of the active branch, or of another; reading them costs nothing."""
-        return self._state.conversation.entries_view(branch) if self._state.is_recorded else ()
+        return self.state.conversation.entries_view(branch) if self.state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
         """Return a reader for an image of an entry, for any thread; None if it is not available."""
-        return self._images.find(self._state.conversation, entry, block)
+        return self._images.find(self.state.conversation, entry, block)
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -203,22 +205,22 @@ class AgentSession:
 
         Returns once the prompt is accepted; the listener receives the results.
         """
-        await self._active_run.send(prompt)
+        await self.active_run.send(prompt)
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
         """Send an unsent prompt again, or continue where the log stops.
 
         `image_mode` replaces that of the prompt's images.
         """
-        await self._active_run.retry(image_mode)
+        await self.active_run.retry(image_mode)
 
     async def wait(self) -> RunResult:
         """Wait for the end of the last run, and return its result. Raises its error."""
-        return await self._active_run.wait()
+        return await self.active_run.wait()
 
     async def run_shell(self, command: str) -> None:
         """Run a shell command of the user; its output is recorded. Returns once it runs."""
-        await self._active_run.shell.run(command)
+        await self.active_run.shell.run(command)
 
     def interrupt(self) -> None:
         """Interrupt the run and the shell command. Nothing happens if nothing runs.
@@ -227,20 +229,20 @@ class AgentSession:
         that are still being prepared, or wait for their turn, are refused. The output of a shell
         command is recorded all the same.
         """
-        self._active_run.interrupt()
+        self.active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits for it."""
-        self._state.approvals.decide(call_id, decision, self._undecided_calls())
+        self.state.approvals.decide(call_id, decision, self._undecided_calls())
 
     def headline(self, call: AnyToolCall) -> str:
         """Return the main part of a call for a list, by its tool if that is open."""
-        return self._state.environment.headline(call)
+        return self.state.environment.headline(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
-        approvals = self._state.approvals
-        tool = self._state.environment.find_tool(call.name)
+        approvals = self.state.approvals
+        tool = self.state.environment.find_tool(call.name)
         if tool is None or tool.definition.check(call):
             preview = CallPreview((PreviewPart(PreviewKind.ARGUMENTS, call.arguments),))
         else:
@@ -254,30 +256,61 @@ class AgentSession:
 
     def _undecided_calls(self) -> dict[str, ToolCall]:
         """Return the calls of this turn without a decision."""
-        conversation = self._state.conversation
-        if not self._state.is_agent_running:
+        conversation = self.state.conversation
+        if not self.state.is_agent_running:
             return {}
-        calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
-        decisions = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
-        return {
-            call.id: call
-            for call in calls
-            if isinstance(call, ToolCall) and _is_undecided(decisions[call.id])
-        }
+        undecided: dict[str, ToolCall] = {}
+        for id in conversation.outstanding:
+            call = conversation.outstanding_call(id)
+            decision = last_decision(conversation.entries_view(), call)
+            is_decided = decision is not None and entry_decision(decision) != ApprovalStatus.PENDING
+            if isinstance(call, ToolCall) and not is_decided:
+                undecided[call.id] = call
+        return undecided
 
     # -- commands -----------------------------------------------------------------------------
 
     def change_mode(self, mode: Mode) -> None:
         """Switch between plan and act; it counts from the next decision on."""
-        change_mode(self._state, mode)
+        with self.state.explain_conflicts():
+            entry = set_mode(self.state.conversation, mode)
+        if entry is not None and self.state.is_recorded:
+            self.state.emit(EntryRecorded(entry))
 
     async def change_model(self, name: str) -> Report:
-        """Switch to another model; return the changes in what it sees."""
-        return await change_model(self._state, name)
+        """Switch to another model; return how its context differs from the log.
+
+        The search for the model can be interrupted. The change is recorded with the next request.
+        """
+        state = self.state
+        async with state.lock:
+            state.check_idle()
+            search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
+            with name_model_in_errors(name, "/model"):
+                model = await self._run_interruptible(search)
+            if model.name == state.environment.model_selection.name:
+                return Report([Paragraph(code(model.name), " answers already.")])
+            await state.use_model(model)
+            differences = (
+                await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
+            )
+        parts = [Paragraph(code(model.name), " answers from here on.")]
+        if differences:
+            parts.append(Paragraph("It sees otherwise than it is on record:"))
+            parts += [Paragraph(line, marker="-") for line in differences[:_MAX_DIFFERENCES]]
+        if (omitted := len(differences) - _MAX_DIFFERENCES) > 0:
+            parts.append(Paragraph(f"and {format_count(omitted, 'more', 'more')}", marker="-"))
+        return Report(parts, "model")
 
     async def list_models(self) -> Sequence[Suggestion]:
         """Return the models that there are to choose from."""
-        return await run_interruptible(self._state, list_models(self._state.config.loaded_settings))
+        return await self._run_interruptible(list_models(self.state.config.loaded_settings))
+
+    async def _run_interruptible(self, search: Coroutine[Any, Any, T]) -> T:
+        """Run a search for models. Raises StenoError if the user interrupts it."""
+        name = self.state.environment.model_selection.name
+        refusal = f"/model: interrupted; {name} answers as before"
+        return await self.state.lock.run_cancellable(search, refusal)
 
     async def run_command(self, name: str, argument: str = "") -> Report:
         """Run a slash command, and return its output."""
@@ -285,19 +318,27 @@ class AgentSession:
 
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
-        return await find_completions(self._state.environment.input_setup, typed)
+        return await find_completions(self.state.environment, typed)
+
+
+def _context_differences(state: SessionState) -> list[str]:
+    store, environment = state.store, state.environment
+    log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
+    vendors = environment.settings.providers
+    try:
+        return list_context_changes(
+            store, log, environment.model_selection.name, vendors=vendors, target=environment.target
+        )
+    except InvalidRequest:  # there is no message yet
+        return []
 
 
 def _open_stored(
     state: SessionState, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    conversation = open_session(state.store, start, on_skipped=on_skipped)
+    conversation = open_session(state.store, start, on_skipped)
     conversation.entries_view()  # read the entries here, in the thread
     return conversation
-
-
-def _is_undecided(decision: Entry | None) -> bool:
-    return decision is None or entry_decision(decision) == ApprovalStatus.PENDING
 
 
 ImageReader: TypeAlias = Callable[[], bytes | None]

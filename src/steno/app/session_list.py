@@ -21,11 +21,10 @@ from steno.app.session_lookup import (
     search_entries,
     session_folder,
 )
-from steno.app.session_state import ResumableSession, SessionState
+from steno.app.session_state import SessionState
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
 from steno.ports import SetupNotice
 from steno.render.terminal_text import terminal_line
-from steno.store import SessionOverview
 
 _MAX_HITS: Final = 200
 """How many entries that contain the searched words are read."""
@@ -50,7 +49,6 @@ class SessionList:
     """The sessions of this session's store."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the shared state."""
         self._state = state
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
@@ -61,7 +59,9 @@ class SessionList:
         await self._state.open_store()
         unreadable = UnreadableSessions()
         summaries = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
-        self._state.emit_notices(_unreadable_notice(id) for id in unreadable.sessions)
+        for label in map(terminal_line, unreadable.sessions):
+            text = f"session {label}: it cannot be read; `steno verify {label}` tells why"
+            self._state.emit_notices([SetupNotice("session_unreadable", text)])
         return summaries
 
     def _read_summaries(self, search: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
@@ -73,28 +73,23 @@ class SessionList:
             for hit in search_entries(store, headers, search, _MAX_HITS, unreadable):
                 if not snippets.get(hit.session):
                     snippets[hit.session] = hit.snippet
-        summaries = readable_summaries(
-            store,
-            unreadable,
-            is_wanted=lambda header: snippets is None or header.id in snippets,
+        found = readable_summaries(
+            store, unreadable, is_wanted=lambda header: snippets is None or header.id in snippets
         )
+        this_folder = str(self._state.config.folder)
         return [
-            self._build_summary(summary, (snippets or {}).get(summary.header.id, ""))
-            for summary in summaries
+            SessionSummary(
+                id=summary.header.id,
+                title=summary.title,
+                entries=summary.entries,
+                branches=len(summary.branches),
+                changed_at=last_changed(summary),
+                folder=session_folder(summary.header),
+                is_in_this_folder=session_folder(summary.header) == this_folder,
+                snippet=(snippets or {}).get(summary.header.id, ""),
+            )
+            for summary in found
         ]
-
-    def _build_summary(self, summary: SessionOverview, snippet: str) -> SessionSummary:
-        folder = session_folder(summary.header)
-        return SessionSummary(
-            id=summary.header.id,
-            title=summary.title,
-            entries=summary.entries,
-            branches=len(summary.branches),
-            changed_at=last_changed(summary),
-            folder=folder,
-            is_in_this_folder=folder == str(self._state.config.folder),
-            snippet=snippet,
-        )
 
     async def new(self, title: str = "") -> None:
         """Start another session with the next prompt."""
@@ -109,18 +104,16 @@ class SessionList:
         state = self._state
         async with state.lock:
             state.check_idle()
-            await state.open_store()
-            stored = await asyncio.to_thread(self._read_stored, session.strip())
+            # Everything is read before anything changes: the session may be unreadable.
+            id = await self._find(session.strip())
+            stored = await asyncio.to_thread(lambda: state.read_session(state.store.open(id)))
             await state.use_recorded_model(stored.conversation.model)
             state.resume(stored)
             state.emit_branch_changed()
 
-    def _read_stored(self, name: str) -> ResumableSession:
-        """Read everything that resuming needs; an unreadable session changes nothing."""
-        return self._state.read_session(self._state.store.open(self._find(name)))
-
-    def _find(self, name: str) -> str:
-        return find_session(self._state.store, name)
+    async def _find(self, name: str) -> str:
+        await self._state.open_store()
+        return await asyncio.to_thread(find_session, self._state.store, name)
 
     async def rename(self, session: str, title: str) -> None:
         """Rename a session."""
@@ -131,8 +124,7 @@ class SessionList:
                 code="blank_title",
                 place="rename",
             )
-        await self._state.open_store()
-        id = await asyncio.to_thread(self._find, session)
+        id = await self._find(session)
         await asyncio.to_thread(self._state.store.rename, id, title)
         if id == self._state.conversation.id:
             self._state.title = title
@@ -146,8 +138,7 @@ class SessionList:
 
     async def delete(self, session: str) -> None:
         """Delete a session with the blobs that only it uses; not the open one."""
-        await self._state.open_store()
-        id = await asyncio.to_thread(self._find, session)
+        id = await self._find(session)
         if id == self._state.conversation.id:
             raise StenoError(
                 "it is the one at hand; /new or /resume another one before",
@@ -161,9 +152,3 @@ class SessionList:
         store.remove(id)
         with suppress(LogError, InvalidDocument):  # its blobs are collected another time
             store.collect_garbage()
-
-
-def _unreadable_notice(id: str) -> SetupNotice:
-    label = terminal_line(id)
-    text = f"session {label}: it cannot be read; `steno verify {label}` tells why"
-    return SetupNotice("session_unreadable", text)

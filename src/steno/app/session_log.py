@@ -99,7 +99,14 @@ class SessionLog:
         """
         number = _ENTRY_NUMBER.fullmatch(name)
         if number is not None and int(number[1]) <= len(self.records):
-            return self._entry_by_number(int(number[1]))
+            if int(number[1]) in self._by_number:
+                return self._by_number[int(number[1])]
+            raise Missing(
+                "there a branch begins, which takes a number and is no entry; "
+                "`steno sessions tree` shows the entries",
+                code="not_an_entry",
+                place=f"entry #{number[1]}",
+            )
         if name in self.entries:
             return self.entries[name]
         candidates: list[str] = []
@@ -109,16 +116,6 @@ class SessionLog:
             candidates = [id for id in self.entries if name and id.startswith(name)]
         label = f"entry {terminal_line(name)}".rstrip()
         return self.entries[pick_one(candidates, label, "`steno sessions tree` shows them")]
-
-    def _entry_by_number(self, number: int) -> Entry:
-        if number not in self._by_number:
-            raise Missing(
-                "there a branch begins, which takes a number and is no entry; "
-                "`steno sessions tree` shows the entries",
-                code="not_an_entry",
-                place=f"entry #{number}",
-            )
-        return self._by_number[number]
 
 
 def missing_parent() -> Damaged:

@@ -143,8 +143,8 @@ class UnreadableSessions:
     """The sessions that could not be read: they are skipped, and reported at the end."""
 
     def __init__(self) -> None:
-        """Start with none."""
-        self.sessions: Final[list[str]] = []
+        self.sessions: Final[dict[str, str]] = {}
+        """Their problems, by their ids."""
         self.lines: Final[list[str]] = []
         """A line about each of them, for the user."""
 
@@ -153,11 +153,11 @@ class UnreadableSessions:
 
     def add(self, session: str | None, problem: StenoError) -> None:
         """Add a session with its problem; None stands for one whose id cannot be read."""
-        if session is not None:
-            self.sessions.append(session)
         text = terminal_line(problem.text_unless_at(f"session {session}"))
-        place = "" if session is None else f"session {terminal_line(session)}: "
-        self.lines.append(place + text)
+        if session is not None:
+            self.sessions[session] = text
+            text = f"session {terminal_line(session)}: {text}"
+        self.lines.append(text)
 
     @contextmanager
     def skip_unreadable(self, session: str) -> Generator[None]:
@@ -272,12 +272,10 @@ def search_entries(
     with show_progress("searching sessions", len(headers)) as progress:
         for header in progress.track(headers if words else ()):
             with unreadable.skip_unreadable(header.id):
-                for record in store.records(header.id):
-                    content = "" if record.entry is None else searchable_text(record.entry)
-                    if record.entry is not None and words.issubset(split_words(content)):
-                        hits.append(
-                            SearchHit(header.id, record.entry, build_snippet(content, words))
-                        )
+                for entry in filter(None, (record.entry for record in store.records(header.id))):
+                    content = searchable_text(entry)
+                    if words.issubset(split_words(content)):
+                        hits.append(SearchHit(header.id, entry, build_snippet(content, words)))
     hits.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
     return hits[:limit]
 
@@ -301,16 +299,9 @@ class SessionStart(NamedTuple):
 
 
 def open_session(
-    store: Store,
-    start: SessionStart,
-    *,
-    on_skipped: Callable[[SetupNotice], object] = lambda _: None,
+    store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    """Open an existing session. Raises Missing.
-
-    `on_skipped` receives a notice on each session of the folder that was skipped because it cannot
-    be read.
-    """
+    """Open an existing session; `on_skipped` receives notices on unreadable ones. Raises Missing."""
     if start.resume is None:
         return store.open(_find_last_in_folder(store, start.folder, on_skipped))
     session = find_session(store, start.resume)
@@ -319,18 +310,18 @@ def open_session(
 
 
 def _find_last_in_folder(
-    store: Store,
-    folder: Path,
-    on_skipped: Callable[[SetupNotice], object],
+    store: Store, folder: Path, on_skipped: Callable[[SetupNotice], object]
 ) -> str:
     unreadable = UnreadableSessions()
     summaries = readable_summaries(
-        store,
-        unreadable,
-        is_wanted=lambda header: session_folder(header) == str(folder),
+        store, unreadable, is_wanted=lambda header: session_folder(header) == str(folder)
     )
-    for id in unreadable.sessions:
-        on_skipped(_describe_skipped(store, id))
+    for id, problem in unreadable.sessions.items():
+        label = terminal_line(id)
+        text = (
+            f"session {label}: passed over, although it may be the latest of this folder: {problem}"
+        )
+        on_skipped(SetupNotice("session_skipped", f"{text}; `steno verify {label}` looks at it"))
     if not summaries and unreadable.sessions:
         raise Missing(
             "none of this folder can be read; `steno verify --all` tells why, and "
@@ -346,20 +337,6 @@ def _find_last_in_folder(
             place="session",
         )
     return summaries[0].header.id
-
-
-def _describe_skipped(store: Store, id: str) -> SetupNotice:
-    """Return a notice on a skipped session: why it was skipped, and how to check it."""
-    label, reason = terminal_line(id), "it could not be read"
-    try:
-        store.summary(id)
-    except UNREADABLE_ERRORS as exc:
-        reason = terminal_line(exc.text_unless_at(f"session {id}"))
-    return SetupNotice(
-        "session_skipped",
-        f"session {label}: passed over, although it may be the latest of this folder: {reason}; "
-        f"`steno verify {label}` looks at it",
-    )
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:

@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import cache, partial
 from itertools import islice, takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from steno.agent import Agent, EntryRecorded, Notice, NoticeKind, Runner
@@ -30,24 +29,22 @@ from steno.agent.steering import INTERRUPTED_EARLY, interrupted_before_start
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
-    check_prompt_fits,
     environment_notices,
     open_environment_with_servers,
     read_system_prompt,
-    session_notices,
 )
 from steno.app.folders import display_folder, user_name
-from steno.app.input_setup import McpOptions, set_up_servers
-from steno.app.mcp_startup import MAX_SERVER_WAIT_S, McpStartup
+from steno.app.mcp import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
-from steno.app.session_lookup import begin_session, set_mode
-from steno.app.settings_loader import LoadedSettings
+from steno.app.session_lookup import begin_session, session_folder, set_mode
+from steno.app.settings import LoadedSettings
 from steno.app.usage_totals import UsageTotals
-from steno.errors import Conflict, Missing, StenoError
+from steno.context import estimate_tokens
+from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
 from steno.ports import Approver, SetupNotice, Tool
-from steno.providers.model_discovery import ModelSelection
+from steno.providers.model_discovery import EMBEDDED, ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
 from steno.render.items import SessionStatus
@@ -70,7 +67,6 @@ class OperationLock:
     """A lock for operations that start or replace something (`async with`)."""
 
     def __init__(self) -> None:
-        """Start unlocked."""
         self._lock = asyncio.Lock()
         self._cancel_count = 0
         """How often all operations were cancelled."""
@@ -89,13 +85,7 @@ class OperationLock:
         """Whether an operation holds the lock."""
         return self._lock.locked()
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Release the lock."""
+    async def __aexit__(self, *_: object) -> None:
         self._lock.release()
 
     async def run_cancellable(
@@ -174,8 +164,6 @@ class SessionState:
         self.title: str = ""
         self._system_prompt = ""
         self._agent: Agent | None = None
-        self._context_limit: int | None = None
-        """The context window of the model."""
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
         """The MCP servers: they start with the first model, and outlive it."""
@@ -324,10 +312,9 @@ class SessionState:
     def status(self) -> SessionStatus:
         """The values of a status line."""
         totals, conversation = self._usage_totals, self.conversation
+        session = conversation.id if self.is_recorded else ""
         return SessionStatus(
-            session=(conversation.id if self.is_recorded else "")
-            if self.config.is_persistent
-            else None,
+            session=session if self.config.is_persistent else None,
             title=self.title,
             folder=display_folder(str(self.config.folder)),
             branch=conversation.branch,
@@ -336,7 +323,7 @@ class SessionState:
             usage=totals.usage,
             cost=totals.cost,
             context_tokens=totals.context_tokens,
-            context_limit=self._context_limit,
+            context_limit=self.environment.target.context_tokens,
         )
 
     def _count_entry(self, entry: Entry) -> None:
@@ -361,13 +348,18 @@ class SessionState:
         self.emit_notices(notices)
 
     def check_prompt_size(self, text: str) -> None:
-        """Refuse a prompt that does not fit the model. Raises InvalidValue.
-
-        Only models whose context window is known before they are loaded are checked.
-        """
-        check_prompt_fits(
-            self.environment, text if self.is_recorded else self._system_prompt + text
-        )
+        """Refuse a prompt that is too long for an embedded model. Raises InvalidValue."""
+        model, limit = self.environment.model_selection, self.environment.target.context_tokens
+        if model.vendor != EMBEDDED or limit is None:
+            return
+        tokens = estimate_tokens(text if self.is_recorded else self._system_prompt + text)
+        if tokens > limit:
+            raise InvalidValue(
+                f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
+                "say less, name files instead of their content, or choose another by --model",
+                code="prompt_too_long",
+                place="prompt",
+            )
 
     def ensure_recorded(self) -> Conversation:
         """Record the session, if it is only prepared; return its conversation.
@@ -375,28 +367,32 @@ class SessionState:
         The agent stays the same: its first prompt may be waiting for tools.
         """
         if not self.is_recorded:
-            config, mode = self.config, self.conversation.mode
-            recorded = begin_session(
-                self.store, config.folder, self._system_prompt, mode, title=self.title
+            self.conversation = begin_session(
+                self.store,
+                self.config.folder,
+                self._system_prompt,
+                self.conversation.mode,
+                title=self.title,
             )
-            self.conversation, self.is_recorded = recorded, True
-            for entry in recorded.entries_view():
+            self.is_recorded = True
+            for entry in self.conversation.entries_view():
                 self.emit(EntryRecorded(entry))
         return self.conversation
 
     def read_session(self, conversation: Conversation) -> ResumableSession:
         """Read a stored session, in any thread; nothing is replaced yet."""
-        store, entries = self.store, conversation.entries_view()
-        title = store.header(conversation.id).title or derive_title(
-            islice(entries, TITLE_SEARCH_ENTRIES)
-        )
-        notices = session_notices(store, conversation, self.config.folder)
+        header, entries = self.store.header(conversation.id), conversation.entries_view()
+        title = header.title or derive_title(islice(entries, TITLE_SEARCH_ENTRIES))
+        folder, start_folder = str(self.config.folder), session_folder(header)
+        notices: list[SetupNotice] = []
+        if start_folder is not None and start_folder != folder:
+            text = f"session: it was begun in {start_folder}, and goes on in {folder}"
+            notices.append(SetupNotice("session_from_other_folder", text))
         return ResumableSession(conversation, title, tuple(notices))
 
     def resume(self, session: ResumableSession) -> None:
         """Switch to a stored session."""
         self._replace_conversation(session.conversation, is_recorded=True, title=session.title)
-        self._usage_totals.rebuild(session.conversation.entries_view())
         self.emit_notices(session.notices)
 
     def _replace_conversation(
@@ -404,12 +400,40 @@ class SessionState:
     ) -> None:
         self.conversation, self.is_recorded, self.title = conversation, is_recorded, title
         self._agent = None
-        self._usage_totals.rebuild(())
+        self._count_branch()
 
     def emit_branch_changed(self) -> None:
         """Read the branch again, and report that everything is to be shown again."""
-        self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
+        self._count_branch()
         self.emit(BranchChanged())
+
+    def _count_branch(self) -> None:
+        self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
+
+    @contextmanager
+    def explain_conflicts(self) -> Generator[None]:
+        """Explain errors that arise if another program changes the session: Conflict, Missing."""
+        is_interactive = self.config.is_interactive
+        try:
+            yield
+        except Conflict as exc:
+            hint = "go on behind it with -c, or beside it with --fork"
+            if is_interactive:
+                hint = "/resume goes on behind it, /fork beside it"
+            text = f"{_CHANGED_ELSEWHERE}; {hint}"
+            raise Conflict(text, code="session_changed", place="session") from exc
+        except Missing as exc:
+            if self._session_exists():
+                raise
+            text = _REMOVED_ELSEWHERE + ("; /new begins another" if is_interactive else "")
+            raise Missing(text, code="session_removed", place="session") from exc
+
+    def _session_exists(self) -> bool:
+        try:
+            self.store.header(self.conversation.id)
+        except Missing:
+            return not self.is_recorded
+        return True
 
     # -- model and tools ------------------------------------------------------------------
 
@@ -424,17 +448,16 @@ class SessionState:
         await asyncio.to_thread(find_price, model.name)
         startup = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
         approver = config.approver or (self.approvals if config.is_interactive else None)
-        environment_context = open_environment_with_servers(
-            config.loaded_settings, model, config.folder, approver, startup.server_setup
+        environment = await stack.enter_async_context(
+            open_environment_with_servers(
+                config.loaded_settings, model, config.folder, approver, startup.server_setup
+            )
         )
-        environment = await stack.enter_async_context(environment_context)
         if self.is_closed:
             await stack.aclose()
         self.check_open()
         previous, self._open_resources = self._open_resources, stack
         self.environment, self._agent = environment, None
-        target = environment.target
-        self._context_limit = target.context_tokens
         try:
             await previous.aclose()
         except Exception:
@@ -464,15 +487,14 @@ class SessionState:
             max_wait_s=MAX_SERVER_WAIT_S if config.is_interactive else None,
         )
 
-    def _prepare_image(self, data: bytes) -> Image:
-        """Prepare an image for the current model."""
-        return self.environment.input_setup.resolver.prepare_image(data)
+    def _prepare_image(self, data: bytes) -> Image:  # for the current model
+        return self.environment.resolver.prepare_image(data)
 
     def _update_tools(self) -> None:
         """Use the MCP tools that are available now, from the next run on."""
         if self._mcp_startup is not None and self.environment.supports_tools:
-            self.environment = self.environment.with_mcp_tools(self._mcp_startup.tools)
-            self.emit_notices(self.environment.input_setup.notices)
+            self.environment = self.environment._replace(mcp_tools=self._mcp_startup.tools)
+            self.emit_notices(self.environment.server_notices)
 
     def start_mcp(self) -> bool:
         """Start MCP servers that have not started; return whether a prompt would wait for any."""
@@ -521,28 +543,8 @@ def _close_unused_store(opening: asyncio.Future[Store]) -> None:
         opening.result().close()
 
 
-@contextmanager
-def explain_conflicts(state: SessionState) -> Generator[None]:
-    """Explain a conflict to the user. Raises Conflict or Missing if another program was faster."""
-    is_interactive = state.config.is_interactive
-    try:
-        yield
-    except Conflict as exc:
-        hint = "go on behind it with -c, or beside it with --fork"
-        if is_interactive:
-            hint = "/resume goes on behind it, /fork beside it"
-        text = f"{_CHANGED_ELSEWHERE}; {hint}"
-        raise Conflict(text, code="session_changed", place="session") from exc
-    except Missing as exc:
-        if _session_exists(state):
-            raise
-        text = _REMOVED_ELSEWHERE + ("; /new begins another" if is_interactive else "")
-        raise Missing(text, code="session_removed", place="session") from exc
-
-
-def _session_exists(state: SessionState) -> bool:
-    try:
-        state.store.header(state.conversation.id)
-    except Missing:
-        return not state.is_recorded
-    return True
+def as_steno_error(exc: Exception) -> StenoError:
+    """Return an error that has a message and a code."""
+    if isinstance(exc, StenoError) and str(exc):
+        return exc
+    return StenoError(str(exc) or type(exc).__name__, code="internal_error")

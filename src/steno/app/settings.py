@@ -1,29 +1,58 @@
-"""The settings: types, defaults, how two values merge, and what an untrusted project may set.
+"""The settings: their types and defaults, and how they are read.
 
-This module reads nothing: `settings_loader` does.
+They come from the user's file, the project's file, the environment and the command line; later ones
+win. Of the file of an untrusted project only harmless settings count; the others are named in the
+notices. Every error names its place, and none is ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import re
+import tomllib
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, final
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    final,
+    get_type_hints,
+)
 
+import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from steno.agent.permissions.rules import AgentRole, PermissionRule
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
-from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.app.commands.arguments import UsageError
+from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
+from steno.app.permissions import check_rule_tool, parse_known_rule
+from steno.errors import InvalidValue, ToolFailed, Unavailable
+from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 from steno.messages.content import RecognitionMode
-from steno.providers import CATALOG, Vendor
+from steno.ports import SetupNotice
+from steno.providers import CATALOG, Vendor, read_vendors
+from steno.providers.row_errors import build_row_error
 from steno.records.entry import Mode
+from steno.render.terminal_text import terminal_line
+from steno.store.locate import read_address
+from steno.suggest import suggest_name
 from steno.tools.shell.sandbox import SandboxSetting
-from steno.values import RedactedRepr
+from steno.tools.workspace import Workspace
+from steno.values import RedactedRepr, replace_lone_surrogates
 
+T = TypeVar("T")
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 _Amount: TypeAlias = Annotated[float, Meta(gt=0)]
 _Name: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
@@ -189,3 +218,354 @@ The new value, the old one and the root of the project decide. A setting outside
 spend the user's money, send keys or messages elsewhere, or let commands do more: it never counts.
 Not even a trusted project can set `trusted_projects`.
 """
+
+
+# -- loading -----------------------------------------------------------------------------------
+
+_MAX_FILE_BYTES: Final = 262_144
+_FILE_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
+    ("allow", "deny", "add_dirs", "trusted_projects"), tuple[str, ...]
+)
+"""The type of a setting in a file."""
+_FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
+"""Options that have another name than the setting, since each holds one element."""
+_USER_FILE_ONLY: Final = "only your own file may hold that"
+_PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
+"""Every provider has one of these."""
+_BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
+
+
+class LoadedSettings(NamedTuple):
+    """The settings in force, and where they are from."""
+
+    settings: Settings
+    origins: Mapping[str, tuple[str, ...]]
+    """The files, variables and flags of each setting that is not at its default."""
+    notices: tuple[SetupNotice, ...]
+    """Notices for the user, such as ignored settings; to be printed once."""
+    project: Path
+    project_file: Path
+    user_file: Path | None
+    """None where no home folder is known."""
+
+    @property
+    def trusts_project(self) -> bool:
+        """Whether the user trusts the project."""
+        return self.project in self.settings.trusted_projects
+
+    @property
+    def trust_advice(self) -> str:
+        """How to trust the project."""
+        return _describe_how_to_trust(self.project, self.user_file)
+
+
+def load_settings(
+    folder: Path | None = None,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    reads_untrusted: bool = True,
+) -> LoadedSettings:
+    """Return the settings for work in a folder, which is the current one unless given.
+
+    `flags` are the settings of the command line by their names; None and empty ones are ignored.
+    The files need not exist. Without `reads_untrusted` the file of an untrusted project is not
+    read. Raises InvalidValue with the place of an error, UsageError if that is a flag.
+    """
+    folder = (folder or Path.cwd()).resolve()
+    environ = os.environ if environ is None else environ
+    user_folder, project = config_folder(environ), find_project(folder)
+    user_file = None if user_folder is None else user_folder / SETTINGS_FILE
+    project_file = project / ".steno" / SETTINGS_FILE
+    builder = _SettingsBuilder(environ)
+    if user_file is not None:
+        builder.add_file(user_file)
+    trusted = project in builder.settings.trusted_projects
+    ignored: list[str] = []
+    if trusted or reads_untrusted:
+        ignored = builder.add_file(project_file, project=project, trusted=trusted)
+    if ignored:
+        names, advice = ", ".join(ignored), _describe_how_to_trust(project, user_file)
+        text = (
+            f"{project_file}: project settings ignored: {names}; "
+            f"{_USER_FILE_ONLY if trusted else advice}"
+        )
+        builder.notices.append(SetupNotice("settings_ignored", text))
+    for name in SCALAR_NAMES:
+        if value := environ.get(variable_name(name)):
+            builder.add_value(name, value, variable_name(name))
+    for name, value in (flags or {}).items():
+        if value not in (None, (), []):
+            flag = _FLAG_SPELLINGS.get(name, f"--{name.replace('_', '-')}")
+            try:
+                builder.add_value(_check_setting_name(name, flag), value, flag, base=folder)
+            except InvalidValue as exc:
+                raise UsageError(exc.message, code=exc.code, place=exc.place) from None
+    return LoadedSettings(
+        settings=builder.settings,
+        origins=builder.origins,
+        notices=tuple(builder.notices),
+        project=project,
+        project_file=project_file,
+        user_file=user_file,
+    )
+
+
+def load_settings_leniently(notify: Callable[[str], object]) -> LoadedSettings:
+    """Return the settings for a command that only reads stores.
+
+    An error in the file of an untrusted project is reported to `notify`, and the file is ignored:
+    it cannot choose the store anyway. Raises InvalidValue for an error in any other file.
+    """
+    try:
+        return load_settings()
+    except InvalidValue as exc:
+        loaded = load_settings(reads_untrusted=False)
+        notify(f"{terminal_line(str(exc))}; nothing in this file counts here")
+        return loaded
+
+
+def _describe_how_to_trust(project: Path, user_file: Path | None) -> str:
+    quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
+    place = user_file or "a configuration file of yours"
+    return f"if you trust this project, put trusted_projects = [{quoted}] into {place}"
+
+
+@final
+class _SettingsBuilder:
+    """The settings so far, and their origins."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.settings = DEFAULTS
+        self.origins: dict[str, tuple[str, ...]] = {}
+        self.notices: list[SetupNotice] = []
+        self._environ = environ
+        self._home = home_folder(environ)
+
+    def add_file(
+        self, path: Path, *, project: Path | None = None, trusted: bool = True
+    ) -> list[str]:
+        """Add the settings of a file, and return the names of those that are ignored."""
+        ignored: list[str] = []
+        origin = replace_lone_surrogates(str(path))
+        for key, value in _read_toml(path, inside=project).items():
+            place = f"{path}: {terminal_line(key)}"
+            _check_misplaced_provider(key, value, place)
+            name = _check_setting_name(key, place)
+            if not (trusted or name in ALLOWED_UNTRUSTED) or (
+                project and name == "trusted_projects"
+            ):
+                ignored.append(name)  # its value is not read
+                continue
+            new = self._read_value(name, value, place, origin=origin, base=project)
+            old = getattr(self.settings, name)
+            if name == "allow":  # the file may be older, or newer, than this program
+                for number, rule in enumerate(new):
+                    try:
+                        check_rule_tool(rule)
+                    except InvalidValue as exc:
+                        self.notices.append(SetupNotice(exc.code, f"{place}[{number}]: {exc}"))
+            if trusted or (project and ALLOWED_UNTRUSTED[name](new, old, project)):
+                self._set(name, new, origin)
+            else:
+                ignored.append(name)
+        return ignored
+
+    def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
+        """Add one setting from a variable or a flag, where a number may be a text."""
+        new = self._read_value(name, value, origin, origin=origin, base=base, is_strict=False)
+        if name == "allow":
+            for number, rule in enumerate(new):
+                with _at_place(f"{origin}[{number}]"):
+                    check_rule_tool(rule)
+        self._set(name, new, origin)
+
+    def _set(self, name: str, new: Any, origin: str) -> None:
+        merged = merge_setting(name, getattr(self.settings, name), new)
+        self.settings = replace(self.settings, **{name: merged})
+        earlier_origins = self.origins.get(name, ()) if name in CUMULATIVE_NAMES else ()
+        self.origins[name] = (*earlier_origins, origin)
+
+    def _read_value(
+        self,
+        name: str,
+        value: Any,
+        place: str,
+        *,
+        origin: str,
+        base: Path | None,
+        is_strict: bool = True,
+    ) -> Any:
+        """Return a setting in the type of `Settings`; paths are relative to `base`."""
+        match name:
+            case "providers":
+                table = _convert_value(value, dict[str, Any], place)
+                try:
+                    return read_vendors(table, known=self.settings.providers)
+                except InvalidValue as exc:
+                    inner_place = f"{place}.{exc.place}" if exc.place else place
+                    text = terminal_line(exc.message)
+                    raise InvalidValue(text, code=exc.code, place=inner_place) from None
+            case "models":
+                rows = _convert_value(value, dict[str, Any], place)
+                return {
+                    key: _convert_value(row, ModelSettings, f"{place}.{terminal_line(key)}")
+                    for key, row in rows.items()
+                }
+            case "mcp_servers":
+                table = _convert_value(value, dict[str, Any], place)
+                return self._servers(table, place, origin=origin, base=base)
+            case "allow":
+                return self._parse_each(name, value, place, PermissionRule.parse)
+            case "deny":  # a rule that denies nothing would give false safety
+                return self._parse_each(name, value, place, parse_known_rule)
+            case "add_dirs" | "trusted_projects":
+                return self._parse_each(name, value, place, lambda text: self._path(text, base))
+            case _:
+                converted = _convert_value(value, _FILE_TYPES[name], place, is_strict=is_strict)
+                if name == "store":
+                    try:
+                        read_address(converted)
+                    except InvalidValue as exc:
+                        raise InvalidValue(exc.message, code=exc.code, place=place) from None
+                return converted
+
+    def _servers(
+        self, table: dict[str, Any], place: str, *, origin: str, base: Path | None
+    ) -> dict[str, McpServerSpec]:
+        """Read servers; a project cannot replace a server of the user."""
+        known = self.settings.mcp_servers
+        specs = read_server_specs(
+            table, place=place, environ=self._environ, base=base, is_strict=True
+        )
+        for name in specs.keys() & known.keys():
+            del specs[name]
+            winner = known[name].origin
+            text = f"{place}.{name}: this server is not used; that of {winner} counts"
+            self.notices.append(SetupNotice("server_overridden", text))
+        return {name: replace(spec, origin=origin) for name, spec in specs.items()}
+
+    def _parse_each(
+        self, name: str, value: Any, place: str, parse: Callable[[str], T]
+    ) -> tuple[T, ...]:
+        texts: tuple[str, ...] = _convert_value(value, _FILE_TYPES[name], place)
+        parsed: list[T] = []
+        for number, text in enumerate(texts):
+            with _at_place(f"{place}[{number}]"):
+                parsed.append(parse(text))
+        return tuple(parsed)
+
+    def _path(self, text: str, base: Path | None) -> Path:
+        path = Path(text)
+        if path.parts[:1] == ("~",) and self._home is not None:
+            path = self._home.joinpath(*path.parts[1:])
+        if base is not None:
+            path = base / path
+        if not path.is_absolute():
+            raise InvalidValue("must be an absolute path, or begin with ~/", code="path_relative")
+        try:
+            return path.resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise InvalidValue("must be the path of a folder", code="invalid_path") from None
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
+    """Return the content of a file; an empty table if there is no file."""
+    data = read_config_file(path, inside=inside)
+    if data is None:
+        return {}
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise InvalidValue(
+            f"is not UTF-8 (at line {line})", code="not_utf8", place=str(path)
+        ) from None
+    except tomllib.TOMLDecodeError as exc:
+        raise InvalidValue(f"is not TOML: {exc}", code="file_not_toml", place=str(path)) from None
+    except (RecursionError, ValueError):  # either the nesting or a number is too long
+        raise InvalidValue(
+            "is nested too deeply, or has a number that is too long",
+            code="file_too_complex",
+            place=str(path),
+        ) from None
+
+
+def read_config_file(path: Path, *, inside: Path | None) -> bytes | None:
+    """Return the content of a file as `read_plain_file` does. Raises InvalidValue if it is large."""
+    data = read_plain_file(path, inside=inside, max_bytes=_MAX_FILE_BYTES)
+    if data is not None and len(data) > _MAX_FILE_BYTES:
+        text = f"must not be larger than {_MAX_FILE_BYTES:,} bytes"
+        raise InvalidValue(text, code="file_too_large", place=str(path))
+    return data
+
+
+def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes | None:
+    """Return the beginning of a file, up to one byte more than `max_bytes`; None if there is none.
+
+    Links are followed, but not out of `inside`, a folder above the file; where that is None, they
+    may lead anywhere. Raises InvalidValue for what is not a plain file or cannot be read.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        if inside is None:
+            path = path.resolve(strict=True)
+        with Workspace([inside or path.parent]).open_file(str(path)) as file:
+            return file.read(max_bytes + 1)
+    except (ToolFailed, Unavailable) as exc:
+        raise InvalidValue(exc.message, code=exc.code, place=exc.place) from exc
+    except (OSError, RuntimeError) as exc:  # RuntimeError: links that lead to each other
+        raise InvalidValue(
+            f"cannot be read: {exc}", code="file_unreadable", place=str(path)
+        ) from exc
+
+
+# -- values -----------------------------------------------------------------------------------
+
+
+def _check_setting_name(key: str, place: str) -> str:
+    """Return the name of a setting. Raises InvalidValue if there is no such setting."""
+    if key in SETTING_NAMES:
+        return key
+    raise InvalidValue(
+        f"there is no such setting; {suggest_name(key, SETTING_NAMES)}",
+        code="setting_unknown",
+        place=place,
+    )
+
+
+def _check_misplaced_provider(key: str, value: object, place: str) -> None:
+    """Refuse a provider outside of `providers`. Raises InvalidValue, which names the place."""
+    if key in SETTING_NAMES or not isinstance(value, dict) or _PROVIDER_MARKERS.isdisjoint(value):
+        return
+    name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(terminal_line(key)).decode()
+    raise InvalidValue(
+        f"there is no such setting; write [providers.{name}]",
+        code="provider_misplaced",
+        place=place,
+    )
+
+
+def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
+    """Return a value of a file in the type that it should have. Raises InvalidValue."""
+    try:
+        return msgspec.convert(value, kind, strict=is_strict)
+    except msgspec.ValidationError as exc:
+        fields = getattr(kind, "__struct_fields__", ())
+        choices = tuple(getattr(kind, "__members__", {}).values())
+        error = build_row_error(exc, place, fields=fields, choices=choices)
+        code = "invalid_setting" if error.code == "invalid_value" else error.code
+        raise InvalidValue(terminal_line(error.message), code=code, place=error.place) from None
+
+
+@contextmanager
+def _at_place(place: str) -> Generator[None]:
+    """Name the place of a value in errors about it."""
+    try:
+        yield
+    except InvalidValue as exc:
+        raise InvalidValue(str(exc), code=exc.code, place=place) from None

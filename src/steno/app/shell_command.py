@@ -15,22 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import EntryRecorded, Notice, NoticeKind
+from steno.agent import EntryRecorded
 from steno.agent.dispatch import ReportedOutput
 from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
-from steno.app.errors import as_steno_error
 from steno.app.folders import display_folder
-from steno.app.session_state import SessionState, explain_conflicts
+from steno.app.session_state import SessionState, as_steno_error
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
+from steno.ports import SetupNotice
 from steno.records.entry import ShellCommand
 from steno.render.quantities import format_count
-from steno.tools.shell.process import (
-    CommandExit,
-    CommandLimits,
-    CommandProcess,
-    ExitCause,
-    append_notes,
-)
+from steno.tools.shell.process import CommandLimits, CommandProcess, ExitCause, append_notes
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 MAX_RECORDED_BYTES: Final = 100_000
@@ -71,7 +65,6 @@ class OutputLimiter:
     def __init__(
         self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
     ) -> None:
-        """Take the function that receives the text, and the limit."""
         self._emit = emit
         self._remaining = max_characters
 
@@ -90,7 +83,6 @@ class ShellCommandRunner:
     """Runs the shell commands of the user, one at a time, and records their output."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the shared state; nothing runs yet."""
         self._state = state
         self.task: asyncio.Task[None] | None = None
         """The last command."""
@@ -120,10 +112,10 @@ class ShellCommandRunner:
             state.emit(ShellStarted(command))
             if _CD_COMMAND.fullmatch(command):
                 folder = display_folder(str(state.config.folder))
-                notice = (
+                text = (
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
                 )
-                state.emit(Notice(NoticeKind.INPUT, notice, "cd_ignored"))
+                state.emit_input_notice(SetupNotice("cd_ignored", text))
             self.task = asyncio.create_task(self._run(command))
             await asyncio.sleep(0)  # the task has started, and can be cancelled
 
@@ -140,7 +132,7 @@ class ShellCommandRunner:
                     "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_NOTE])),
                 )
             status = result.status
-            with explain_conflicts(state):
+            with state.explain_conflicts():
                 self._record(command, result)
         except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
             error = as_steno_error(exc)
@@ -197,9 +189,12 @@ async def run_shell_command(
     if rest := decoder.decode(b"", final=True):
         on_output(rest)
     output = process.capture.take().decode("utf-8", "replace")
-    return ShellResult(
-        _exit_status(command_exit), append_notes(output, _leftover_notes(command_exit))
-    )
+    status = command_exit.exit_code if command_exit.cause is ExitCause.DONE else None
+    notes: list[str] = []
+    if count := command_exit.leftover_processes:
+        left = "process that it left behind was", "processes that it left were"
+        notes.append(f"{format_count(count, *left)} ended with it")
+    return ShellResult(status, append_notes(output, notes))
 
 
 def _empty_command() -> InvalidValue:
@@ -209,21 +204,5 @@ def _empty_command() -> InvalidValue:
 
 
 def _user_shell() -> str:
-    """Return the user's own shell, if it exists."""
     shell = os.environ.get("SHELL", "")
     return shell if shell.startswith("/") and shutil.which(shell) else _DEFAULT_SHELL
-
-
-def _exit_status(command_exit: CommandExit) -> int | None:
-    return command_exit.exit_code if command_exit.cause is ExitCause.DONE else None
-
-
-def _leftover_notes(command_exit: CommandExit) -> list[str]:
-    if not command_exit.leftover_processes:
-        return []
-    count_text = format_count(
-        command_exit.leftover_processes,
-        "process that it left behind was",
-        "processes that it left were",
-    )
-    return [f"{count_text} ended with it"]

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.settings_loader import read_plain_file
+from steno.app.settings import read_plain_file
 from steno.errors import InvalidValue
 from steno.ids import utc_now
 from steno.ports import SetupNotice
@@ -179,9 +179,8 @@ def build_system_prompt(
 
     `replacement` replaces everything except the instructions.
     """
-    if replacement is None:
-        parts = [_BASE_PROMPT, _describe_environment(environment)]
-    else:
+    parts = [_BASE_PROMPT, _describe_environment(environment)]
+    if replacement is not None:
         parts = [replacement]
     if instructions:
         parts.append(_INSTRUCTIONS_INTRO)
@@ -192,17 +191,11 @@ def build_system_prompt(
 
 
 def _describe_environment(environment: SystemPromptContext) -> str:
-    lines = [
-        f"Working folder: {_safe_path(environment.folder)}",
-        *(
-            [f"Root of the project: {_safe_path(environment.project)}"]
-            if environment.project != environment.folder
-            else []
-        ),
-        *[f"You may also work in: {_safe_path(path)}" for path in environment.add_dirs],
-        f"Platform: {environment.platform}",
-        f"Date (UTC): {environment.date}",
-    ]
+    lines = [f"Working folder: {_safe_path(environment.folder)}"]
+    if environment.project != environment.folder:
+        lines.append(f"Root of the project: {_safe_path(environment.project)}")
+    lines += [f"You may also work in: {_safe_path(path)}" for path in environment.add_dirs]
+    lines += [f"Platform: {environment.platform}", f"Date (UTC): {environment.date}"]
     return "\n".join(lines)
 
 

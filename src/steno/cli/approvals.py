@@ -9,8 +9,8 @@ from steno.agent.permissions.gate import decide_later
 from steno.app.commands.arguments import Argument, argument, flag
 from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.folders import user_name
+from steno.app.permissions import KeyFileSigner
 from steno.app.session_lookup import LAST_SESSION, explain_damage, pick_one
-from steno.app.signing_key import KeyFileSigner
 from steno.cli.arguments import STORE, Subparsers, add_command
 from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store

@@ -118,6 +118,6 @@ def load_headless() -> Callable[[argparse.Namespace], int]:
 
 def read_store_setting() -> str | None:
     """Load the settings, and return the store that they name."""
-    from steno.app.settings_loader import load_settings_leniently
+    from steno.app.settings import load_settings_leniently
 
     return load_settings_leniently(print_notice).settings.store

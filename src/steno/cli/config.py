@@ -11,9 +11,8 @@ import msgspec
 
 from steno.app.commands.arguments import flag
 from steno.app.commands.report import Report, Table
-from steno.app.mcp_servers import MCP_FILE_NAME, describe_server
-from steno.app.settings import SETTING_NAMES, ModelSettings
-from steno.app.settings_loader import load_settings
+from steno.app.mcp import MCP_FILE_NAME, describe_server
+from steno.app.settings import SETTING_NAMES, ModelSettings, load_settings
 from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import print_report
 from steno.inputs.mcp.server_spec import McpServerSpec

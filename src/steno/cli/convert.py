@@ -15,8 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno import InvalidRequest, InvalidValue, Opaque, Request, check_order, repair
-from steno.app.commands.arguments import argument, flag
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError, argument, flag
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.cli.recorded_body import (
     WIRE_NAMES,

@@ -21,8 +21,7 @@ from steno import (
     StenoError,
     StopReason,
 )
-from steno.app.commands.arguments import argument, flag
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError, argument, flag
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.cli.recorded_body import (
     WIRE_NAMES,

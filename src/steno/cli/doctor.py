@@ -17,12 +17,11 @@ from steno import __version__
 from steno.app.commands.arguments import flag
 from steno.app.commands.report import Report, Table
 from steno.app.folders import config_folder, working_folder
-from steno.app.mcp_servers import MCP_FILE_NAME, find_servers, server_status
+from steno.app.mcp import MCP_FILE_NAME, find_servers, server_status
 from steno.app.models import choose_model
 from steno.app.permissions import GrantsFile
 from steno.app.session_lookup import open_store_at
-from steno.app.settings import OcrEngineSetting
-from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.app.settings import LoadedSettings, OcrEngineSetting, load_settings
 from steno.app.system_prompt import read_instructions
 from steno.cli.arguments import STORE, Subparsers, add_command
 from steno.cli.report_command import print_report

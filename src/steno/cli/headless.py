@@ -37,7 +37,7 @@ from steno.agent.session_events import (
     ShellOutput,
     ShellStarted,
 )
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError
 from steno.app.folders import working_folder
 from steno.app.session import AgentSession
 from steno.cli.arguments import exit_status_for

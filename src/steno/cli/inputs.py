@@ -14,7 +14,7 @@ from steno.app.commands.arguments import BRANCH, argument, flag
 from steno.app.commands.report import Report, Table
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import LAST_SESSION, session_folder
-from steno.app.settings_loader import load_settings_leniently
+from steno.app.settings import load_settings_leniently
 from steno.cli.arguments import STORE, Subparsers, add_command
 from steno.cli.report_command import print_report
 from steno.cli.store_options import open_existing_store, read_named_log

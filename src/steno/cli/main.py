@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from steno import StenoError, __version__
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError
 from steno.cli.arguments import CommandLineParser, ExitStatus
 from steno.cli.command_table import COMMAND_NAMES, load_command
 from steno.errors import MissingExtra

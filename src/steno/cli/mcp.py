@@ -20,7 +20,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import OneOf, argument, check_target, flag, parse_number
+from steno.app.commands.arguments import (
+    OneOf,
+    UsageError,
+    argument,
+    check_target,
+    flag,
+    parse_number,
+)
 from steno.app.commands.mcp import (
     ServerCheck,
     check_server,
@@ -30,10 +37,9 @@ from steno.app.commands.mcp import (
     report_tools,
 )
 from steno.app.commands.report import Report
-from steno.app.errors import UsageError
 from steno.app.folders import working_folder
-from steno.app.mcp_servers import ConfiguredServers, find_servers
-from steno.app.settings_loader import load_settings
+from steno.app.mcp import ConfiguredServers, find_servers
+from steno.app.settings import load_settings
 from steno.cli.arguments import ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import print_report
 from steno.cli.signals import StopSignals

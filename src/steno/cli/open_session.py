@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from steno.agent import AllowingApprover, Approver
 from steno.app.folders import working_folder
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.ports import SetupNotice
 
 _SETTING_OPTIONS: Final = (

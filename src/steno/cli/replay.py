@@ -19,7 +19,7 @@ from steno.app.folders import working_folder
 from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.session_lookup import explain_damage
-from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.app.settings import LoadedSettings, load_settings
 from steno.cli.arguments import STORE, ExitStatus, Subparsers, exit_status_for
 from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store, read_named_log

@@ -15,20 +15,27 @@ from typing import Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import BRANCH, add_arguments, argument, flag, positive_int
+from steno.app.commands.arguments import (
+    BRANCH,
+    UsageError,
+    add_arguments,
+    argument,
+    flag,
+    positive_int,
+)
 from steno.app.commands.export import ARGUMENTS as EXPORT_ARGUMENTS
-from steno.app.commands.export import FORMATS_HELP, export_session
-from steno.app.commands.report import Lines, Report, ReportLine, Table
-from steno.app.errors import UsageError
-from steno.app.folders import display_folder, user_name, working_folder
-from steno.app.session_files import (
+from steno.app.commands.export import (
     DOCUMENT_FORMAT,
+    FORMATS_HELP,
     LINES_FORMAT,
     SESSION_FORMATS,
+    export_session,
     read_session_file,
     store_large_content,
     with_unused_id,
 )
+from steno.app.commands.report import Lines, Report, ReportLine, Table
+from steno.app.folders import display_folder, user_name, working_folder
 from steno.app.session_log import (
     GraphRow,
     SessionLog,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from steno.app.commands.arguments import argument, flag
+from steno.app.commands.arguments import UsageError, argument, flag
 from steno.app.commands.report import Lines, Report, ReportLine
-from steno.app.errors import UsageError
 from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
     UnreadableSessions,

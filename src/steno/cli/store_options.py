@@ -8,7 +8,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from steno.app.errors import UsageError
+from steno.app.commands.arguments import UsageError
 from steno.app.folders import settings_files, working_folder
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import UnreadableSessions, find_session, open_store_at

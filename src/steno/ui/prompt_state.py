@@ -21,10 +21,10 @@ from msgspec.json import Decoder, Encoder
 
 from steno.app.commands.table import (
     SLASH_COMMANDS_BY_NAME,
+    Suggestion,
     match_commands,
     parse_slash_command,
 )
-from steno.app.suggestion import Suggestion
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
 

@@ -15,8 +15,7 @@ from steno.agent.permissions.rules import PermissionRule
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
 from steno.app.commands.session_commands import run_slash_command
-from steno.app.permissions import GrantsFile
-from steno.app.signing_key import KeyFileSigner
+from steno.app.permissions import GrantsFile, KeyFileSigner
 from steno.ports import GrantScope
 from steno.records.entry import ApprovalStatus, Mode
 from steno.store import Store

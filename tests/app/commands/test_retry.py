@@ -9,7 +9,7 @@ import pytest
 
 from steno.agent import EndReason, PromptInput
 from steno.agent.session_events import InputReturned, ShellEnded
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.errors import Unresolved
 from steno.records.entry import Mode
 from tests.app.project_setup import make_project, scripted_model

@@ -16,7 +16,7 @@ from steno.agent import PromptInput
 from steno.agent.events import EndReason, Notice, NoticeKind, RunEnded, RunResult
 from steno.agent.session_events import PendingCallsChanged
 from steno.app.approval_queue import PendingCall
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.messages.event import TextDelta

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.ui.tui.screens.widgets import InputScreen, PickerScreen
 from tests.ui.idle_clock import wait_until
 from tests.ui.tui.screen_app import HOSTILE, SIZES, ScreenApp, is_harmless, least_contrast, show

@@ -9,7 +9,7 @@ import pytest
 from textual.screen import Screen
 
 from steno.app.commands.report import text_report
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.widgets import InputScreen, PickerScreen

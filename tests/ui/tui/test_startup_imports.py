@@ -14,8 +14,7 @@ from steno import app
 from tests.cli.program import on_terminal
 
 EARLY_APP = {
-    *("steno.app.commands.arguments", "steno.app.commands.table"),
-    *("steno.app.errors", "steno.app.folders", "steno.app.suggestion"),
+    *("steno.app.commands.arguments", "steno.app.commands.table", "steno.app.folders"),
 }
 """The light modules of `app` that the command line and the first paint need."""
 

@@ -1,6 +1,6 @@
 """Commands of the command line and of a terminal: one module for each, and the table of them.
 
-The types here are loaded when they are used: the table is loaded before the first paint.
+The type here is loaded when it is used: the table is loaded before the first paint.
 """
 
 import typing as _typing
@@ -10,14 +10,9 @@ from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
     from steno.app.commands.context import CommandDefinition
-    from steno.app.commands.session_commands import OpenSession
 
-__all__ = ["CommandDefinition", "OpenSession"]
+__all__ = ["CommandDefinition"]
 
 __getattr__: _Callable[[str], object] = _lazy_exports(
-    __name__,
-    {
-        "steno.app.commands.context": ("CommandDefinition",),
-        "steno.app.commands.session_commands": ("OpenSession",),
-    },
+    __name__, {"steno.app.commands.context": ("CommandDefinition",)}
 )

@@ -13,9 +13,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, final
 
-from steno.app.errors import UsageError
 from steno.errors import InvalidValue
 from steno.ids import utc_now
 from steno.render.output import is_shared_target
@@ -25,6 +24,13 @@ from steno.suggest import closest_name, suggest_name
 _MAX_SHOWN_LENGTH: Final = 40
 _TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _TIME_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
+
+
+@final
+class UsageError(InvalidValue):
+    """The command line makes no sense; the exit status is 2."""
+
+    code = "usage_error"
 
 
 class CommandParser(argparse.ArgumentParser):

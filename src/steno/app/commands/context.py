@@ -1,7 +1,7 @@
 """A command's definition, and the context that it runs in.
 
 This module is loaded by every command, so it imports nothing heavy: the types of an open session
-are those of the package, which loads them when they are used.
+are those of `steno.app`, which loads them when they are used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from steno.app import commands
+from steno import app
 from steno.app.commands.arguments import (
     OPTIONAL_SESSION,
     SESSION,
@@ -55,13 +55,13 @@ class CommandContext(NamedTuple):
     """Returns the headline of a call."""
     is_persistent: bool = True
     """Whether the store outlives the program."""
-    session: commands.OpenSession | None = None
+    session: app.AgentSession | None = None
     """None on the command line."""
     branch: OpenBranch | None = None
     """None on the command line."""
 
     @property
-    def open_session(self) -> commands.OpenSession:
+    def open_session(self) -> app.AgentSession:
         """The session of a command that only a terminal has."""
         assert self.session is not None, "a slash command has an open session"
         return self.session

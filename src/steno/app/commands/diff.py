@@ -80,7 +80,6 @@ class GitWorkTree:
     """The git work tree that a folder is in."""
 
     def __init__(self, command: tuple[str, ...], folder: Path) -> None:
-        """Take the command line of git."""
         self._command = command
         self._folder = folder
 
@@ -99,9 +98,8 @@ class GitWorkTree:
             raise Unavailable(output.stderr, code="git_failed", place="git")
         if output.data.strip() != b"true":
             return None
-        return cls(
-            _git_command(env, git, _SAFE_SETTINGS | await probe._filter_overrides()), workspace.root
-        )
+        settings = _SAFE_SETTINGS | await probe._filter_overrides()
+        return cls(_git_command(env, git, settings), workspace.root)
 
     async def diff(self, path: str) -> GitOutput:
         """Return the differences to the last commit, of everything or below one path."""
@@ -172,10 +170,8 @@ class GitWorkTree:
 
 def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return how git is run: with few variables, and settings that count before those of files."""
-    variables = {
-        name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ
-    } | _SET_VARIABLES
-    variables["GIT_CONFIG_COUNT"] = str(len(settings))
+    variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+    variables |= _SET_VARIABLES | {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings.items()):
         variables[f"GIT_CONFIG_KEY_{number}"] = name
         variables[f"GIT_CONFIG_VALUE_{number}"] = value
@@ -196,7 +192,7 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
 async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Report:
     """Show the changes, of everything or below one path."""
     path, state = options.text, context.open_session.state
-    workspace = state.environment.input_setup.workspace
+    workspace = state.environment.workspace
     problem = ""
     try:
         git = await GitWorkTree.find(workspace)
@@ -273,7 +269,10 @@ def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
 
 def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) -> str:
     """Return the changes by the calls of a branch, one after the other."""
-    prefix = _workspace_name(workspace, path)
+    try:
+        prefix = workspace.relative(path or ".")
+    except ToolFailed:  # it no longer exists
+        prefix = posixpath.normpath(path)
     return "".join(
         [
             text if text.endswith("\n") else f"{text}\n"
@@ -291,11 +290,3 @@ def _recorded_change(entry: Entry) -> tuple[str, str] | None:
     details = result.details or {}
     name, text = details.get("path"), details.get("diff")
     return (name, text) if isinstance(name, str) and isinstance(text, str) and text else None
-
-
-def _workspace_name(workspace: Workspace, path: str) -> str:
-    """Return the workspace name of a path, also if it no longer exists."""
-    try:
-        return workspace.relative(path or ".")
-    except ToolFailed:
-        return posixpath.normpath(path)

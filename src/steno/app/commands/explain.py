@@ -12,14 +12,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.commands.arguments import BRANCH, SESSION, argument, flag, positive_int
+from steno.app.commands.arguments import BRANCH, SESSION, UsageError, argument, flag, positive_int
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Lines, Report, ReportLine
-from steno.app.errors import UsageError
 from steno.app.models import MODEL_FLAG, build_target, name_model_in_errors, unknown_model
 from steno.app.session_log import SessionLog
-from steno.app.settings import Settings
-from steno.app.settings_loader import load_settings_leniently
+from steno.app.settings import Settings, load_settings_leniently
 from steno.codec import encode_message
 from steno.context import BuiltRequest, ContextBuilder, ModelTarget, token_counter_for
 from steno.errors import Damaged, InvalidValue, Missing, StenoError
@@ -27,16 +25,9 @@ from steno.log.blobs import restore_blobs
 from steno.log.queries import current_model
 from steno.messages.change import Change
 from steno.messages.message import Message
-from steno.messages.request import Request
 from steno.providers import CATALOG, Vendor
 from steno.providers.endpoint import build_encoder
-from steno.providers.model_discovery import (
-    EMBEDDED,
-    OFFLINE,
-    ModelName,
-    find_model,
-    parse_model_name,
-)
+from steno.providers.model_discovery import EMBEDDED, OFFLINE, find_model, parse_model_name
 from steno.records.entry import Entry
 from steno.render.changes import describe_change, format_change
 from steno.render.describe import payload_type
@@ -49,6 +40,7 @@ from steno.wire import load_wire
 
 _DEFAULT_WIDTH: Final = 100
 """The width of a line where there is no terminal."""
+_OVER_BUDGET: Final = "this is more than the model can read"
 
 
 class _ContextModel(NamedTuple):
@@ -74,19 +66,30 @@ class _ContextExplanation(NamedTuple):
 def list_context_changes(
     store: Store, log: SessionLog, name: str, *, vendors: Mapping[str, Vendor], target: ModelTarget
 ) -> list[str]:
-    """Describe how the context of the active branch differs from the log, for a model.
-
-    Raises InvalidRequest if there is no message to send.
-    """
-    model = _build_context_model(name, parse_model_name(name, vendors), vendors)
-    built = ContextBuilder(count_tokens=token_counter_for(model.model_id)).build(
-        log.path(), target, restore_blobs=partial(_restore_message, store)
-    )
-    explanation = _ContextExplanation(
-        log, log.active, model, built, _encoding_losses(model, built.request)
-    )
-    over_budget = ["this is more than the model can read"] if built.is_over_budget else []
+    """Return how the context of a model differs from the log. Raises InvalidRequest if empty."""
+    model = _build_context_model(name, vendors)
+    explanation = _explain_context(store, log, log.active, model, target)
+    over_budget = [_OVER_BUDGET] if explanation.built.is_over_budget else []
     return [*_describe_differences(explanation), *over_budget]
+
+
+def _explain_context(
+    store: Store, log: SessionLog, branch: str, model: _ContextModel, target: ModelTarget
+) -> _ContextExplanation:
+    builder = ContextBuilder(count_tokens=token_counter_for(model.model_id))
+    built = builder.build(log.path(branch), target, restore_blobs=partial(_restore_message, store))
+    losses: tuple[Change, ...] = ()
+    if model.vendor is not None:
+        encoder = build_encoder(model.vendor, load_wire(model.vendor.wire))
+        losses = encoder.encode(built.request, stream=True).losses
+    return _ContextExplanation(log, branch, model, built, losses)
+
+
+def _restore_message(store: Store, message: Message) -> Message:
+    """Return a message with the content of its blobs, if that can be read."""
+    with suppress(Missing, Damaged):
+        return restore_blobs(message, store.blob)
+    return message
 
 
 _ARGUMENTS: Final = (
@@ -115,15 +118,10 @@ def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report
     with context.open_store() as store:
         session = context.find_session(store, options.session)
         log = SessionLog.read(store, session, context.show_progress)
-        path = log.path(options.branch)
-        model = named or _recorded_context_model(path, vendors, context.notify)
+        branch = log.active if options.branch is None else options.branch
+        model = named or _recorded_context_model(log.path(branch), vendors, context.notify)
         target = _context_target(model, settings, options.context_tokens)
-        built = ContextBuilder(count_tokens=token_counter_for(model.model_id)).build(
-            path, target, restore_blobs=partial(_restore_message, store)
-        )
-    branch = log.active if options.branch is None else options.branch
-    losses = _encoding_losses(model, built.request)
-    explanation = _ContextExplanation(log, branch, model, built, losses)
+        explanation = _explain_context(store, log, branch, model, target)
     if options.json:
         return Report(data=[_explanation_as_json(explanation)])
     return Report([Lines(list(_explanation_lines(explanation, is_full=options.full)))])
@@ -163,7 +161,7 @@ def _explanation_lines(explanation: _ContextExplanation, *, is_full: bool) -> It
     for line in differences or ["nothing is seen otherwise than it is on record"]:
         yield ReportLine([line])
     if built.is_over_budget:
-        yield ReportLine([("this is more than the model can read", "bold red")])
+        yield ReportLine([(_OVER_BUDGET, "bold red")])
 
 
 def _message_lines(message: Message, number: str, *, is_full: bool) -> Iterator[ReportLine]:
@@ -187,12 +185,11 @@ def _message_lines(message: Message, number: str, *, is_full: bool) -> Iterator[
 def _parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextModel:
     """Return the model that an option names. Raises UsageError."""
     with name_model_in_errors(name, MODEL_FLAG):
-        parsed = parse_model_name(name, vendors)
-    if parsed.vendor in vendors and not parsed.model:
-        raise UsageError(
-            f"name a model, too: {parsed.vendor}/MODEL", code="model_name_missing", place="--model"
-        )
-    return _build_context_model(name, parsed, vendors)
+        model = _build_context_model(name, vendors)
+    if model.vendor_name in vendors and not model.model_id:
+        text = f"name a model, too: {model.vendor_name}/MODEL"
+        raise UsageError(text, code="model_name_missing", place="--model")
+    return model
 
 
 def _recorded_context_model(
@@ -201,15 +198,14 @@ def _recorded_context_model(
     """Return the model in force on a branch, as far as it is known."""
     name = current_model(path) or ""
     with suppress(InvalidValue):
-        return _build_context_model(name, parse_model_name(name, vendors), vendors)
+        return _build_context_model(name, vendors)
     if name:
         notify("the model on record is of no provider that is known here; --model names another")
     return _ContextModel(name, name)
 
 
-def _build_context_model(
-    name: str, found: ModelName, vendors: Mapping[str, Vendor]
-) -> _ContextModel:
+def _build_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextModel:
+    found = parse_model_name(name, vendors)
     # The embedded model has the protocol of a llama.cpp server; the offline assistant has none.
     vendor = CATALOG["llama.cpp"] if found.vendor == EMBEDDED else vendors.get(found.vendor)
     return _ContextModel(name, found.model, found.vendor, vendor)
@@ -229,21 +225,6 @@ def _context_target(
             name, reported = found.name, found.known or reported
     target = build_target(name, model.vendor_name, reported, settings)
     return target if context_tokens is None else replace(target, context_tokens=context_tokens)
-
-
-def _encoding_losses(model: _ContextModel, request: Request) -> tuple[Change, ...]:
-    """Return the changes that the protocol of the vendor makes necessary."""
-    if model.vendor is None:
-        return ()
-    encoder = build_encoder(model.vendor, load_wire(model.vendor.wire))
-    return encoder.encode(request, stream=True).losses
-
-
-def _restore_message(store: Store, message: Message) -> Message:
-    """Return a message with the content of its blobs, if that can be read."""
-    with suppress(Missing, Damaged):
-        return restore_blobs(message, store.blob)
-    return message
 
 
 def _describe_differences(explanation: _ContextExplanation) -> list[str]:
@@ -273,7 +254,6 @@ def _entry_number(log: SessionLog, entry_id: str | None) -> str:
 
 
 def _explanation_as_json(explanation: _ContextExplanation) -> dict[str, Any]:
-    """Return an explanation of a context, as JSON."""
     built, numbers = explanation.built, explanation.log.numbers
     return {
         "session": explanation.log.header.id,

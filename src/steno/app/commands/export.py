@@ -1,43 +1,61 @@
-"""Write a session to a file: `/export`, and `steno sessions export`."""
+"""Sessions in files: `/export`, `steno sessions export`, and what `steno sessions import` reads.
+
+The formats are those of steno and of other programs. Parts of a session that a format cannot hold
+are reported as omissions.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.commands.arguments import BRANCH, SESSION, argument, check_target, flag, split_words
+import msgspec
+from msgspec.structs import replace
+
+from steno.app.commands.arguments import (
+    BRANCH,
+    SESSION,
+    UsageError,
+    argument,
+    check_target,
+    flag,
+    split_words,
+)
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
-from steno.app.errors import UsageError
-from steno.app.session_files import (
-    DOCUMENT_FORMAT,
-    LINES_FORMAT,
-    SESSION_FORMATS,
-    encode_as_lines,
-    encode_branch,
-    omissions_as_json,
-    restore_branch_blobs,
-    session_omission,
-    summarize_omissions,
-)
 from steno.app.session_log import SessionLog
-from steno.errors import InvalidValue, Unavailable
-from steno.formats import ExportedFile
-from steno.ids import utc_now
-from steno.messages.change import Change
+from steno.app.session_lookup import UNREADABLE_ERRORS
+from steno.codec import Document, decode_document, encode_document
+from steno.errors import Damaged, InvalidDocument, InvalidValue, Missing, Unavailable
+from steno.formats import FORMATS, ExportedFile, build_records
+from steno.ids import new_id, utc_now
+from steno.log.blobs import blob_digests
+from steno.log.chain import verify_records
+from steno.log.queries import as_version_2
+from steno.messages.change import Change, ChangeCode
+from steno.records.entry import Entry, Redacted, Redaction
+from steno.records.stored_record import Header, Record
+from steno.render.changes import describe_change, format_change, is_omission, omission_names
 from steno.render.items import TextForm
 from steno.render.output import OutputError, is_shared_target, write_file
+from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
+from steno.render.transcript_document import BranchLocation
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import Store
 from steno.store.base import derive_title
+from steno.store.jsonl.session_file import decode_line, encode_line
 
+DOCUMENT_FORMAT: Final = "steno"
+"""One branch in one JSON document."""
+LINES_FORMAT: Final = "jsonl"
+SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
 FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
 _SUFFIX_BY_FORMAT: Final = {
     DOCUMENT_FORMAT: ".json",
@@ -58,6 +76,9 @@ _DEFAULT_TYPED_FORMAT: Final = "markdown"
 _SUFFIXES: Final = tuple(_SUFFIX_BY_FORMAT.values())
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
 _MAX_STEM_LENGTH: Final = 50
+_MAX_NUMBERS: Final = 5
+_SESSION_PLACE: Final = "session"
+"""The place of a change that is about the whole session."""
 
 ARGUMENTS: Final = (
     argument(
@@ -93,8 +114,8 @@ def export_session(
 ) -> ExportedSession:
     """Encode a session, and write it to the file that the options name, else to stdout.
 
-    Where there is no stdout, it is written to a new file. Raises InvalidValue if there is a file already,
-    UsageError if options do not fit each other, OutputError if nothing can be written.
+    Where there is no stdout, it is written to a new file. Raises InvalidValue if there is a file
+    already, UsageError if options do not fit each other, OutputError if nothing can be written.
     """
     target = None if options.output in (None, "-") else _resolve_target(context, options.output)
     report = None if options.report is None else _resolve_target(context, options.report)
@@ -113,21 +134,22 @@ def export_session(
         log = SessionLog.read(store, session, context.show_progress)
         exported = _encode(context, store, log, format, options.branch)
     if target is None and write_stdout is None:
-        target = _unused_file(
-            context.folder, _file_stem(log), _SUFFIX_BY_FORMAT.get(format, ".json")
-        )
+        target = _unused_file(context.folder, log, _SUFFIX_BY_FORMAT.get(format, ".json"))
     _check_targets(files, may_replace=options.force)
     write = write_stdout if target is None else partial(write_file, target)
     assert write is not None
     write(exported.data + b"\n")
     if report is not None:
-        write_file(report, omissions_as_json(exported.losses, log) + b"\n")
+        write_file(report, _omissions_as_json(exported.losses, log) + b"\n")
     name = terminal_line(options.output or str(target))
     return ExportedSession(
         f"written: {name} (format {format})" if target is not None else "",
-        tuple([kind.line for kind in summarize_omissions(exported.losses, log)]),
+        tuple(_summarize_omissions(exported.losses, log)),
         is_complete=not exported.losses,
     )
+
+
+# -- encoding ---------------------------------------------------------------------------------
 
 
 def _encode(
@@ -141,19 +163,102 @@ def _encode(
                 code="format_holds_all_branches",
                 place="--branch",
             )
-        return encode_as_lines(log)
-    losses: tuple[Change, ...] = ()
+        return _encode_lines(log)
+    losses: list[Change] = []
     if branch is None:
         branch = context.open_branch_of(log.header.id)
         if len(log.heads) > 1:
             name = "only_active_branch" if branch is None else "only_this_branch"
-            losses = (session_omission(name),)
+            losses.append(_session_omission(name))
     path = log.path(branch)
+    entries: list[Entry] = []
     with context.show_progress("gathering entries", len(path)) as progress:
-        content = restore_branch_blobs(store, progress.track(path))
+        for number, entry in enumerate(progress.track(path)):
+            try:
+                entries.append(replace(entry, payload=store.restore_blobs(entry.payload)))
+            except (Missing, Damaged):
+                entries.append(entry)
+                losses.append(
+                    Change(ChangeCode.NOT_EXPORTED, "blob_missing", f"entries[{number}]", entry.id)
+                )
     with context.show_activity("writing the file"):
-        exported = encode_branch(log, content.entries, format, branch=branch)
-    return ExportedFile(exported.data, (*losses, *content.losses, *exported.losses))
+        exported = _encode_branch(log, entries, format, branch)
+    return ExportedFile(exported.data, (*losses, *exported.losses))
+
+
+def _encode_branch(
+    log: SessionLog, entries: Sequence[Entry], format: str, branch: str | None
+) -> ExportedFile:
+    header = log.header
+    if format == DOCUMENT_FORMAT:
+        return _encode_document(header, entries)
+    if format in FORMATS:
+        return FORMATS[format].encode(header, entries)
+    entries = [as_version_2(entry) for entry in entries]
+    if not header.title:  # use the title that lists show
+        header = replace(header, title=derive_title(entries) or None)
+    location = BranchLocation(log.active if branch is None else branch, log.numbers)
+    return WRITE_ONLY[format].encode(header, entries, location)
+
+
+def _encode_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
+    times = [entry.time for entry in entries if entry.time is not None]
+    document = Document(
+        id=header.id,
+        created_at=header.created_at,
+        updated_at=max(times, default=None),
+        entries=tuple(entries),
+    )
+    document_fields = ("id", "created_at")
+    names = tuple([name for name, _ in header.non_default_fields() if name not in document_fields])
+    losses = (_session_omission("header_fields", names=names),) if names else ()
+    return ExportedFile(encode_document(document), losses)
+
+
+def _encode_lines(log: SessionLog) -> ExportedFile:
+    """Write all branches of a session, with their digests."""
+    lines = [encode_line(log.header), *map(encode_line, log.records)]
+    blobs = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
+    losses = (_session_omission("blobs", number=blobs),) if blobs else ()
+    return ExportedFile(b"".join(lines).removesuffix(b"\n"), losses)
+
+
+def _session_omission(
+    reason: str, *, names: tuple[str, ...] = (), number: int | None = None
+) -> Change:
+    """Return the change that reports what an exported file does not hold of a session."""
+    return Change(ChangeCode.NOT_EXPORTED, reason, _SESSION_PLACE, names=names, number=number)
+
+
+def _summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[str]:
+    """Return each kind of content that an exported file does not hold, those of the whole first."""
+    numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
+    for change in changes:
+        if change.entry is None:
+            yield terminal_line(format_change(change))
+            continue
+        suffix = ": left out" if is_omission(change) else ""
+        for name in omission_names(change):
+            numbers = numbers_by_kind.setdefault((name, suffix), {})
+            numbers[log.number(change.entry)] = None
+    for (name, suffix), numbers in numbers_by_kind.items():
+        shown = [*list(numbers)[:_MAX_NUMBERS], *(["…"] if len(numbers) > _MAX_NUMBERS else [])]
+        entries = format_count(len(numbers), "entry", "entries")
+        yield terminal_line(f"{name}{suffix} ({entries}: {', '.join(shown)})")
+
+
+def _omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
+    """Return everything that an exported file does not hold, as a JSON array."""
+    report = [
+        {
+            "number": None if change.entry is None else log.numbers[change.entry],
+            "entry": change.entry,
+            "place": change.place,
+            "what": describe_change(change),
+        }
+        for change in changes
+    ]
+    return msgspec.json.encode(report)
 
 
 # -- target file ------------------------------------------------------------------------------
@@ -183,15 +288,12 @@ def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
             )
 
 
-def _file_stem(log: SessionLog) -> str:
-    """Return the name of the file: the date, and the title of the session."""
+def _unused_file(folder: Path, log: SessionLog, suffix: str) -> Path:
+    """Return a file that does not exist, with the date and the title of the session as its name."""
     day = f"{log.header.created_at or utc_now():%Y-%m-%d}"
     title = log.header.title or derive_title(log.entries.values())
     name = _UNSAFE_IN_NAME.sub("-", title.lower())[:_MAX_STEM_LENGTH].strip("-")
-    return f"{day}-{name or 'session'}"
-
-
-def _unused_file(folder: Path, stem: str, suffix: str) -> Path:
+    stem = f"{day}-{name or 'session'}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     return next(file for name in names if not (file := folder / f"{name}{suffix}").exists())
 
@@ -215,21 +317,12 @@ def _split_typed(text: str) -> list[str]:
     first, _, file = named.strip().partition(" ")
     if first not in _TYPED_FORMATS:
         first, file = "", named.strip()
-    file = _strip_quotes(file.strip())
-    if first:
-        format = _TYPED_FORMATS[first]
-    else:
-        format = _typed_suffix_format(file) if file else _DEFAULT_TYPED_FORMAT
-    try:
-        output = [f"--output={Path(file).expanduser()}"] if file else []
-    except RuntimeError as exc:  # there is no such home
-        raise _invalid_file_name() from exc
-    return ["--format", format, *output, *options]
-
-
-def _typed_suffix_format(file: str) -> str:
-    """Return the format that the name of a file has. Raises InvalidValue."""
-    format = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
+    file = file.strip()
+    if len(file) > 1 and file[0] == file[-1] and file[0] in "'\"":  # quotes that a shell needs
+        file = file[1:-1]
+    if not file:
+        return ["--format", _TYPED_FORMATS.get(first, _DEFAULT_TYPED_FORMAT), *options]
+    format = _TYPED_FORMATS.get(first) or _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if format is None:
         raise InvalidValue(
             f"a file ends in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}; "
@@ -237,13 +330,10 @@ def _typed_suffix_format(file: str) -> str:
             code="unknown_format",
             place="export",
         )
-    return format
-
-
-def _strip_quotes(text: str) -> str:
-    """Return a name without the quotes that a shell needs."""
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if is_quoted else text
+    try:
+        return ["--format", format, f"--output={Path(file).expanduser()}", *options]
+    except RuntimeError as exc:  # there is no such home
+        raise _invalid_file_name() from exc
 
 
 def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
@@ -256,3 +346,91 @@ def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
 
 
 COMMAND: CommandDefinition = CommandDefinition(_run_export, (SESSION, *ARGUMENTS), _split_typed)
+
+
+# -- import -----------------------------------------------------------------------------------
+
+
+class SessionRecords(NamedTuple):
+    """The header and the records of an imported session."""
+
+    header: Header
+    records: tuple[Record, ...]
+
+
+def read_session_file(data: bytes, format: str) -> SessionRecords:
+    """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
+    if format == LINES_FORMAT:
+        session = _decode_lines(data)
+    else:
+        if format == DOCUMENT_FORMAT:
+            document = decode_document(data)
+            header = Header(id=document.id or new_id(), created_at=document.created_at)
+            entries = document.entries
+        else:  # our own ids are unique; those of other programs may not be
+            imported = FORMATS[format].decode(data)
+            header, entries = replace(imported.header, id=new_id()), imported.entries
+        session = SessionRecords(header, _chain_entries(entries))
+    problem = verify_records(session.records).bad
+    if problem is not None:
+        raise InvalidDocument(str(problem), code="chain_broken")
+    return session
+
+
+def _decode_lines(data: bytes) -> SessionRecords:
+    header: Header | None = None
+    records: list[Record] = []
+    for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
+        try:
+            content = decode_line(line)
+        except (Damaged, InvalidDocument) as exc:
+            text = exc.text_unless_at("line")
+            raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
+        if isinstance(content, Header) != (number == 1):
+            raise InvalidDocument(
+                "the header comes first, and once", code="header_misplaced", place=f"line {number}"
+            )
+        if isinstance(content, Header):
+            header = content
+        else:
+            records.append(content)
+    if header is None:
+        raise InvalidDocument("there is nothing in it", code="input_empty")
+    return SessionRecords(header, tuple(records))
+
+
+def _chain_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
+    """Return the records of a new session; entries that were redacted elsewhere get a Redaction."""
+    redacted_targets = {
+        entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)
+    }
+    reason = "it was taken out before it was imported"
+    redactions = [
+        Entry(
+            id=new_id(),
+            time=utc_now(),
+            payload=Redaction(target=entry.id, actor="steno import", reason=reason),
+        )
+        for entry in entries
+        if isinstance(entry.payload, Redacted) and entry.id not in redacted_targets
+    ]
+    return build_records([*entries, *redactions])
+
+
+def with_unused_id(store: Store, header: Header) -> Header:
+    """Return the header, with a new id if the store has a session of this id."""
+    try:
+        store.header(header.id)
+    except Missing:
+        return header
+    except UNREADABLE_ERRORS:
+        pass  # it exists, although it cannot be read
+    return replace(header, id=new_id())
+
+
+def store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
+    """Return the records with their large images in blobs."""
+    entries = [record.entry for record in records if record.entry is not None]
+    return build_records(
+        [replace(entry, payload=store.extract_blobs(entry.payload)) for entry in entries]
+    )

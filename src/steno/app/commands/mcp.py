@@ -9,20 +9,21 @@ from typing import Any, Final, NamedTuple
 
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import FormattedText, Paragraph, Report, ReportPart, Table, code
-from steno.app.mcp_servers import (
+from steno.app.mcp import (
     MCP_FILE_NAME,
     NOT_TRUSTED,
     describe_server,
     prompt_arguments,
     server_status,
 )
-from steno.app.settings_loader import LoadedSettings, describe_how_to_trust
+from steno.app.settings import LoadedSettings
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import McpPrompts, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
 from steno.inputs.mcp.server_spec import McpServerSpec
-from steno.inputs.mcp.tools import McpTool, McpTools, list_mcp_tools
+from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+from steno.ports import SetupNotice
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.render.table_output import Column
@@ -60,20 +61,20 @@ _PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_sh
 async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Report:
     """List all servers, or what one of them offers. Raises Missing, ServerFailed."""
     state = context.open_session.state
-    loaded, inputs = state.config.loaded_settings, state.environment.input_setup
+    loaded, environment = state.config.loaded_settings, state.environment
     if options.text:
-        return await _report_server(inputs.servers, options.text, loaded)
-    specs = inputs.servers.specs.values()
+        return await _report_server(environment.servers, options.text, loaded)
+    specs = environment.servers.specs.values()
     usable = [spec.name for spec in specs if spec.is_usable]
-    checks = await asyncio.gather(*[_check_all(inputs.servers.get(name)) for name in usable])
+    checks = await asyncio.gather(*[_check_all(environment.servers.get(name)) for name in usable])
     report = report_servers(list(specs), dict(zip(usable, checks, strict=True)))
     hint = (
         Paragraph(code("/mcp NAME"), " lists what a server offers.")
         if specs
         else Paragraph("No MCP server is set up.")
     )
-    hints = [hint, *_add_server_hint(loaded), *_trust_notice(inputs.servers, loaded)]
-    problems = [terminal_line(notice.text) for notice in inputs.notices]
+    hints = [hint, *_setup_hints(environment.servers, loaded)]
+    problems = [terminal_line(notice.text) for notice in environment.server_notices]
     return report._replace(
         parts=[*report.parts, *hints],
         title="MCP servers",
@@ -99,35 +100,26 @@ async def _check_all(server: McpConnection) -> ServerCheck:
     return ServerCheck(len(listed[0]), server.protocol, offers=offers)
 
 
-def _add_server_hint(loaded: LoadedSettings) -> list[ReportPart]:
-    user_file = loaded.user_file
-    toml_hint = (
-        ()
-        if user_file is None
-        else (", or as ", code("[mcp_servers.time]"), " to ", code(str(user_file)))
-    )
-    file = code(str(loaded.project / MCP_FILE_NAME))
-    return [
-        Paragraph("To add one, write it to ", file, *toml_hint, ", and start again:"),
+def _setup_hints(servers: McpServers, loaded: LoadedSettings) -> list[ReportPart]:
+    """Return how to add a server, and how to trust the project unless a notice says so."""
+    file, user_file = code(str(loaded.project / MCP_FILE_NAME)), loaded.user_file
+    toml_hint = (", or as ", code("[mcp_servers.time]"), " to ", code(str(user_file)))
+    hints: list[ReportPart] = [
+        Paragraph(
+            *("To add one, write it to ", file),
+            *(toml_hint if user_file is not None else ()),
+            ", and start again:",
+        ),
         FormattedText(_CONFIG_EXAMPLE, TextForm.CODE, "json"),
     ]
-
-
-def _trust_notice(servers: McpServers, loaded: LoadedSettings) -> list[ReportPart]:
-    """Return how to trust the project's own file, unless a notice about its servers does."""
-    if loaded.trusts_project or any(map(_is_untrusted, servers.specs.values())):
-        return []
-    file, advice = code(str(loaded.project / MCP_FILE_NAME)), _trust_hint(loaded)
-    text = f"This project is {NOT_TRUSTED}, so nothing in "
-    return [Paragraph(text, file, f" is started; {advice}.")]
+    if not loaded.trusts_project and not any(map(_is_untrusted, servers.specs.values())):
+        text = f"This project is {NOT_TRUSTED}, so nothing in "
+        hints.append(Paragraph(text, file, f" is started; {loaded.trust_advice}."))
+    return hints
 
 
 def _is_untrusted(spec: McpServerSpec) -> bool:
     return not spec.is_trusted and not spec.disabled
-
-
-def _trust_hint(loaded: LoadedSettings) -> str:
-    return describe_how_to_trust(loaded.project, loaded.user_file)
 
 
 async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings) -> Report:
@@ -141,7 +133,7 @@ async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings)
         )
     if _is_untrusted(spec):
         raise ServerFailed(
-            f"{NOT_TRUSTED}; {_trust_hint(loaded)}", code="not_trusted", place=f"mcp {name}"
+            f"{NOT_TRUSTED}; {loaded.trust_advice}", code="not_trusted", place=f"mcp {name}"
         )
     server = servers.get(name)
     try:
@@ -232,41 +224,38 @@ def _server_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str,
 
 def report_tools(tools: McpTools) -> Report:
     """List tools: the name that models and rules know, and the server's own."""
-    return Report(
-        parts=[Table(_TOOL_COLUMNS, list(map(_tool_row, tools.tools)))] if tools.tools else [],
-        notices=tuple([terminal_line(notice.text) for notice in tools.notices]),
-        data=map(_tool_as_json, tools.tools),
-        is_failed=bool(tools.notices) and not tools.tools,
-    )
-
-
-def _tool_row(tool: McpTool) -> list[str]:
-    first_line = tool.description.partition("\n")[0]
-    return [
-        tool.definition.name,
-        terminal_line(tool.original_name),
-        str(tool.capability),
-        truncate_to_width(terminal_line(first_line), _MAX_DESCRIPTION_LENGTH),
+    first_lines = [terminal_line(tool.description.partition("\n")[0]) for tool in tools.tools]
+    rows = [
+        [
+            tool.definition.name,
+            terminal_line(tool.original_name),
+            str(tool.capability),
+            truncate_to_width(first_line, _MAX_DESCRIPTION_LENGTH),
+        ]
+        for tool, first_line in zip(tools.tools, first_lines, strict=True)
     ]
-
-
-def _tool_as_json(tool: McpTool) -> dict[str, Any]:
-    return {
-        "name": tool.definition.name,
-        "server": tool.server,
-        "original_name": tool.original_name,
-        "capability": tool.capability,
-        "description": tool.definition.description,
-    }
+    data = [
+        {
+            "name": tool.definition.name,
+            "server": tool.server,
+            "original_name": tool.original_name,
+            "capability": tool.capability,
+            "description": tool.definition.description,
+        }
+        for tool in tools.tools
+    ]
+    return _list_offers(_TOOL_COLUMNS, rows, data, tools.notices)
 
 
 def report_resources(listed: Sequence[tuple[str, ListedResource]]) -> Report:
     """List resources, each with the name of its server."""
+    names = ("uri", "name", "description", "mime_type", "size", "is_template")
     rows = [_resource_row(server, resource) for server, resource in listed]
-    return Report(
-        parts=[Table(_RESOURCE_COLUMNS, rows)] if rows else [],
-        data=[_resource_as_json(server, resource) for server, resource in listed],
-    )
+    data = [
+        {"server": server, **{name: getattr(resource, name) for name in names}}
+        for server, resource in listed
+    ]
+    return _list_offers(_RESOURCE_COLUMNS, rows, data)
 
 
 def _resource_row(server: str, resource: ListedResource) -> list[str]:
@@ -277,11 +266,6 @@ def _resource_row(server: str, resource: ListedResource) -> list[str]:
         terminal_line(resource.mime_type or "-"),
         terminal_line(resource.name or resource.description) + template,
     ]
-
-
-def _resource_as_json(server: str, resource: ListedResource) -> dict[str, Any]:
-    names = ("uri", "name", "description", "mime_type", "size", "is_template")
-    return {"server": server, **{name: getattr(resource, name) for name in names}}
 
 
 def report_prompts(prompts: McpPrompts) -> Report:
@@ -306,9 +290,18 @@ def report_prompts(prompts: McpPrompts) -> Report:
         }
         for prompt in prompts.prompts
     ]
+    return _list_offers(_PROMPT_COLUMNS, rows, data, prompts.notices)
+
+
+def _list_offers(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    data: Sequence[Mapping[str, Any]],
+    notices: Sequence[SetupNotice] = (),
+) -> Report:
     return Report(
-        parts=[Table(_PROMPT_COLUMNS, rows)] if rows else [],
-        notices=tuple([terminal_line(notice.text) for notice in prompts.notices]),
+        parts=[Table(columns, rows)] if rows else [],
+        notices=tuple([terminal_line(notice.text) for notice in notices]),
         data=data,
-        is_failed=bool(prompts.notices) and not rows,
+        is_failed=bool(notices) and not rows,
     )

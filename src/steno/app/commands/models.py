@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from steno.app.commands.arguments import argument, flag
+from steno.app.commands.arguments import UsageError, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
-from steno.app.errors import UsageError
 from steno.app.models import apply_settings_to_models
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.providers.model_discovery import (
     DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
@@ -57,17 +56,13 @@ def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
     results = [apply_settings_to_models(result, loaded.settings) for result in discovered]
     usable = [result for result in results if result.is_usable]
     others = [result for result in results if not result.is_usable]
-    tables = [
-        Table(
-            _MODEL_COLUMNS,
-            [_model_row(result, model) for result in usable for model in result.models],
-        ),
-        Table(
-            _UNUSABLE_COLUMNS,
-            [[terminal_line(result.where), terminal_line(result.outcome)] for result in others],
-        ),
-    ]
-    tables = [table for table, listed in zip(tables, (usable, others), strict=True) if listed]
+    tables: list[Table] = []
+    if usable:
+        rows = [_model_row(result, model) for result in usable for model in result.models]
+        tables.append(Table(_MODEL_COLUMNS, rows))
+    if others:
+        rows = [[terminal_line(result.where), terminal_line(result.outcome)] for result in others]
+        tables.append(Table(_UNUSABLE_COLUMNS, rows))
     if options.provider is None:  # the first one that can be reached
         default = format_model_name(usable[0].where, usable[0].choice) if usable else ""
         used = terminal_line(loaded.settings.model or default)

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from steno import app
 from steno.agent import EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
-from steno.app import commands
-from steno.app.commands.arguments import OneOf, add_arguments, argument, flag
+from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
-from steno.app.errors import UsageError
-from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
+from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
 from steno.render.quantities import format_count
@@ -167,10 +166,8 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
         raise UsageError(exc.message, code=exc.code, place=exc.place) from None
     scope = options.scope or GrantScope.PROJECT
     grants.add(str(rule), scope)
-    return Report(
-        title=_TITLE,
-        notices=(f"allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}",),
-    )
+    line = f"allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}"
+    return Report(title=_TITLE, notices=(line,))
 
 
 async def _revoke(
@@ -184,15 +181,13 @@ async def _revoke(
         if scope in (None, GrantScope.SESSION) and _revoke_in_session(context.session, found):
             scopes.append(_SCOPES_IN_TERMINAL[GrantScope.SESSION])
     if scope is not GrantScope.SESSION:
-        revoked = await asyncio.to_thread(revoke_rule, grants, rule, scope)
-        scopes += [SCOPE_NAMES[scope] for scope in revoked]
+        wanted = SCOPE_NAMES if scope is None else (scope,)
+        revoked = [one for one in wanted if await asyncio.to_thread(grants.revoke, rule, one)]
+        scopes += [SCOPE_NAMES[one] for one in revoked]
     if not scopes:
         raise _not_granted(context, rule)
-    shown = terminal_line(rule)
-    return Report(
-        title=_TITLE,
-        notices=tuple([f"no longer allowed for {scope}: {shown}" for scope in scopes]),
-    )
+    lines = [f"no longer allowed for {scope}: {terminal_line(rule)}" for scope in scopes]
+    return Report(title=_TITLE, notices=tuple(lines))
 
 
 def _not_granted(context: CommandContext, rule: str) -> Missing:
@@ -217,11 +212,11 @@ def _not_granted(context: CommandContext, rule: str) -> Missing:
 # -- rules of the open session ----------------------------------------------------------------
 
 
-def _session_rules(session: commands.OpenSession) -> tuple[PermissionRule, ...]:
+def _session_rules(session: app.AgentSession) -> tuple[PermissionRule, ...]:
     return session.state.environment.gate.session_rules(session.state.conversation)
 
 
-def _find_rule(session: commands.OpenSession, text: str) -> PermissionRule:
+def _find_rule(session: app.AgentSession, text: str) -> PermissionRule:
     """Return a rule, or the rule of the session with a number of the list. Raises Missing."""
     if not text.isdecimal():
         return read_rule(text)
@@ -236,10 +231,10 @@ def _find_rule(session: commands.OpenSession, text: str) -> PermissionRule:
     return session_rules[number - 1]
 
 
-def _revoke_in_session(session: commands.OpenSession, rule: PermissionRule) -> bool:
+def _revoke_in_session(session: app.AgentSession, rule: PermissionRule) -> bool:
     """Revoke a rule of the session on all of its branches; return whether it was allowed."""
     state, was_allowed = session.state, rule in _session_rules(session)
-    with session.explain_conflicts():
+    with state.explain_conflicts():
         recorded = state.environment.gate.revoke(rule, state.conversation, actor=state.actor)
     for entry in recorded:
         state.emit(EntryRecorded(entry))
@@ -247,7 +242,7 @@ def _revoke_in_session(session: commands.OpenSession, rule: PermissionRule) -> b
 
 
 async def _list_in_session(
-    session: commands.OpenSession, grants: GrantsFile, options: argparse.Namespace
+    session: app.AgentSession, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
     """List everything that decides about calls: limits, settings, the session, lasting rules."""
     state, defaults = session.state, Permissions()

@@ -4,66 +4,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from inspect import iscoroutinefunction
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final
 
 import msgspec
 
-from steno.agent import EntryRecorded
-from steno.app.active_run import ActiveRun
-from steno.app.branch_tree import BranchTree
+from steno import app
 from steno.app.commands.arguments import CommandParser
 from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
-from steno.app.commands.explain import list_context_changes
 from steno.app.commands.report import Paragraph, Report, code, text_report
 from steno.app.commands.table import SLASH_COMMANDS_BY_NAME
-from steno.app.models import name_model_in_errors
-from steno.app.session_list import SessionList
-from steno.app.session_log import SessionLog
-from steno.app.session_lookup import set_mode
-from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.settings import variable_name
-from steno.errors import InvalidRequest, InvalidValue, Missing, StenoError
+from steno.errors import InvalidValue, Missing, StenoError
 from steno.log.queries import last_message
 from steno.messages.message import ToolResultMessage
-from steno.providers.model_discovery import OFFLINE, find_model
+from steno.providers.model_discovery import OFFLINE
 from steno.records.entry import Compaction, Mode
 from steno.render.items import TextForm
-from steno.render.quantities import format_count
 from steno.render.table_output import StyledText
 from steno.render.terminal_text import terminal_json, terminal_line
 from steno.suggest import suggest_name
 
-T = TypeVar("T")
-_MAX_DIFFERENCES: Final = 20
 _HELP_OPTIONS: Final = frozenset({"-h", "--help"})
-
-
-class OpenSession(NamedTuple):
-    """An open session, as commands see it."""
-
-    state: SessionState
-    active_run: ActiveRun
-    branches: BranchTree
-    session_list: SessionList
-
-    def open_branch(self) -> OpenBranch:
-        """Return the branch as it is now."""
-        conversation = self.state.conversation
-        return OpenBranch(
-            conversation.id,
-            conversation.branch,
-            conversation.entries_view(),
-            self.state.environment.target.context_tokens,
-        )
-
-    def explain_conflicts(self) -> AbstractContextManager[None]:
-        """Explain errors of a block that arise if another program changes the session."""
-        return explain_conflicts(self.state)
 
 
 async def run_slash_command(context: CommandContext, name: str, text: str) -> Report:
@@ -84,8 +49,16 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     if _HELP_OPTIONS.intersection(arguments):
         return text_report(parser.format_help(), f"/{name}", TextForm.PLAIN)
     options = parser.parse_args(arguments)
-    await context.open_session.state.open_store()
-    context = context._replace(branch=context.open_session.open_branch())
+    state = context.open_session.state
+    await state.open_store()
+    conversation = state.conversation
+    branch = OpenBranch(
+        conversation.id,
+        conversation.branch,
+        conversation.entries_view(),
+        state.environment.target.context_tokens,
+    )
+    context = context._replace(branch=branch)
     run = partial(definition.run, context, options)
     is_async = iscoroutinefunction(definition.run)
     result: Report | Awaitable[Report] = run() if is_async else await asyncio.to_thread(run)
@@ -110,55 +83,9 @@ def _sentence(*pieces: StyledText) -> Report:
 # -- model and mode --------------------------------------------------------------------------
 
 
-async def run_interruptible(state: SessionState, search: Coroutine[Any, Any, T]) -> T:
-    """Run a search for models that the user can interrupt.
-
-    Raises StenoError if they do: nothing has changed then.
-    """
-    refusal = f"/model: interrupted; {state.environment.model_selection.name} answers as before"
-    return await state.lock.run_cancellable(search, refusal)
-
-
-async def change_model(state: SessionState, name: str) -> Report:
-    """Change the model of a session; return how its context differs from the log.
-
-    The search for the model can be interrupted. The change is recorded with the next request.
-    """
-    async with state.lock:
-        state.check_idle()
-        search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
-        with name_model_in_errors(name, "/model"):
-            model = await run_interruptible(state, search)
-        if model.name == state.environment.model_selection.name:
-            return _sentence(code(model.name), " answers already.")
-        await state.use_model(model)
-        differences = (
-            await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
-        )
-    parts = [Paragraph(code(model.name), " answers from here on.")]
-    if differences:
-        parts.append(Paragraph("It sees otherwise than it is on record:"))
-        parts += [Paragraph(line, marker="-") for line in differences[:_MAX_DIFFERENCES]]
-    if (omitted := len(differences) - _MAX_DIFFERENCES) > 0:
-        parts.append(Paragraph(f"and {format_count(omitted, 'more', 'more')}", marker="-"))
-    return Report(parts, "model")
-
-
-def _context_differences(state: SessionState) -> list[str]:
-    store, environment = state.store, state.environment
-    log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
-    vendors = environment.settings.providers
-    try:
-        return list_context_changes(
-            store, log, environment.model_selection.name, vendors=vendors, target=environment.target
-        )
-    except InvalidRequest:  # there is no message yet
-        return []
-
-
-async def _run_model(session: OpenSession, name: str) -> Report:
+async def _run_model(session: app.AgentSession, name: str) -> Report:
     if name:
-        return await change_model(session.state, name)
+        return await session.change_model(name)
     user_file = session.state.config.loaded_settings.user_file
     row_hint = (
         ()
@@ -176,33 +103,25 @@ async def _run_model(session: OpenSession, name: str) -> Report:
     )
 
 
-def change_mode(state: SessionState, mode: Mode) -> None:
-    """Change the mode of a session, from the next decision on."""
-    with explain_conflicts(state):
-        entry = set_mode(state.conversation, mode)
-    if entry is not None and state.is_recorded:
-        state.emit(EntryRecorded(entry))
-
-
-async def _run_mode(session: OpenSession, name: str) -> Report:
+async def _run_mode(session: app.AgentSession, name: str) -> Report:
     if name:
         if name not in tuple(Mode):
             raise InvalidValue(
                 f"must be one of {', '.join(Mode)}", code="no_such_mode", place="/mode"
             )
-        change_mode(session.state, Mode(name))
+        session.change_mode(Mode(name))
     return _sentence("mode ", code(session.state.conversation.mode))
 
 
 # -- sessions and branches -------------------------------------------------------------------
 
 
-async def _run_new(session: OpenSession, title: str) -> Report:
+async def _run_new(session: app.AgentSession, title: str) -> Report:
     await session.session_list.new(title)
     return _sentence("A new session begins with what you say next.")
 
 
-async def _run_resume(session: OpenSession, name: str) -> Report:
+async def _run_resume(session: app.AgentSession, name: str) -> Report:
     if not name:
         raise InvalidValue(
             "say which session: by its id, or last", code="session_not_named", place="/resume"
@@ -211,16 +130,16 @@ async def _run_resume(session: OpenSession, name: str) -> Report:
     return _sentence("Goes on with ", code(session.state.conversation.id), ".")
 
 
-async def _run_rename(session: OpenSession, title: str) -> Report:
+async def _run_rename(session: app.AgentSession, title: str) -> Report:
     await session.session_list.rename_current(title)
     return _sentence(f"This session is called {session.state.title}.")
 
 
-async def _run_fork(session: OpenSession, name: str) -> Report:
+async def _run_fork(session: app.AgentSession, name: str) -> Report:
     return _sentence("Goes on in the branch ", code(session.branches.fork(name)), ".")
 
 
-async def _run_label(session: OpenSession, text: str) -> Report:
+async def _run_label(session: app.AgentSession, text: str) -> Report:
     last = last_message(session.state.conversation.entries_view(), with_shell=True)
     if last is None:
         raise Missing("nothing has been said yet", code="empty_session", place="/label")
@@ -231,17 +150,17 @@ async def _run_label(session: OpenSession, text: str) -> Report:
 # -- runs ------------------------------------------------------------------------------------
 
 
-async def _run_retry(session: OpenSession, _: str) -> Report:
+async def _run_retry(session: app.AgentSession, _: str) -> Report:
     conversation = session.state.conversation
     last = last_message(conversation.entries_view(), with_shell=True)
     is_open = bool(conversation.outstanding)
-    await session.active_run.retry()
+    await session.retry()
     # After a call nothing is sent again: the turn continues.
     continues = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
     return _sentence("Goes on." if continues else "Tries again.")
 
 
-async def _run_compact(session: OpenSession, _: str) -> Report:
+async def _run_compact(session: app.AgentSession, _: str) -> Report:
     if session.state.environment.model_selection.vendor == OFFLINE:
         raise StenoError(
             "the offline assistant cannot sum up what was said; "
@@ -255,7 +174,7 @@ async def _run_compact(session: OpenSession, _: str) -> Report:
     return text_report(entry.payload.summary, "summary: this is what the model sees from here on")
 
 
-async def _run_theme(session: OpenSession, name: str) -> Report:
+async def _run_theme(session: app.AgentSession, name: str) -> Report:
     """Return where to write down a theme; the terminal has changed it."""
     if not name:
         raise _terminal_only("theme")
@@ -270,7 +189,9 @@ async def _run_theme(session: OpenSession, name: str) -> Report:
     return text_report(hint, form=TextForm.PLAIN)
 
 
-def _session_command(run: Callable[[OpenSession, str], Awaitable[Report]]) -> CommandDefinition:
+def _session_command(
+    run: Callable[[app.AgentSession, str], Awaitable[Report]],
+) -> CommandDefinition:
     async def run_with_text(context: CommandContext, options: argparse.Namespace) -> Report:
         return await run(context.open_session, options.text)
 

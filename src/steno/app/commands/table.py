@@ -1,7 +1,7 @@
 """The table of commands that return a report, for the command line and for terminals.
 
-Help and completion read it. `Command.load` imports one module, so that a command is loaded when
-it is used and import-linter still sees every dependency.
+Help and completion read it; a completion is a `Suggestion`. `Command.load` imports one module, so
+that a command is loaded when it is used and import-linter still sees every dependency.
 """
 
 # ruff: noqa: PLC0415 - imports inside of functions are the purpose of these functions
@@ -65,9 +65,7 @@ COMMANDS: Final = (
     Command("rename", "give this session another title", "TITLE"),
     Command("fork", "go on in a branch of its own", "[NAME]"),
     Command(
-        "tree",
-        "branches and where they part: move, fork, label, compare, edit",
-        is_interface=True,
+        "tree", "branches and where they part: move, fork, label, compare, edit", is_interface=True
     ),
     Command("label", "give the last message a name", "NAME"),
     Command("retry", "try again what failed or was cut off, or go on where it stopped"),
@@ -135,11 +133,20 @@ def parse_slash_command(text: str) -> TypedCommand | None:
     return TypedCommand(COMMAND_ALIASES.get(name, name), argument.strip())
 
 
-def match_commands(beginning: str) -> list[Command]:
-    """Return the matching commands: those that start with the text, then those that contain it.
+class Suggestion(NamedTuple):
+    """A completion of the typed text."""
 
-    Commands whose alias starts with the text come in between.
-    """
+    text: str
+    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
+    description: str = ""
+    expects_more: bool = False
+    """Whether more follows: a folder, a command with an argument."""
+    argument: str = ""
+    """The argument, which is shown and not inserted."""
+
+
+def match_commands(beginning: str) -> list[Command]:
+    """Return the commands whose name, or else alias, starts with a text, then those with it inside."""
     prefix = beginning.lower()
     found = [
         *[command for command in SLASH_COMMANDS if command.name.startswith(prefix)],

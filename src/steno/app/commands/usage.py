@@ -15,14 +15,10 @@ from typing import Any, Final, NamedTuple
 from steno.app.commands.arguments import argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
 from steno.app.commands.report import Paragraph, Report, Table
-from steno.app.session_lookup import (
-    UnreadableSessions,
-    readable_headers,
-    shortest_unique_length,
-)
+from steno.app.session_lookup import UnreadableSessions, readable_headers, shortest_unique_length
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
-from steno.log.queries import Price, cost_of
+from steno.log.queries import cost_of
 from steno.log.tree import EntryNode, add_node
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import Usage
@@ -178,7 +174,7 @@ COMMAND: CommandDefinition = CommandDefinition(
 )
 
 
-# -- turns -----------------------------------------------------------------------------------
+# -- adding up -------------------------------------------------------------------------------
 
 
 class TurnUsage(NamedTuple):
@@ -201,9 +197,6 @@ class UsageSum(NamedTuple):
     """The cost of the turns with a known price; None if there are none."""
     unpriced: tuple[str, ...]
     """The models without a known price."""
-
-
-# -- adding up -------------------------------------------------------------------------------
 
 
 def _read_turns(
@@ -246,7 +239,7 @@ def _find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, T
             model = node.settings.model or ""
             # One time for all of a day: prices change daily, and looking them up is slow.
             noon = None if entry.time is None else _noon(entry.time.astimezone(UTC))
-            price = _find_price(model, noon)
+            price = _find_price(model, at=noon)
             cost = None if price is None else cost_of(payload.usage, price)
             yield entry.id, TurnUsage(session, entry.time, model, payload.usage, cost)
 
@@ -254,30 +247,23 @@ def _find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, T
 _noon: Final = partial(datetime.replace, hour=12, minute=0, second=0, microsecond=0)
 
 
-@cache
-def _find_price(model: str, time: datetime | None) -> Price | None:
-    return find_price(model, at=time)
+_find_price: Final = cache(find_price)
 
 
 def _group_usage(turns: list[TurnUsage], group_by: str) -> list[UsageSum]:
     """Add up turns by group: days in their order, other groups by size."""
     groups: dict[str, list[TurnUsage]] = {}
     for turn in turns:
-        groups.setdefault(_group_key(turn, group_by), []).append(turn)
+        day = "" if turn.time is None else f"{turn.time.astimezone(UTC):%Y-%m-%d}"
+        keys = {"day": day, "model": turn.model, "session": turn.session}
+        groups.setdefault(keys[group_by], []).append(turn)
     sums = [_sum_usage(name, members) for name, members in groups.items()]
     if group_by == "day":
         return sorted(sums, key=lambda group: group.name)
     return sorted(sums, key=lambda group: (group.cost or 0, group.usage.total_tokens), reverse=True)
 
 
-def _group_key(turn: TurnUsage, group_by: str) -> str:
-    if group_by == "day":
-        return "" if turn.time is None else f"{turn.time.astimezone(UTC):%Y-%m-%d}"
-    return turn.model if group_by == "model" else turn.session
-
-
 def _sum_usage(name: str, turns: list[TurnUsage]) -> UsageSum:
-    """Add up turns under one name."""
     usage = sum((turn.usage for turn in turns), Usage())
     costs = [turn.cost for turn in turns if turn.cost is not None]
     unpriced = dict.fromkeys([turn.model for turn in turns if turn.cost is None])
@@ -289,7 +275,6 @@ def _sum_usage(name: str, turns: list[TurnUsage]) -> UsageSum:
 
 
 def _usage_as_json(group: UsageSum, by: str) -> dict[str, Any]:
-    """Return the sum of usage of one group, as JSON."""
     counts = {
         name: getattr(group.usage, name) for name in Usage.__struct_fields__ if name != "unknown"
     }
@@ -307,12 +292,8 @@ def _usage_row(group: UsageSum) -> list[str]:
     usage = group.usage
     counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
     cells = [_UNKNOWN_NUMBER if count is None else f"{count:,}" for count in counts]
-    return [
-        terminal_line(group.name) or _UNKNOWN_NUMBER,
-        f"{group.turns:,}",
-        *cells,
-        _format_cost(group),
-    ]
+    name = terminal_line(group.name) or _UNKNOWN_NUMBER
+    return [name, f"{group.turns:,}", *cells, _format_cost(group)]
 
 
 def _format_cost(group: UsageSum) -> str:
@@ -326,7 +307,5 @@ def _describe_unpriced(total: UsageSum) -> str:
     """Return why a part of a sum has no price."""
     if not has_prices():
         return "prices are not known here: pip install 'steno[prices]'"
-    names = ", ".join(
-        [terminal_line(model) or "a model that was not recorded" for model in total.unpriced]
-    )
-    return f"no price is known for {names}; such turns are in no sum of costs"
+    names = [terminal_line(model) or "a model that was not recorded" for model in total.unpriced]
+    return f"no price is known for {', '.join(names)}; such turns are in no sum of costs"

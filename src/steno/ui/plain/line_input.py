@@ -18,7 +18,7 @@ from importlib import import_module
 from threading import Thread
 from typing import Any, Final, TypeAlias, final
 
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.errors import StenoError
 from steno.render.terminal_text import is_dumb_terminal
 from steno.ui.prompt_state import CompletionState, insertion_text, word_at

@@ -33,11 +33,11 @@ from steno.app.commands.table import (
     QUIT_HINT,
     QUIT_WORDS,
     SLASH_COMMANDS_BY_NAME,
+    Suggestion,
     TypedCommand,
     parse_slash_command,
 )
 from steno.app.session import AgentSession
-from steno.app.suggestion import Suggestion
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem

@@ -29,7 +29,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Edit, EditResult, Location
 
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
     display_width,

@@ -11,10 +11,10 @@ from typing import Any, Final
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from steno.app.input_setup import McpOptions
+from steno.app.mcp import McpOptions
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
-from steno.app.settings_loader import load_settings
+from steno.app.settings import load_settings
 from steno.render.items import ItemKind, TranscriptItem
 from steno.ui.tui.app import SessionOpener, TerminalApp
 from steno.ui.tui.start import create_app

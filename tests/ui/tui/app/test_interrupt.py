@@ -13,8 +13,8 @@ from steno.agent import PromptInput
 from steno.agent.events import TurnStarted
 from steno.agent.session_events import ErrorRaised, InputReturned
 from steno.app.commands.report import Report, text_report
+from steno.app.commands.table import Suggestion
 from steno.app.session import AgentSession
-from steno.app.suggestion import Suggestion
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 

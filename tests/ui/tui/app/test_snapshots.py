@@ -17,8 +17,8 @@ from textual.pilot import Pilot
 from steno import ChatMessage, Conversation
 from steno.agent.session_events import BranchChanged, PendingCallsChanged
 from steno.app.approval_queue import PendingCall
+from steno.app.commands.table import Suggestion
 from steno.app.session_list import SessionSummary
-from steno.app.suggestion import Suggestion
 from steno.messages.call import ToolCall
 from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.ui.prompt_state import PromptHistory
 from steno.ui.tui.prompt import Popup, Prompt
 

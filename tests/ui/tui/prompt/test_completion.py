@@ -9,11 +9,11 @@ from textual.widgets import Input
 
 from steno.app.commands.table import (
     SLASH_COMMANDS,
+    Suggestion,
     TypedCommand,
     match_commands,
     parse_slash_command,
 )
-from steno.app.suggestion import Suggestion
 from steno.ui.prompt_state import TypedWord, word_at
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 

@@ -25,8 +25,8 @@ from textual.widgets import Static
 
 from steno.agent import PromptInput
 from steno.app.branch_tree import BranchTreeRow, editable_message
+from steno.app.commands.table import Suggestion
 from steno.app.session import AgentSession
-from steno.app.suggestion import Suggestion
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count

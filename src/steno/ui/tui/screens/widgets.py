@@ -28,7 +28,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from steno.app.suggestion import Suggestion
+from steno.app.commands.table import Suggestion
 from steno.errors import StenoError
 from steno.render.terminal_text import (
     display_width,
