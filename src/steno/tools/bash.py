@@ -26,14 +26,7 @@ from msgspec import Meta, Struct
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import (
-    CallPreview,
-    Capability,
-    PreviewKind,
-    PreviewPart,
-    ToolContext,
-    ToolOutput,
-)
+from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart, ToolContext, ToolOutput
 from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
@@ -121,15 +114,14 @@ class BashTool:
         access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        jobs: BackgroundJobs | None = None,
     ) -> None:
         self.capability: Final = Capability.EXECUTE
         self.rule_aliases: Final[tuple[str, ...]] = ()
-        self.jobs: Final = jobs if jobs is not None else BackgroundJobs()
+        self.jobs: Final = BackgroundJobs()
         self._workspace = workspace
         self._sandbox = sandbox
-        self._access = access if access is not None else CommandAccess()
-        self._limits = limits if limits is not None else CommandLimits()
+        self._access = access or CommandAccess()
+        self._limits = limits or CommandLimits()
         self._environ = dict(os.environ if environ is None else environ)
         self._scratch: Path | None = None
         self.definition: Final = ToolDefinition.from_type(
@@ -233,23 +225,20 @@ class BashTool:
         return self._sandbox
 
     def _sandbox_scope(self, environ: Mapping[str, str]) -> SandboxScope:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
+            # For programs that end without closing the tool.
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         temporary = self._access.temporary
         if "TMPDIR" in environ:
             temporary = (*temporary, Path(environ["TMPDIR"]))
         return SandboxScope(
             roots=self._workspace.roots,
             hidden=find_hidden_paths(self._environ, self._access.hidden),
-            scratch=self._scratch_folder(),
+            scratch=self._scratch,
             temporary=temporary,
             network=self._access.network,
         )
-
-    def _scratch_folder(self) -> Path:
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
-            # For programs that end without closing the tool.
-            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-        return self._scratch
 
     def _arguments(self, call: ToolCall) -> BashArguments:
         """Return the arguments. Raises ToolFailed for a command that no shell could run."""
@@ -266,13 +255,9 @@ class BashTool:
                 "write them to a file first",
                 code="command_too_long",
             )
-        if arguments.timeout_s is not None and not (
-            1 <= arguments.timeout_s <= self._limits.max_timeout_s
-        ):
-            raise _refusal(
-                f"timeout_s must be from 1 to {self._limits.max_timeout_s}",
-                code="timeout_out_of_range",
-            )
+        most = self._limits.max_timeout_s
+        if arguments.timeout_s is not None and not 1 <= arguments.timeout_s <= most:
+            raise _refusal(f"timeout_s must be from 1 to {most}", code="timeout_out_of_range")
         return arguments
 
     def _timeout_of(self, arguments: BashArguments) -> int | None:
@@ -320,11 +305,6 @@ _SECRET_NAME = re.compile(
 )
 
 
-def is_secret_name(name: str) -> bool:
-    """Return whether a variable of this name may hold a secret."""
-    return _SECRET_NAME.search(name) is not None
-
-
 def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment of a command.
 
@@ -332,11 +312,12 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
     written out in full there: no pattern covers it.
     """
     patterns = (*PASSED_VARIABLES, *extra)
+
     passed = {
         name: value
         for name, value in environ.items()
         if name in patterns
-        or (not is_secret_name(name) and any(fnmatchcase(name, pattern) for pattern in patterns))
+        or (not _SECRET_NAME.search(name) and any(fnmatchcase(name, each) for each in patterns))
     }
     return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
 
@@ -514,13 +495,11 @@ class BashKillTool(_JobTool):
 
 async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
     with job.take_output() as (text, command_exit):
-        shown, details = await asyncio.to_thread(truncate_output, text, context)
-    job_details = {"job": job.id, "running": command_exit is None}
+        shown, blob_details = await asyncio.to_thread(truncate_output, text, context)
+    details = {"job": job.id, "running": command_exit is None}
     if command_exit is None:
-        return ToolOutput.of(
-            append_notes(shown, ["still running"]), details={**job_details, **details}
-        )
-    notes = exit_notes(command_exit) or ["exit code 0"]
-    return ToolOutput.of(
-        append_notes(shown, notes), details={**job_details, **exit_details(command_exit), **details}
-    )
+        notes = ["still running"]
+    else:
+        notes = exit_notes(command_exit) or ["exit code 0"]
+        details |= exit_details(command_exit)
+    return ToolOutput.of(append_notes(shown, notes), details=details | blob_details)
