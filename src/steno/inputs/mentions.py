@@ -21,7 +21,7 @@ from unicodedata import category
 from urllib.parse import urlsplit
 
 from steno.errors import InvalidMessage, InvalidValue, ToolFailed
-from steno.inputs.path_lookup import is_glob
+from steno.inputs.file_references import is_glob
 from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.ports import ReferenceBlock, SetupNotice
 from steno.suggest import closest_name

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from steno.context.notes import frame_text
 from steno.errors import MissingExtra, ToolFailed, Unrecognised
-from steno.inputs.file_references import find_changes, read_recorded_image
+from steno.inputs.file_references import find_changes, read_recorded_image, workspace_name
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
 from steno.inputs.images.prepare import (
     MAX_IMAGE_FILE_BYTES,
@@ -28,7 +28,6 @@ from steno.inputs.images.prepare import (
     prepare_for_ocr,
 )
 from steno.inputs.ocr.engine import OcrEngineFailed, OcrResult, format_confidence
-from steno.inputs.path_lookup import workspace_name
 from steno.messages.content import (
     Image,
     ImageBlob,
