@@ -5,17 +5,24 @@ Coordinates of lines are those of images: to the right and down.
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import os
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from io import BytesIO
 from math import dist, hypot
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar, final
 
 from steno.errors import Unrecognised
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+T = TypeVar("T")
 
 
 class RecognisedText(NamedTuple):
@@ -61,8 +68,7 @@ class OcrEngine(Protocol):
 
         Raises Unrecognised if that cannot be done, which names a remedy; the first call may take
         long, since models are loaded. An engine that works in steps calls `check_not_cancelled` in
-        between (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was
-        cancelled.
+        between, so that it ends after its task was cancelled.
         """
         ...
 
@@ -120,10 +126,9 @@ class OcrLine(NamedTuple):
 
 def join_lines(lines: Iterable[OcrLine]) -> RecognisedText:
     """Put lines together that are in the order of reading."""
-    lines_with_text = [line for line in lines if line.text.strip()]
-    return RecognisedText(
-        "\n".join([line.text.strip() for line in lines_with_text]), mean_confidence(lines_with_text)
-    )
+    with_text = [line for line in lines if line.text.strip()]
+    text = "\n".join([line.text.strip() for line in with_text])
+    return RecognisedText(text, mean_confidence(with_text))
 
 
 def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
@@ -141,16 +146,26 @@ def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list
     Up is where the longest pieces have it: a page may lie on its side, or not quite straight.
     """
     across, down = _reading_direction([corners for corners, _ in pieces])
+    placed: list[_PlacedLine] = []
+    for corners, line in pieces:
+        x, y = corners.centre
+        placed.append(
+            _PlacedLine(x * across + y * down, y * across - x * down, corners.height, line)
+        )
     rows: list[list[_PlacedLine]] = []
-    for piece in sorted(_place_lines(pieces, across, down), key=lambda piece: piece.down):
-        last = rows[-1][-1] if rows else None
-        if last is not None and piece.down - last.down <= _SAME_ROW_RATIO * min(
-            piece.height, last.height
-        ):
+    for piece in sorted(placed, key=lambda piece: piece.down):
+        last = rows[-1][-1] if rows else piece
+        max_distance = _SAME_ROW_RATIO * min(piece.height, last.height)
+        if rows and piece.down - last.down <= max_distance:
             rows[-1].append(piece)
         else:
             rows.append([piece])
-    return [_join_row(sorted(row, key=lambda piece: piece.across)) for row in rows]
+    joined: list[OcrLine] = []
+    for row in rows:
+        lines = [piece.line for piece in sorted(row, key=lambda piece: piece.across)]
+        text = " ".join([line.text.strip() for line in lines])
+        joined.append(OcrLine(text, mean_confidence(lines) or 0.0))
+    return joined
 
 
 class _PlacedLine(NamedTuple):
@@ -172,19 +187,6 @@ def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
     return x / length, y / length
 
 
-def _place_lines(
-    pieces: Sequence[tuple[LineCorners, OcrLine]], across: float, down: float
-) -> Iterable[_PlacedLine]:
-    for corners, line in pieces:
-        x, y = corners.centre
-        yield _PlacedLine(x * across + y * down, y * across - x * down, corners.height, line)
-
-
-def _join_row(row: Sequence[_PlacedLine]) -> OcrLine:
-    lines = [piece.line for piece in row]
-    return OcrLine(" ".join([line.text.strip() for line in lines]), mean_confidence(lines) or 0.0)
-
-
 # -- pixels and settings --------------------------------------------------------------------------
 
 
@@ -193,16 +195,14 @@ def decode_rgb_image(image: bytes) -> Image:
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
-        raise Unrecognised(
-            "OCR needs Pillow: pip install 'steno[ocr]'", code="missing_extra"
-        ) from exc
+        message = "OCR needs Pillow: pip install 'steno[ocr]'"
+        raise Unrecognised(message, code="missing_extra") from exc
     try:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as image_file:
             return image_file.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
-        raise Unrecognised(
-            "not a whole PNG or JPEG image: save it anew", code="image_damaged"
-        ) from exc
+        message = "not a whole PNG or JPEG image: save it anew"
+        raise Unrecognised(message, code="image_damaged") from exc
 
 
 def background_colour(image: Image) -> tuple[int, ...]:
@@ -223,3 +223,69 @@ def temporary_environment_variable(name: str, value: str) -> Generator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
+
+
+# -- work in steps --------------------------------------------------------------------------------
+
+# The threads of `asyncio.to_thread` are joined before a program ends: with a minute of recognition
+# in one of them, Ctrl-C would take a minute. Here work in steps checks in between whether it is
+# still needed, and a program that ends waits for one step, not for all of them.
+
+_EXIT_TIMEOUT_S: Final = 5.0
+"""How long a program that ends waits for a step."""
+
+
+class ThreadCancelled(BaseException):
+    """The task that waited for a thread was cancelled."""
+
+
+def check_not_cancelled() -> None:
+    """Raise ThreadCancelled in a thread whose task was cancelled."""
+    thread = threading.current_thread()
+    if isinstance(thread, _CancellableThread) and not thread.is_needed:
+        raise ThreadCancelled
+
+
+async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
+    """Run blocking work in its own thread. A cancelled task does not wait for it."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def run_work() -> None:
+        try:
+            outcome = work()
+        except BaseException as exc:  # noqa: BLE001 - every exception belongs to the waiting task
+            report(partial(result.set_exception, exc))
+        else:
+            report(partial(result.set_result, outcome))
+
+    def report(set_outcome: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and no task waits
+            loop.call_soon_threadsafe(lambda: None if result.done() else set_outcome())
+
+    thread = _CancellableThread(run_work)
+    thread.start()
+    try:
+        return await result
+    finally:
+        thread.is_needed = False
+
+
+@final
+class _CancellableThread(threading.Thread):
+    """A thread that does not keep a program from ending, and can be asked to stop."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(target=work, name="steno-cancellable", daemon=True)
+        self.is_needed = True
+
+
+@atexit.register
+def _cancel_all() -> None:
+    """Let threads come to an end: one that is in C++ while Python ends would abort the program."""
+    deadline = time.monotonic() + _EXIT_TIMEOUT_S
+    threads = [thread for thread in threading.enumerate() if isinstance(thread, _CancellableThread)]
+    for thread in threads:
+        thread.is_needed = False
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))

