@@ -187,11 +187,8 @@ class BashTool:
 
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
-            raise _refusal(
-                f"{self._limits.max_jobs} commands run in the background, and no more may; "
-                "end one with bash_kill",
-                code="too_many_jobs",
-            )
+            problem = f"{self._limits.max_jobs} commands run in the background, and no more may"
+            raise _refusal(f"{problem}; end one with bash_kill", code="too_many_jobs")
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
         return ToolOutput.of(
@@ -246,15 +243,11 @@ class BashTool:
         if not arguments.command.strip():
             raise _refusal("the command is empty", code="empty_command")
         if "\0" in arguments.command:
-            raise _refusal(
-                "the command holds a NUL character, which no shell can read", code="command_has_nul"
-            )
+            problem = "the command holds a NUL character, which no shell can read"
+            raise _refusal(problem, code="command_has_nul")
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
-            raise _refusal(
-                f"the command has more than {MAX_COMMAND_BYTES:,} bytes; "
-                "write them to a file first",
-                code="command_too_long",
-            )
+            problem = f"the command has more than {MAX_COMMAND_BYTES:,} bytes"
+            raise _refusal(f"{problem}; write them to a file first", code="command_too_long")
         most = self._limits.max_timeout_s
         if arguments.timeout_s is not None and not 1 <= arguments.timeout_s <= most:
             raise _refusal(f"timeout_s must be from 1 to {most}", code="timeout_out_of_range")
@@ -403,12 +396,10 @@ class BackgroundJobs:
         try:
             return self._jobs[id]
         except KeyError:
-            known = ", ".join(self._jobs) or "none"
-            raise ToolFailed(
-                f"there is none of this id; those there are: {known}",
-                code="job_not_found",
-                place="job",
-            ) from None
+            message = (
+                f"there is none of this id; those there are: {', '.join(self._jobs) or 'none'}"
+            )
+            raise ToolFailed(message, code="job_not_found", place="job") from None
 
     async def aclose(self) -> None:
         """End all of them."""

@@ -114,16 +114,12 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
     """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
     text, wanted = _normalize_line_ends(file.text), _normalize_line_ends(old)
     if wanted == _normalize_line_ends(new):
-        raise ToolFailed(
-            "is the same as old; there is nothing to change", code="nothing_to_change", place="new"
-        )
+        message = "is the same as old; there is nothing to change"
+        raise ToolFailed(message, code="nothing_to_change", place="new")
     first = text.find(wanted)
     if first < 0:
-        raise ToolFailed(
-            f"is not in the file{_nearest_text_hint(file.text, old)}",
-            code="text_not_found",
-            place="old",
-        )
+        message = f"is not in the file{_nearest_text_hint(file.text, old)}"
+        raise ToolFailed(message, code="text_not_found", place="old")
     count = text.count(wanted)
     # From the next character on, since `aa` stands in `aaa` twice.
     if not every and text.find(wanted, first + 1) >= 0:
@@ -137,11 +133,8 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
             place="old",
         )
     if len(text) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
-        raise ToolFailed(
-            f"the file would have more than {MAX_FILE_BYTES:,} bytes",
-            code="file_too_large",
-            place="new",
-        )
+        message = f"the file would have more than {MAX_FILE_BYTES:,} bytes"
+        raise ToolFailed(message, code="file_too_large", place="new")
     return _replace_occurrences(file, text, wanted, new=new)
 
 

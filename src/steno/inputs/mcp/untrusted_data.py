@@ -51,12 +51,8 @@ def escape_text(text: str, max_characters: int = 1000) -> str:
     shown = text if len(text) <= max_characters else f"{text[:max_characters]}…"
     if shown.isprintable():
         return shown
-    return "".join(
-        [
-            char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
-            for char in shown.replace("\r\n", "\n").replace("\t", " ")
-        ]
-    )
+    shown = shown.replace("\r\n", "\n").replace("\t", " ")
+    return "".join([c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in shown])
 
 
 # -- JSON -----------------------------------------------------------------------------------------
