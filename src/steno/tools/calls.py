@@ -1,7 +1,7 @@
 """The calls of tools: their arguments and approved path, and their headline and content.
 
 A headline and a content follow from the call alone: a transcript shows calls of sessions that ended
-long ago. The table has a row for each built-in tool; calls of other tools have the default headline.
+long ago. The table has a row for each built-in tool; other tools have the default headline.
 """
 
 from __future__ import annotations

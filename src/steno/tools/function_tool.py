@@ -140,9 +140,8 @@ class FunctionTool(Generic[P, R]):
         except InvalidArguments as exc:
             raise ToolFailed(str(exc), code="invalid_arguments") from exc
         except KeyError:
-            raise ToolFailed(
-                "there is no such argument", code="unknown_argument", place=call.name
-            ) from None
+            message = "there is no such argument"
+            raise ToolFailed(message, code="unknown_argument", place=call.name) from None
 
 
 @overload

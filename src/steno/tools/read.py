@@ -117,11 +117,8 @@ def _build_output(
         image = _prepare_image(data, mime_type, prepare_image, name)
         return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
-        raise path_error(
-            arguments.path,
-            f"is not text but {describe_binary(data)} of {len(data):,} bytes",
-            code="not_text",
-        )
+        message = f"is not text but {describe_binary(data)} of {len(data):,} bytes"
+        raise path_error(arguments.path, message, code="not_text")
     return _build_text_output(text, arguments, details)
 
 
@@ -155,9 +152,8 @@ def _build_text_output(
         return ToolOutput.of("[the file is empty]", details=details)
     if arguments.offset > len(lines):
         count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
-        raise path_error(
-            arguments.path, f"has no line {arguments.offset}, only {count}", code="line_not_found"
-        )
+        message = f"has no line {arguments.offset}, only {count}"
+        raise path_error(arguments.path, message, code="line_not_found")
     text, last_line = _number_lines(lines, arguments)
     details |= {"first_line": arguments.offset, "last_line": last_line}
     return ToolOutput.of(text, details=details)

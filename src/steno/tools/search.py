@@ -343,11 +343,8 @@ def _explain_early_end() -> Generator[None, None, None]:
     try:
         yield
     except (ConnectionError, asyncio.IncompleteReadError) as exc:
-        raise ToolFailed(
-            "Python cannot search for it; make it simpler",
-            code="pattern_too_complex",
-            place="pattern",
-        ) from exc
+        message = "Python cannot search for it; make it simpler"
+        raise ToolFailed(message, code="pattern_too_complex", place="pattern") from exc
 
 
 async def _receive_number(stream: asyncio.StreamReader) -> int:

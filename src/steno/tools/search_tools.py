@@ -77,11 +77,8 @@ class SearchTool:
             async with asyncio.timeout(self._time_limit_s):
                 yield
         except TimeoutError:
-            raise ToolFailed(
-                f"not finished after {self._time_limit_s:g} s; narrow {remedy}",
-                code="search_timeout",
-                place=self.definition.name,
-            ) from None
+            message = f"not finished after {self._time_limit_s:g} s; narrow {remedy}"
+            raise ToolFailed(message, code="search_timeout", place=self.definition.name) from None
 
 
 @final
@@ -230,11 +227,8 @@ class GrepTool(SearchTool):
         arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
-            raise ToolFailed(
-                f"has more than {_MAX_PATTERN_CHARACTERS:,} characters",
-                code="pattern_too_long",
-                place="pattern",
-            )
+            message = f"has more than {_MAX_PATTERN_CHARACTERS:,} characters"
+            raise ToolFailed(message, code="pattern_too_long", place="pattern")
         glob = "*" if arguments.glob is None else arguments.glob
         search_filter = await asyncio.to_thread(_SearchFilter, under, glob, context)
         search = SearchRequest(

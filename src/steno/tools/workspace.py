@@ -65,11 +65,8 @@ class Workspace:
         """Take folders that are there. Raises InvalidValue, Unavailable."""
         needed = {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
         if not needed <= os.supports_dir_fd:
-            raise Unavailable(
-                "this platform cannot open files relative to a folder",
-                code="unsupported_platform",
-                place="workspace",
-            )
+            message = "this platform cannot open files relative to a folder"
+            raise Unavailable(message, code="unsupported_platform", place="workspace")
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
             raise _root_error("there must be at least one folder", code="no_folder")
@@ -255,17 +252,15 @@ async def run_to_completion(work: Callable[[], T]) -> T:
 
 def _resolve_root(root: _FolderPath) -> Path:
     if not isinstance(root, (str, os.PathLike)):
-        raise _root_error(
-            f"a folder must be a path, not {type(root).__name__}", code="folder_not_a_path"
-        )
+        message = f"a folder must be a path, not {type(root).__name__}"
+        raise _root_error(message, code="folder_not_a_path")
     name = quote_path(str(root))
     try:
         real = Path(root).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or str(exc)
-        raise _root_error(
-            f"the folder {name} cannot be used: {reason}", code="folder_unusable"
-        ) from exc
+        message = f"the folder {name} cannot be used: {reason}"
+        raise _root_error(message, code="folder_unusable") from exc
     if not is_utf8_text(str(real)):
         raise _root_error("a folder must have a name that is UTF-8", code="path_not_utf8")
     if not real.is_dir():

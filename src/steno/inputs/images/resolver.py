@@ -200,10 +200,9 @@ class ImageResolver:
             case ImageUrl(url):
                 return await self._fetch(url, context)
             case ImageBlob():
-                message = "its bytes lie beside the record; bring them back first"
-                raise _image_error(
-                    f"{message}, with Journal.restore_blobs", code="image_not_loaded"
-                )
+                advice = "bring them back first, with Journal.restore_blobs"
+                message = f"its bytes lie beside the record; {advice}"
+                raise _image_error(message, code="image_not_loaded")
             case source:
                 assert_never(source)
 

@@ -96,11 +96,8 @@ class McpServers:
         if (spec := self.specs.get(name)) is not None:
             raise _unusable_error(spec)
         known = ", ".join(self._connections) or "none"
-        raise ServerFailed(
-            f"there is no server of this name; those there are: {known}",
-            code="server_not_found",
-            place="mcp",
-        )
+        message = f"there is no server of this name; those there are: {known}"
+        raise ServerFailed(message, code="server_not_found", place="mcp")
 
     async def aclose(self) -> None:
         """End all servers at once."""

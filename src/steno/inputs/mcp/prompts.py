@@ -162,11 +162,8 @@ def parse_prompt_command(text: str) -> PromptCommand | None:
     for match in _ARGUMENT.finditer(rest):
         token = match[0]
         if match["end"] not in (None, '"'):
-            raise InvalidValue(
-                'a " has no other one; write \\" inside of quotes',
-                code="quote_not_closed",
-                place=command,
-            )
+            message = 'a " has no other one; write \\" inside of quotes'
+            raise InvalidValue(message, code="quote_not_closed", place=command)
         pair = _NAMED_VALUE.fullmatch(token)
         if pair is None:
             positional.append(_unquote(token))
@@ -232,15 +229,11 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
     for message in messages[:_MAX_BLOCKS]:
         content += _message_blocks(message, prompt.server)
     if len(messages) > _MAX_BLOCKS or _is_too_long(content):
-        raise ServerFailed(
-            f"what {prompt.command} says is too long to be sent",
-            code="prompt_too_long",
-            place=f"mcp {prompt.server}",
-        )
+        problem = f"what {prompt.command} says is too long to be sent"
+        raise ServerFailed(problem, code="prompt_too_long", place=f"mcp {prompt.server}")
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
-        raise ServerFailed(
-            f"{prompt.command} says nothing", code="empty_prompt", place=f"mcp {prompt.server}"
-        )
+        problem = f"{prompt.command} says nothing"
+        raise ServerFailed(problem, code="empty_prompt", place=f"mcp {prompt.server}")
     return ChatMessage.user(content)
 
 

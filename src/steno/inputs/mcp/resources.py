@@ -59,11 +59,8 @@ class ResourceResolver:
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
-                raise InvalidValue(
-                    "how long a resource holds is a number of 0 or more",
-                    code="invalid_ttl",
-                    place="ttl_s",
-                )
+                message = "how long a resource holds is a number of 0 or more"
+                raise InvalidValue(message, code="invalid_ttl", place="ttl_s")
         self._server_of = server_of
         self._ttl_s = ttl_s
         self._default_ttl_s = default_ttl_s
@@ -99,9 +96,8 @@ class ResourceResolver:
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
         response = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in response.contents):
-            raise ServerFailed(
-                f"there is nothing in {uri}", code="resource_empty", place=f"mcp {server.name}"
-            )
+            message = f"there is nothing in {uri}"
+            raise ServerFailed(message, code="resource_empty", place=f"mcp {server.name}")
         ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
         fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
         self._cache.put(_cache_key(resource), fetched)

@@ -137,17 +137,11 @@ def read_server_specs(
 
 def _check_name(name: object, place: str) -> str:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        raise InvalidValue(
-            "the name of a server has 1 to 32 letters, digits, hyphens and underscores",
-            code="invalid_server_name",
-            place=place,
-        )
+        message = "the name of a server has 1 to 32 letters, digits, hyphens and underscores"
+        raise InvalidValue(message, code="invalid_server_name", place=place)
     if name.lower() == RESERVED_SERVER_NAME:
-        raise InvalidValue(
-            f"no server can be called {RESERVED_SERVER_NAME}: choose another name",
-            code="reserved_server_name",
-            place=place,
-        )
+        message = f"no server can be called {RESERVED_SERVER_NAME}: choose another name"
+        raise InvalidValue(message, code="reserved_server_name", place=place)
     return name
 
 
@@ -226,9 +220,8 @@ class _ServerSpecReader:
         transport_keys = self._transport_keys()
         if len(transport_keys) != 1:
             hint = "".join([f"; {suggestion}" for suggestion in self._misspelled_keys()])
-            raise InvalidValue(
-                f"needs either a command or a url{hint}", code="no_transport", place=self._place
-            )
+            message = f"needs either a command or a url{hint}"
+            raise InvalidValue(message, code="no_transport", place=self._place)
         kind = self._members.get("type")
         if kind is None:
             return

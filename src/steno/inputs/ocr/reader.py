@@ -54,11 +54,8 @@ class OcrReader:
         except Unrecognised as exc:
             raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
         except Exception as exc:  # foreign code may raise anything
-            raise OcrEngineFailed(
-                f"{name} failed ({type(exc).__name__}): try again, or another engine",
-                name,
-                code="engine_failed",
-            ) from exc
+            message = f"{name} failed ({type(exc).__name__}): try again, or another engine"
+            raise OcrEngineFailed(message, name, code="engine_failed") from exc
         language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
         return OcrResult(text, confidence, language, name, duration_s)
@@ -77,10 +74,8 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return RapidOcrEngine()
     if name == "tesseract":
         return TesseractEngine(languages)
-    raise Unrecognised(
-        f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}",
-        code="unknown_engine",
-    )
+    message = f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}"
+    raise Unrecognised(message, code="unknown_engine")
 
 
 def _choose_installed(languages: tuple[str, ...]) -> str:

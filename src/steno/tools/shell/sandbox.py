@@ -160,12 +160,8 @@ class NoSandbox(Struct, frozen=True):
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command as it is. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
-            raise ToolFailed(
-                f"one is required and there is none{_reason_suffix(self.why_not_better)}",
-                recoverable=False,
-                code="sandbox_required",
-                place="sandbox",
-            )
+            message = f"one is required and there is none{_reason_suffix(self.why_not_better)}"
+            raise ToolFailed(message, recoverable=False, code="sandbox_required", place="sandbox")
         return argv
 
     def describe(self) -> str:
