@@ -30,15 +30,7 @@ from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart, ToolC
 from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
-from steno.tools.shell.process import (
-    CommandExit,
-    CommandLimits,
-    CommandProcess,
-    append_notes,
-    exit_details,
-    exit_notes,
-    exit_outcome,
-)
+from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, append_notes
 from steno.tools.shell.sandbox import (
     Sandbox,
     SandboxScope,
@@ -171,11 +163,11 @@ class BashTool:
         command_exit = await process.wait(self._timeout_of(arguments))
         live_output.close()
         text, details = await asyncio.to_thread(truncate_output, process.capture.take(), context)
-        notes = exit_notes(command_exit)
+        notes = command_exit.notes
         return ToolOutput.of(
             append_notes(text, notes) if text or notes else "[no output]",
-            outcome=exit_outcome(command_exit),
-            details={**exit_details(command_exit), "sandbox": sandbox, **details},
+            outcome=command_exit.outcome,
+            details={**command_exit.details, "sandbox": sandbox, **details},
         )
 
     async def aclose(self) -> None:
@@ -491,6 +483,6 @@ async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
     if command_exit is None:
         notes = ["still running"]
     else:
-        notes = exit_notes(command_exit) or ["exit code 0"]
-        details |= exit_details(command_exit)
+        notes = command_exit.notes or ["exit code 0"]
+        details |= command_exit.details
     return ToolOutput.of(append_notes(shown, notes), details=details | blob_details)

@@ -192,7 +192,8 @@ class ImageResolver:
         self, image: Image, context: ResolveContext
     ) -> tuple[bytes, dict[str, str]]:
         """Return the bytes of an image, and for the log what allowed it, and its path."""
-        match image.source:
+        source = image.source
+        match source:
             case ImageData(data):
                 return data, {}
             case ImageFile(path):
@@ -203,7 +204,7 @@ class ImageResolver:
                 advice = "bring them back first, with Journal.restore_blobs"
                 message = f"its bytes lie beside the record; {advice}"
                 raise _image_error(message, code="image_not_loaded")
-            case source:
+            case _:
                 assert_never(source)
 
     async def _load_file(self, path: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from steno.errors import InvalidValue
-from steno.inputs.mcp.untrusted_data import decode_base64, sanitize_json
+from steno.inputs.mcp.untrusted_data import decode_base64, sanitize_json, walk_values
 from steno.values import replace_lone_surrogates
 
 
@@ -242,16 +242,8 @@ def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
 
 def estimate_size(response: object) -> int:
     """Return the approximate size of a response: characters, and a few for each other value."""
-    total, pending = 0, [response]
-    while pending:
-        value = pending.pop()
-        total += len(value) if isinstance(value, str) else _MIN_VALUE_SIZE
-        if isinstance(value, dict):
-            members = cast("dict[str, object]", value)
-            pending += [*members, *members.values()]
-        elif isinstance(value, list):
-            pending += cast("list[object]", value)
-    return total
+    values = walk_values(response)
+    return sum(len(value) if isinstance(value, str) else _MIN_VALUE_SIZE for value in values)
 
 
 def _text(members: ResultJson, key: str) -> str:

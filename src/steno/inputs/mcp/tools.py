@@ -24,6 +24,7 @@ from steno.inputs.mcp.untrusted_data import (
     decode_base64,
     is_hidden_character,
     sanitize_json,
+    walk_values,
 )
 from steno.json_object import encode_json, parse_object
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
@@ -639,13 +640,10 @@ def _clean_schema(schema: Any, depth: int) -> Any:
 
 def _check_visible(value: Any) -> None:
     """Raise InvalidTool for names and values with invisible characters."""
-    if isinstance(value, str):
-        if any(map(is_hidden_character, value)):
+    for text in walk_values(value):
+        if isinstance(text, str) and any(map(is_hidden_character, text)):
             message = "its schema holds characters that nobody can see"
             raise InvalidTool(message, code="schema_has_hidden_characters")
-    elif isinstance(value, (dict, list)):
-        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
-            _check_visible(inner)
 
 
 def _check_references(schema: Any, root: dict[str, Any]) -> None:

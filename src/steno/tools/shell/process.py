@@ -66,6 +66,14 @@ class ExitCause(StrEnum):
     """It was ended on request."""
 
 
+_CAUSE_TEXTS: Final = {
+    ExitCause.TIME: "ended after {duration:g} s: it took longer than it may",
+    ExitCause.OUTPUT: "ended: it wrote more than it may",
+    ExitCause.PROCESSES: "ended: it started more processes than it may",
+    ExitCause.STOPPED: "ended on request",
+}
+
+
 @final
 class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     """The result of a command."""
@@ -80,6 +88,41 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     leftover_processes: int
     """How many processes still ran when it ended, and were ended, too."""
     duration_s: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome for the tool result."""
+        if self.cause is ExitCause.TIME:
+            return Outcome.TIMEOUT
+        is_good = self.cause is ExitCause.DONE and self.exit_code == 0
+        return Outcome.OK if is_good else Outcome.ERROR
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the model; none if the command succeeded."""
+        notes: list[str] = []
+        if self.cause is not ExitCause.DONE:
+            notes.append(_CAUSE_TEXTS[self.cause].format(duration=self.duration_s))
+        elif self.exit_code is None:
+            notes.append("ended from outside: what became of it is not known")
+        elif self.exit_code:
+            by = f", ended by signal {self.signal}" if self.signal else ""
+            notes.append(f"exit code {self.exit_code}{by}")
+        if left := self.leftover_processes:
+            ended = f"{left} of its processes still ran when it ended, and were ended too"
+            notes.append(f"{ended}; set background for what should go on")
+        return notes
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The details of the tool result."""
+        return {
+            "cause": str(self.cause),
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "left": self.leftover_processes,
+            "duration_s": self.duration_s,
+        }
 
 
 @final
@@ -254,53 +297,6 @@ class OutputCapture:
         self._kept.clear()
         gap = f"\n[... {missing:,} bytes were not kept ...]\n" if missing else ""
         return head + gap.encode() + tail
-
-
-# -- reports --------------------------------------------------------------------------------------
-
-_CAUSE_TEXTS: Final = {
-    ExitCause.TIME: "ended after {duration:g} s: it took longer than it may",
-    ExitCause.OUTPUT: "ended: it wrote more than it may",
-    ExitCause.PROCESSES: "ended: it started more processes than it may",
-    ExitCause.STOPPED: "ended on request",
-}
-
-
-def exit_outcome(command_exit: CommandExit) -> Outcome:
-    """Return the outcome for the tool result."""
-    if command_exit.cause is ExitCause.TIME:
-        return Outcome.TIMEOUT
-    is_good = command_exit.cause is ExitCause.DONE and command_exit.exit_code == 0
-    return Outcome.OK if is_good else Outcome.ERROR
-
-
-def exit_notes(command_exit: CommandExit) -> list[str]:
-    """Return notes for the model; none if the command succeeded."""
-    notes: list[str] = []
-    if command_exit.cause is not ExitCause.DONE:
-        notes.append(_CAUSE_TEXTS[command_exit.cause].format(duration=command_exit.duration_s))
-    elif command_exit.exit_code is None:
-        notes.append("ended from outside: what became of it is not known")
-    elif command_exit.exit_code:
-        by = f", ended by signal {command_exit.signal}" if command_exit.signal else ""
-        notes.append(f"exit code {command_exit.exit_code}{by}")
-    if command_exit.leftover_processes:
-        notes.append(
-            f"{command_exit.leftover_processes} of its processes still ran when it ended, and were ended too; "
-            "set background for what should go on"
-        )
-    return notes
-
-
-def exit_details(command_exit: CommandExit) -> dict[str, Any]:
-    """Return the details of the tool result."""
-    return {
-        "cause": str(command_exit.cause),
-        "exit_code": command_exit.exit_code,
-        "signal": command_exit.signal,
-        "left": command_exit.leftover_processes,
-        "duration_s": command_exit.duration_s,
-    }
 
 
 def append_notes(output: str, notes: list[str]) -> str:
