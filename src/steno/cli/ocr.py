@@ -20,12 +20,8 @@ from steno.app.errors import UsageError
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.errors import Unrecognised
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
-from steno.inputs.ocr.engine import (
-    OcrEngine,
-    OcrResult,
-    format_confidence,
-    run_in_cancellable_thread,
-)
+from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
+from steno.inputs.ocr.engine import OcrEngine, OcrResult, format_confidence
 from steno.inputs.ocr.reader import OCR_ENGINES, OcrReader, choose_ocr_engine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
 from steno.render.output import print_json

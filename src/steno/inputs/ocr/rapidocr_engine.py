@@ -19,12 +19,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
 from steno.errors import Unrecognised
+from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     LineCorners,
     OcrLine,
     RecognisedText,
     background_colour,
-    check_not_cancelled,
     decode_rgb_image,
     join_lines,
     mean_confidence,

@@ -10,13 +10,8 @@ from threading import Lock
 from typing import Any, Final, final
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.engine import (
-    OcrEngine,
-    OcrEngineFailed,
-    OcrResult,
-    check_not_cancelled,
-    run_in_cancellable_thread,
-)
+from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
+from steno.inputs.ocr.engine import OcrEngine, OcrEngineFailed, OcrResult
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
 

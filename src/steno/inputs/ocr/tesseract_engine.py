@@ -21,11 +21,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from steno.errors import Unrecognised
+from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     OcrLine,
     RecognisedText,
     background_colour,
-    check_not_cancelled,
     decode_rgb_image,
     join_lines,
     mean_confidence,
