@@ -31,7 +31,7 @@ from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
-from steno.tools.search import choose_search_engine, read_ignore_file
+from steno.tools.search import choose_search_engine
 from steno.tools.workspace import Workspace
 
 K = TypeVar("K")
@@ -172,9 +172,7 @@ def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
     real = Path(typed).expanduser() if typed.startswith(_HOME_PREFIX) else workspace.root / typed
     try:
         workspace.relative(str(real))
-        ignored = IgnoreRules(
-            partial(read_ignore_file, workspace), os.path.lexists, hidden=last.startswith(".")
-        )
+        ignored = IgnoreRules(workspace, hidden=last.startswith("."))
         with os.scandir(real) as entries:
             return [
                 _path_name(f"{typed}{entry.name}{'/' if entry.is_dir() else ''}")

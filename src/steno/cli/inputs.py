@@ -20,8 +20,12 @@ from steno.cli.report_command import print_report
 from steno.cli.store_options import open_existing_store, read_named_log
 from steno.errors import InvalidValue, ToolFailed
 from steno.ids import utc_now
-from steno.inputs.file_references import RecordedFile, read_recorded_image, read_recorded_paths
-from steno.inputs.path_lookup import is_glob
+from steno.inputs.file_references import (
+    RecordedFile,
+    is_glob,
+    read_recorded_image,
+    read_recorded_paths,
+)
 from steno.inputs.references import InputResolver
 from steno.json_object import as_json_object, raw_members
 from steno.messages.content import FileReference, Image, ImageFile, Resource

@@ -2,47 +2,63 @@
 
 Permission is asked for the name in the workspace, and exactly that name is opened: a link that is
 swapped in between fails. A file that was shown counts as read, so that the model may change it. The
-model sees all lines of a reference or none: a part would be taken for the whole.
+model sees all lines of a reference or none: a part would be taken for the whole. Hidden and ignored
+files are left out of folders and patterns, as in the searches of models.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import posixpath
+import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast, final
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, assert_never, cast, final
 
 from msgspec import Struct
 
-from steno.context.notes import file_heading
-from steno.errors import InvalidArguments, ToolFailed
-from steno.inputs.path_lookup import (
-    FolderListing,
-    PathLookupTimeout,
-    find_matching_files,
-    is_glob,
-    list_folder,
-    parse_listing,
-    suggest_path,
-    workspace_name,
-)
+from steno.context.notes import file_heading, folder_heading
+from steno.errors import InvalidArguments, InvalidValue, ToolFailed
 from steno.messages.content import FileReference, Text
 from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.schema.convert import convert_value
-from steno.tools.path_patterns import printable_name
-from steno.tools.safe_open import path_error, quote_path
-from steno.tools.search import SEARCH_TIME_LIMIT_S, SearchEngine, choose_search_engine
+from steno.suggest import closest_name
+from steno.tools.path_patterns import (
+    IgnoreRules,
+    asks_for_hidden_names,
+    build_filter_below,
+    printable_name,
+)
+from steno.tools.safe_open import explain_os_errors, open_path, path_error, quote_path
+from steno.tools.search import (
+    SEARCH_TIME_LIMIT_S,
+    SearchEngine,
+    check_exists,
+    choose_search_engine,
+)
 from steno.tools.text_file import (
-    TextFile,
     decode_text_file,
     describe_binary,
     detect_image_type,
     format_numbered_line,
 )
 from steno.tools.workspace import Fingerprint, Workspace
-from steno.values import RedactedRepr
+from steno.values import RedactedRepr, is_utf8_text
+
+T = TypeVar("T")
+
+_GLOB_CHARACTERS: Final = frozenset("*?[{")
+_MAX_COMPARED_NAMES: Final = 2_000
+"""Of the names in a folder, so many are compared with one that is not there."""
+_SUGGEST_TIMEOUT_S: Final = 3.0
+"""How long to search for a file that may have been meant."""
+_MAX_NAMED_FILES: Final = 20
+"""Of new files; the rest is counted."""
+_ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
+"""The size or kind that follows a name in a listing."""
 
 
 @final
@@ -122,16 +138,13 @@ class FileReferenceResolver:
     ) -> ResolvedReference:
         workspace = self._workspace
         if workspace is None:
-            raise path_error(
-                reference.path,
-                "there is no workspace, so no file can be opened; name a folder to work in",
-                code="no_workspace",
-            )
+            message = "there is no workspace, so no file can be opened; name a folder to work in"
+            raise path_error(reference.path, message, code="no_workspace")
         name = await asyncio.to_thread(workspace_name, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):
             if is_glob(reference.path):
                 return await self._show_matching(workspace, reference, context)
-            suggestion = await suggest_path(workspace, self._choose_engine(workspace), name)
+            suggestion = await _suggest_path(workspace, self._engine(workspace), name)
             hint = "" if suggestion is None else f"; do you mean {quote_path(suggestion)}?"
             raise path_error(name, f"there is no such file or folder{hint}", code="file_not_found")
         rule = await _require_read_permission(context, name, reference)
@@ -143,7 +156,7 @@ class FileReferenceResolver:
         self, workspace: Workspace, reference: FileReference, name: str, rule: str
     ) -> ResolvedReference:
         data = workspace.strict.read_file(name)
-        text, details = extract_lines(name, data, reference, max_bytes=self._limits.max_bytes)
+        text, details = _extract_lines(name, data, reference, self._limits.max_bytes)
         workspace.strict.mark_as_read(name, data)
         return ResolvedReference(content=(Text(text),), details={**details, "allowed_by": rule})
 
@@ -170,18 +183,12 @@ class FileReferenceResolver:
         _check_without_lines(reference, "a pattern")
         names = await self._find_matching_files(workspace, reference.path)
         if not names:
-            raise path_error(
-                reference.path,
-                "no file fits; what is hidden or ignored is left out",
-                code="no_file_matches",
-            )
+            message = "no file fits; what is hidden or ignored is left out"
+            raise path_error(reference.path, message, code="no_file_matches")
         if len(names) > self._limits.max_files:
-            raise path_error(
-                reference.path,
-                f"{len(names):,} files fit, and no more than"
-                f" {self._limits.max_files} can be shown; narrow the pattern",
-                code="too_many_files",
-            )
+            too_many = f"{len(names):,} files fit, and no more than {self._limits.max_files}"
+            message = f"{too_many} can be shown; narrow the pattern"
+            raise path_error(reference.path, message, code="too_many_files")
         rules = [await _require_read_permission(context, name, reference) for name in names]
         extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
         return ResolvedReference(
@@ -197,33 +204,31 @@ class FileReferenceResolver:
 
     def _extract_files(
         self, workspace: Workspace, reference: FileReference, names: Sequence[str]
-    ) -> list[FileExtract]:
+    ) -> list[_FileExtract]:
         max_bytes = remaining_bytes = self._limits.max_bytes
-        extracts: list[FileExtract] = []
+        extracts: list[_FileExtract] = []
         contents: dict[str, bytes] = {}
         for name in names:
             data = workspace.strict.read_file(name)
+            # The user did not name the file.
+            place = f"fits {printable_name(name)}, which"
             try:
-                extracts.append(extract_lines(name, data, reference, max_bytes=remaining_bytes))
-            except NotTextFile as exc:
-                raise _pattern_error(
-                    reference, name, f"is not text but {exc.kind}", code="not_text"
-                ) from None
-            except ExtractTooLong:
+                extracts.append(_extract_lines(name, data, reference, remaining_bytes))
+            except _NotTextFile as exc:
+                message = f"{place} {exc.message}; narrow the pattern"
+                raise path_error(reference.path, message, code=exc.code) from None
+            except _ExtractTooLong as exc:
                 if len(data) > max_bytes:
-                    too_long = (
-                        f"has {len(data):,} bytes, and no more than {max_bytes:,} can be shown"
-                    )
-                    raise _pattern_error(
-                        reference, name, too_long, code="extract_too_long"
-                    ) from None
+                    too_long = f"has {len(data):,} bytes, and no more than {max_bytes:,}"
+                    message = f"{place} {too_long} can be shown; narrow the pattern"
+                    raise path_error(reference.path, message, code=exc.code) from None
                 raise path_error(
                     reference.path,
                     f"{len(names)} files fit, which are together too long"
                     f" to be shown, with more than {max_bytes:,} bytes; narrow the pattern",
                     code="files_too_long",
                 ) from None
-            remaining_bytes -= len(extracts[-1].text.encode())
+            remaining_bytes -= len(extracts[-1][0].encode())
             contents[name] = data
         for name, data in contents.items():
             workspace.strict.mark_as_read(name, data)
@@ -241,23 +246,26 @@ class FileReferenceResolver:
         known_names = {_entry_inside(path, recorded.path) for path in known} - {""}
         try:
             if not await asyncio.to_thread(workspace.strict.exists, recorded.path):
-                return (gone_text(recorded.path),)
+                return (_gone(recorded.path),)
             # With room for new entries, so that nothing that was shown is omitted because of them.
             current = await self._list_folder(
                 workspace, recorded.path, extra_entries=len(known_names)
             )
-        except PathLookupTimeout:
-            return (unclear_text(recorded.path),)
+        except _PathLookupTimeout:
+            return (_unclear(recorded.path),)
         except ToolFailed:
-            return (unreadable_text(recorded.path),)
-        recorded_listing = _recorded_listing(resolution)
-        if recorded_listing is None or not known_names:
-            is_same = _text_digest(current.text) == recorded.sha256
-        else:
-            is_same = _is_same_listing(
-                recorded_listing, current, frozenset(map(printable_name, known_names))
-            )
-        return () if is_same else (changed_text(recorded.path),)
+            return (_unreadable(recorded.path),)
+        left_out = (resolution.details or {}).get("left_out")
+        match resolution.content:
+            case (Text(text),) if isinstance(left_out, int) and known_names:
+                shown_names = frozenset(map(printable_name, known_names))
+                before = _FolderListing(text, left_out).lines_except(shown_names).items()
+                now = current.lines_except(shown_names).items()
+                # Names that were only counted are ignored.
+                is_same = before <= now if left_out else before == now
+            case _:
+                is_same = _text_digest(current.text) == recorded.sha256
+        return () if is_same else (_changed(recorded.path),)
 
     async def _changes_of_files(
         self, workspace: Workspace, pattern: str, recorded: RecordedFileSet, known: frozenset[str]
@@ -267,27 +275,29 @@ class FileReferenceResolver:
             return changes
         try:
             names = await self._find_matching_files(workspace, pattern)
-        except PathLookupTimeout:
-            return (*changes, unclear_text(pattern))
+        except _PathLookupTimeout:
+            return (*changes, _unclear(pattern))
         except ToolFailed:
             return changes  # the folder is gone, and all of its files with it
         known |= {file.path for file in recorded.files}
-        return (*changes, *new_files_text([name for name in names if name not in known]))
+        new = [f"{printable_name(name)} is new" for name in names if name not in known]
+        if len(new) > _MAX_NAMED_FILES:
+            new[_MAX_NAMED_FILES:] = [f"{len(new) - _MAX_NAMED_FILES:,} more files are new"]
+        return (*changes, *new)
 
     async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:
-        engine, timeout_s = self._choose_engine(workspace), self._limits.timeout_s
-        return await find_matching_files(workspace, engine, pattern, timeout_s=timeout_s)
+        engine = self._engine(workspace)
+        return await _find_matching_files(workspace, engine, pattern, self._limits.timeout_s)
 
     async def _list_folder(
         self, workspace: Workspace, name: str, *, extra_entries: int = 0
-    ) -> FolderListing:
-        max_entries, timeout_s = self._limits.max_listed + extra_entries, self._limits.timeout_s
-        return await list_folder(workspace, name, max_entries=max_entries, timeout_s=timeout_s)
+    ) -> _FolderListing:
+        max_entries = self._limits.max_listed + extra_entries
+        listing = asyncio.to_thread(_list_folder, workspace, name, max_entries)
+        return await _with_timeout(self._limits.timeout_s, name, listing)
 
-    def _choose_engine(self, workspace: Workspace) -> SearchEngine:
-        return (
-            choose_search_engine(workspace) if self._search_engine is None else self._search_engine
-        )
+    def _engine(self, workspace: Workspace) -> SearchEngine:
+        return self._search_engine or choose_search_engine(workspace)
 
 
 async def _require_read_permission(
@@ -312,59 +322,73 @@ def _is_folder(workspace: Workspace, name: str) -> bool:
 
 def _check_without_lines(reference: FileReference, kind: str) -> None:
     if reference.start_line is not None:
-        raise path_error(
-            reference.path, f"is {kind}, which has no lines; name a file", code="has_no_lines"
-        )
+        message = f"is {kind}, which has no lines; name a file"
+        raise path_error(reference.path, message, code="has_no_lines")
 
 
 def _text_digest(text: str) -> str:
     return Fingerprint.of(text.encode()).sha256
 
 
-def _pattern_error(reference: FileReference, name: str, problem: str, *, code: str) -> ToolFailed:
-    """Return an error about one file of a pattern; the user did not name the file."""
-    return path_error(
-        reference.path,
-        f"fits {printable_name(name)}, which {problem}; narrow the pattern",
-        code=code,
-    )
+class _PathLookupTimeout(ToolFailed):
+    """A search for files took too long."""
+
+    code = "lookup_timeout"
+
+
+async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await work
+    except TimeoutError:
+        message = f"not looked through after {limit_s:g} s; point at less of it"
+        raise _PathLookupTimeout(message, place=quote_path(name)) from None
+
+
+def workspace_name(workspace: Workspace, path: str) -> str:
+    """Return the name that the workspace has for a path. Raises ToolFailed."""
+    try:
+        return workspace.relative(path)
+    except ToolFailed as exc:
+        real = Path(os.path.realpath(workspace.root / path))
+        if any(real.is_relative_to(root) for root in workspace.roots):
+            raise
+        message = f"{exc.message}; its folder can be added with --add-dir"
+        raise ToolFailed(message, code=exc.code, place=exc.place) from exc
 
 
 # -- extracts -------------------------------------------------------------------------------------
 
+_FileExtract: TypeAlias = tuple[str, dict[str, Any]]
+"""The text of a file for the model, and its details for the log."""
 
-class ExtractTooLong(ToolFailed):
+
+class _ExtractTooLong(ToolFailed):
     """The lines of a reference take more bytes than may be shown."""
 
     code = "extract_too_long"
 
 
-class NotTextFile(ToolFailed):
-    """A file is not text; `kind` describes its content."""
+class _NotTextFile(ToolFailed):
+    """A file is not text."""
 
     code = "not_text"
 
-    def __init__(self, name: str, kind: str) -> None:
-        super().__init__(f"is not text but {kind}", place=quote_path(name))
-        self.kind = kind
 
-
-class FileExtract(NamedTuple):
-    """The text of a file for the model, and its details for the log."""
-
-    text: str
-    details: dict[str, Any]
-
-
-def extract_lines(
-    name: str, data: bytes, reference: FileReference, *, max_bytes: int
-) -> FileExtract:
+def _extract_lines(
+    name: str, data: bytes, reference: FileReference, max_bytes: int
+) -> _FileExtract:
     """Return the lines of a file that a reference is about, under the name it was opened by.
 
-    Raises NotTextFile, ToolFailed for lines that do not exist, ExtractTooLong if they take more
+    Raises _NotTextFile, ToolFailed for lines that do not exist, _ExtractTooLong if they take more
     than `max_bytes`.
     """
-    file = _decode_file(name, data)
+    image = detect_image_type(data)
+    file = decode_text_file(data) if image is None else None
+    if file is None:
+        kind = describe_binary(data) if image is None else f"an image ({image})"
+        message = f"is not text but {kind} of {len(data):,} bytes"
+        raise _NotTextFile(message, place=quote_path(name))
     lines = file.lines
     first = reference.start_line or 1
     last = reference.end_line or reference.start_line or len(lines)
@@ -378,44 +402,20 @@ def extract_lines(
         "lines": len(lines),
     }
     if not lines and reference.start_line is None:
-        return FileExtract(f"[{printable_name(name)} is empty]", details)
+        return f"[{printable_name(name)} is empty]", details
     if last > len(lines):
-        raise path_error(
-            name, f"{_missing_lines_text(first, last, len(lines))}", code="line_not_found"
-        )
+        raise path_error(name, _missing_lines_text(first, last, len(lines)), code="line_not_found")
     details |= {"first_line": first, "last_line": last}
-    heading = f"{file_heading(printable_name(name), first, last, len(lines))}\n"
-    shown, last_fitting = _number_lines(
-        lines, first, last, remaining_bytes=max_bytes - len(heading.encode())
-    )
-    if last_fitting < last:
-        raise ExtractTooLong(
-            _too_long_text(size, first, last_fitting, max_bytes), place=quote_path(name)
-        )
-    return FileExtract(heading + shown, details)
-
-
-def _decode_file(name: str, data: bytes) -> TextFile:
-    image = detect_image_type(data)
-    file = decode_text_file(data) if image is None else None
-    if file is None:
-        kind = describe_binary(data) if image is None else f"an image ({image})"
-        raise NotTextFile(name, f"{kind} of {len(data):,} bytes")
-    return file
-
-
-def _number_lines(
-    lines: list[str], first: int, last: int, *, remaining_bytes: int
-) -> tuple[str, int]:
-    """Return lines with their numbers, and the last one for which there is room."""
-    shown: list[str] = []
+    shown = [f"{file_heading(printable_name(name), first, last, len(lines))}\n"]
+    remaining_bytes = max_bytes - len(shown[0].encode())
     for number in range(first, last + 1):
         line = format_numbered_line(number, lines[number - 1])
         remaining_bytes -= len(line.encode())
         if remaining_bytes < 0:
-            return "", number - 1
+            message = _too_long_text(size, first, number - 1, max_bytes)
+            raise _ExtractTooLong(message, place=quote_path(name))
         shown.append(line)
-    return "".join(shown), last
+    return "".join(shown), details
 
 
 def _missing_lines_text(first: int, last: int, count: int) -> str:
@@ -441,39 +441,165 @@ def _format_range(first: int, last: int) -> str:
     return f"{first}" if first == last else f"{first}-{last}"
 
 
-# -- recorded listings ----------------------------------------------------------------------------
+# -- patterns -------------------------------------------------------------------------------------
 
 
-def _recorded_listing(resolution: Resolution) -> FolderListing | None:
-    """Return the listing that the model was shown, if the log has it."""
-    left_out = (resolution.details or {}).get("left_out")
-    match resolution.content:
-        case (Text(text),) if isinstance(left_out, int):
-            return FolderListing(text, left_out)
-        case _:
-            return None
+def is_glob(path: str) -> bool:
+    """Return whether a path is a pattern, unless a file has exactly this name."""
+    return not _GLOB_CHARACTERS.isdisjoint(path)
 
 
-def _entry_inside(path: str, folder: str) -> str:
-    """Return the entry of a folder that a path is in; empty if it is elsewhere."""
-    if folder == ".":
-        return "" if path.startswith("/") else path.partition("/")[0]
-    is_inside = path.startswith(f"{folder}/")
-    return path[len(folder) + 1 :].partition("/")[0] if is_inside else ""
+async def _find_matching_files(
+    workspace: Workspace, engine: SearchEngine, pattern: str, timeout_s: float
+) -> list[str]:
+    """Return the names of all files that a pattern is about, in order.
+
+    `*` stops at a slash, as in a shell. Raises ToolFailed, _PathLookupTimeout.
+    """
+    steps = pattern.split("/")
+    first_glob = next(number for number, step in enumerate(steps) if is_glob(step))
+    folder, rest = "/".join(steps[:first_glob]), "/".join(steps[first_glob:])
+    if not folder:
+        folder = "/" if first_glob else "."
+    try:
+        # A leading slash anchors the pattern in this folder.
+        under = await asyncio.to_thread(workspace_name, workspace, folder)
+        matches = build_filter_below(under, f"/{rest}")
+    except InvalidValue as exc:
+        raise path_error(pattern, str(exc), code=exc.code) from exc
+    await asyncio.to_thread(check_exists, workspace, under)
+    listing = engine.files(under, hidden=asks_for_hidden_names(rest))
+    names = await _with_timeout(timeout_s, under, listing)
+    return await asyncio.to_thread(lambda: [n for n in names if n != under and matches(n)])
 
 
-def _is_same_listing(before: FolderListing, now: FolderListing, known: frozenset[str]) -> bool:
-    """Compare two listings, except for known names; names that were only counted are ignored."""
-    lines = {name: line for name, line in parse_listing(before).items() if name not in known}
-    current_lines = {name: line for name, line in parse_listing(now).items() if name not in known}
-    return lines.items() <= current_lines.items() if before.left_out else lines == current_lines
+# -- folders --------------------------------------------------------------------------------------
+
+
+class _FolderListing(NamedTuple):
+    """The entries of a folder, a line each, and how many more there are."""
+
+    text: str
+    left_out: int
+
+    def lines_except(self, names: frozenset[str]) -> dict[str, str]:
+        """Return the lines about other names than these, by the name as it is printed."""
+        lines = self.text.splitlines()[1 : -1 if self.left_out else None]
+        by_name = {_ENTRY_SUFFIX.sub("", line).removesuffix("/"): line for line in lines}
+        return {name: line for name, line in by_name.items() if name not in names}
+
+
+def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderListing:
+    """List the direct entries of a folder. Raises ToolFailed."""
+    ignored = IgnoreRules(workspace)
+    entries = _read_folder(workspace.strict, name)
+
+    def visible(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
+        paths = {name: str(workspace.root / name) for name in names}
+        found = [e for e, path in paths.items() if not ignored.ignores(path, is_folder=is_folder)]
+        return sorted(found)
+
+    folders, files = visible(entries[0], is_folder=True), visible(entries[1])
+    links = visible(_find_links(workspace, name))
+    counts = [
+        f"{len(names):,} {noun}{'' if len(names) == 1 else 's'}"
+        for names, noun in ((folders, "folder"), (files, "file"), (links, "link"))
+        if names or noun != "link"
+    ]
+    lines = [folder_heading(printable_name(name), f"{', '.join(counts[:-1])} and {counts[-1]}")]
+    for position, path in enumerate((*folders, *files, *links)[:max_entries]):
+        shown = printable_name(_base_name(path))
+        if position < len(folders):
+            lines.append(f"{shown}/")
+        elif position < len(folders) + len(files):
+            lines.append(shown + _size_note(workspace, path))
+        else:
+            lines.append(f"{shown} (link)")
+    left_out = max(0, len(folders) + len(files) + len(links) - max_entries)
+    if left_out:
+        lines.append(f"[... {left_out:,} more ...]")
+    return _FolderListing("\n".join(lines) + "\n", left_out)
+
+
+def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str]]:
+    """Return the folders and files in a folder, as the workspace spells it. Raises ToolFailed."""
+    folders: list[str] = []
+
+    def enters(below: str) -> bool:
+        folders.append(below)
+        return False
+
+    files = [file for file in workspace.files(folder, should_enter=enters) if file != folder]
+    return folders, files
+
+
+def _find_links(workspace: Workspace, folder: str) -> list[str]:
+    """Return the links in a folder; their targets are not resolved.
+
+    Raises ToolFailed if the folder itself is reached through a link by now.
+    """
+    real = workspace.root / folder
+    tops = frozenset(root.parts[1:] for root in workspace.roots)
+    with explain_os_errors(folder), open_path(str(real), (), tops) as resolved:
+        if resolved.rest or resolved.names != real.parts[1:]:
+            message = "has changed since it was allowed; try again"
+            raise path_error(folder, message, code="changed_since_allowed")
+        with os.scandir(resolved.folder) as entries:
+            names = [e.name for e in entries if e.is_symlink() and is_utf8_text(e.name)]
+    return [name if folder == "." else posixpath.join(folder, name) for name in names]
+
+
+def _base_name(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _size_note(workspace: Workspace, name: str) -> str:
+    try:
+        with workspace.strict.open_file(name) as file:
+            return f" ({os.fstat(file.fileno()).st_size:,} bytes)"
+    except ToolFailed:
+        return ""  # it may not be read, or has gone since
+
+
+# -- suggestions ----------------------------------------------------------------------------------
+
+
+async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -> str | None:
+    """Return the path that may be meant by one that does not exist.
+
+    That is the only file of this name further down, or else one with a similar name.
+    """
+    try:
+        files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))
+    except ToolFailed:
+        files = []
+    deeper = [file for file in files if file.endswith(f"/{name}")]
+    if len(deeper) == 1:
+        return deeper[0]
+    return await asyncio.to_thread(_nearest_path, workspace, name)
+
+
+def _nearest_path(workspace: Workspace, name: str) -> str | None:
+    """Return a name like one that is not there: step by step, as far as there is one."""
+    folder, steps = name, list[str]()
+    nearest = None
+    try:
+        while not workspace.exists(folder or "."):
+            folder, step = posixpath.split(folder)
+            steps.insert(0, step)
+        for step in steps:
+            folders, files = _read_folder(workspace, folder or ".")
+            known = [_base_name(path) for path in (*folders, *files)[:_MAX_COMPARED_NAMES]]
+            found = step if step in known else closest_name(step, known)
+            if found is None:
+                break
+            nearest = folder = posixpath.join(folder, found)
+    except ToolFailed:
+        pass
+    return nearest
 
 
 # -- changed files -------------------------------------------------------------------------------
-
-
-_MAX_NAMED_FILES: Final = 20
-"""Of new files; the rest is counted."""
 
 
 @final
@@ -522,50 +648,41 @@ def find_changes(
 ) -> tuple[str, ...]:
     """Return which files have changed, a line each, without known ones. Never raises."""
     unknown = [file for file in files if file.path not in known]
-    changes = [_find_change(workspace, file) for file in unknown]
-    return tuple([change for change in changes if change is not None])
+    return tuple(filter(None, [_find_change(workspace, file) for file in unknown]))
 
 
-def _find_change(workspace: Workspace, recorded: RecordedFile) -> str | None:
+def _find_change(workspace: Workspace, recorded: RecordedFile) -> str:
+    """Return how a file has changed; empty if it has not."""
     try:
         if not workspace.strict.exists(recorded.path):
-            return gone_text(recorded.path)
+            return _gone(recorded.path)
         with workspace.strict.open_file(recorded.path) as file:
             has_size = os.fstat(file.fileno()).st_size == recorded.bytes
-            is_same = (
-                has_size and Fingerprint.of(file.read(recorded.bytes)).sha256 == recorded.sha256
-            )
+            is_same = has_size and Fingerprint.of(file.read(recorded.bytes))[1] == recorded.sha256
     except (ToolFailed, OSError):
-        return unreadable_text(recorded.path)
-    return None if is_same else changed_text(recorded.path)
+        return _unreadable(recorded.path)
+    return "" if is_same else _changed(recorded.path)
 
 
-# -- text ------------------------------------------------------------------------------------
+def _entry_inside(path: str, folder: str) -> str:
+    """Return the entry of a folder that a path is in; empty if it is elsewhere."""
+    if folder == ".":
+        return "" if path.startswith("/") else path.partition("/")[0]
+    is_inside = path.startswith(f"{folder}/")
+    return path[len(folder) + 1 :].partition("/")[0] if is_inside else ""
 
 
-def changed_text(name: str) -> str:
-    """Return that a file is not what was shown."""
+def _changed(name: str) -> str:
     return f"{printable_name(name)} has changed since it was shown"
 
 
-def gone_text(name: str) -> str:
-    """Return that a file is gone."""
+def _gone(name: str) -> str:
     return f"{printable_name(name)} is gone"
 
 
-def unreadable_text(name: str) -> str:
-    """Return that a file cannot be read, so that its state is unknown."""
+def _unreadable(name: str) -> str:
     return f"{printable_name(name)} cannot be read any more"
 
 
-def unclear_text(name: str) -> str:
-    """Return that a check took too long."""
+def _unclear(name: str) -> str:
     return f"{printable_name(name)} could not be looked through in time, so it may have changed"
-
-
-def new_files_text(names: Sequence[str]) -> tuple[str, ...]:
-    """Return which files a pattern matches that it did not match before."""
-    lines = [f"{printable_name(name)} is new" for name in names[:_MAX_NAMED_FILES]]
-    if len(names) > _MAX_NAMED_FILES:
-        lines.append(f"{len(names) - _MAX_NAMED_FILES:,} more files are new")
-    return tuple(lines)

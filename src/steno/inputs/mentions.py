@@ -21,7 +21,7 @@ from unicodedata import category
 from urllib.parse import urlsplit
 
 from steno.errors import InvalidMessage, InvalidValue, ToolFailed
-from steno.inputs.path_lookup import is_glob
+from steno.inputs.file_references import is_glob
 from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.ports import ReferenceBlock, SetupNotice
 from steno.suggest import closest_name
@@ -84,10 +84,12 @@ def parse_mentions(
                 reason = "its quote is not closed; left as text"
                 collector.add_notice("quote_not_closed", found["unclosed"], reason)
     pieces.append(text[position:])
+    notices = [*collector.notices]
+    if len(notices) > _MAX_NOTICES:  # a pasted text may be full of `@`
+        more = f"{len(notices) - _MAX_NOTICES:,} more words with an @ are like that"
+        notices[_MAX_NOTICES:] = [SetupNotice("more_mentions_left_as_text", more)]
     uncertain = frozenset(collector.uncertain)
-    return Mentions(
-        "".join(pieces), tuple(collector.blocks), _limit_notices([*collector.notices]), uncertain
-    )
+    return Mentions("".join(pieces), tuple(collector.blocks), tuple(notices), uncertain)
 
 
 # -- syntax ---------------------------------------------------------------------------------------
@@ -177,19 +179,17 @@ class _MentionCollector:
 
     def first_existing(self, candidates: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
         """Return the first path that names something, and its lines; None if none does."""
-        return next(filter(self._is_existing, candidates), None)
+        existing = (found for found in candidates if self._exists(_expand_home(found[0])))
+        return next(existing, None)
 
     def add_path(self, path: str, lines: str) -> ReferenceBlock:
         """Take a path that is meant as one, and some of its lines."""
         path = _expand_home(path)
-        normal = posixpath.normpath(path)
-        if normal == ".." or normal.startswith("../"):
-            raise InvalidValue(
-                ".. leads out of the working folder; add the folder with"
-                " --add-dir, and write its absolute path",
-                code="outside_workspace",
-                place=f"@{quote_path(path)}",
-            )
+        place = f"@{quote_path(path)}"
+        if posixpath.normpath(path).split("/")[0] == "..":
+            advice = "add the folder with --add-dir, and write its absolute path"
+            message = f".. leads out of the working folder; {advice}"
+            raise InvalidValue(message, code="outside_workspace", place=place)
         is_image = not lines and _IMAGE_SUFFIX.search(path) is not None
         if is_image and is_glob(path):
             is_image = self._exists(path)
@@ -198,10 +198,10 @@ class _MentionCollector:
             if is_image:
                 block = Image(source=ImageFile(path))
             else:
-                first, last = _parse_line_range(path, lines)
+                first, last = _parse_line_range(lines, place)
                 block = FileReference(path=path, start_line=first, end_line=last)
         except InvalidMessage as exc:
-            raise InvalidValue(f"{exc}", code="invalid_path", place=f"@{quote_path(path)}") from exc
+            raise InvalidValue(f"{exc}", code="invalid_path", place=place) from exc
         self.blocks[block] = None
         return block
 
@@ -240,30 +240,20 @@ class _MentionCollector:
         if server not in self._servers:
             closest = closest_name(server, self._servers)
             advice = f"do you mean {quote_path(closest)}? Or" if closest else "configure it, or"
-            raise InvalidValue(
-                f"there is no such server; {advice} write \\@ if none is meant",
-                code="server_not_found",
-                place=f"@{quote_path(server)}",
-            )
+            message = f"there is no such server; {advice} write \\@ if none is meant"
+            raise InvalidValue(message, code="server_not_found", place=f"@{quote_path(server)}")
         self.blocks[Resource(server=server, uri=uri)] = None
 
-    def _is_existing(self, candidate: tuple[str, str]) -> bool:
-        return self._exists(_expand_home(candidate[0]))
-
     def _exists(self, path: str) -> bool:
+        """Return whether there is something of a name, also if it may not be opened."""
+        if self._workspace is None:
+            return False
         if path not in self._existing:
-            self._existing[path] = self._workspace is not None and _path_exists(
-                self._workspace, path
-            )
+            try:
+                self._existing[path] = self._workspace.exists(path)
+            except ToolFailed:
+                self._existing[path] = os.path.lexists(self._workspace.root / path)
         return self._existing[path]
-
-
-def _path_exists(workspace: Workspace, path: str) -> bool:
-    """Return whether there is something of a name, also if it may not be opened."""
-    try:
-        return workspace.exists(path)
-    except ToolFailed:
-        return os.path.lexists(workspace.root / path)
 
 
 def _expand_home(path: str) -> str:
@@ -304,7 +294,7 @@ def _split_line_suffix(word: str) -> Iterator[tuple[str, str]]:
             yield found["path"], found["lines"].replace("L", "")
 
 
-def _parse_line_range(path: str, lines: str) -> tuple[int | None, int | None]:
+def _parse_line_range(lines: str, place: str) -> tuple[int | None, int | None]:
     """Read `10` or `10-20`. Whether there are such lines is seen when they are opened."""
     if not lines:
         return None, None
@@ -319,9 +309,7 @@ def _parse_line_range(path: str, lines: str) -> tuple[int | None, int | None]:
     elif dash and int(last) < int(first):
         problem = "the second must not be smaller"
     if problem:
-        raise InvalidValue(
-            f"lines {lines}: {problem}", code="invalid_lines", place=f"@{quote_path(path)}"
-        )
+        raise InvalidValue(f"lines {lines}: {problem}", code="invalid_lines", place=place)
     return int(first), int(last) if dash else None
 
 
@@ -346,14 +334,6 @@ def _is_punctuation(character: str) -> bool:
     return category(character).startswith("P")
 
 
-def _limit_notices(notices: list[SetupNotice]) -> tuple[SetupNotice, ...]:
-    """Return the first notices, and the number of the others: a pasted text may be full of `@`."""
-    if len(notices) <= _MAX_NOTICES:
-        return tuple(notices)
-    text = f"{len(notices) - _MAX_NOTICES:,} more words with an @ are like that"
-    return (*notices[:_MAX_NOTICES], SetupNotice("more_mentions_left_as_text", text))
-
-
 # -- prose and code -------------------------------------------------------------------------------
 
 _FENCE: Final = re.compile(r"[ \t>]*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
@@ -364,11 +344,17 @@ def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield from where to where a text is no code, in order."""
     for start, end in _find_paragraph_spans(text):
         runs = [*_BACKTICKS.finditer(text, start, end)]
-        partners = _match_backticks([len(run[0]) for run in runs])
+        # For each run of backticks the next one of the same length, which ends the code.
+        partners: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for number in reversed(range(len(runs))):
+            length = len(runs[number][0])
+            if length in last:
+                partners[number] = last[length]
+            last[length] = number
         at, number = start, 0
         while number < len(runs):
-            partner = partners[number]
-            if partner is not None:
+            if (partner := partners.get(number)) is not None:
                 yield at, runs[number].start()
                 at, number = runs[partner].end(), partner
             number += 1
@@ -392,13 +378,3 @@ def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
             start = end
         at = end
     yield start, at
-
-
-def _match_backticks(lengths: list[int]) -> list[int | None]:
-    """Return for each run of backticks the next one of the same length, which ends the code."""
-    partners: list[int | None] = [None] * len(lengths)
-    last: dict[int, int] = {}
-    for number in range(len(lengths) - 1, -1, -1):
-        partners[number] = last.get(lengths[number])
-        last[lengths[number]] = number
-    return partners

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, assert_never, final
 
 from msgspec.structs import replace
 
@@ -74,9 +74,8 @@ class InputResolver:
         resource_ttl_s: float = 3600,
     ) -> None:
         """Keep the settings; nothing is opened. Raises InvalidValue."""
-        servers = McpServers((), folder=Path()) if servers is None else servers
-        workspace = _open_workspace(workspace)
-        self._workspace = workspace
+        servers = servers or McpServers((), folder=Path())
+        self._workspace = workspace = _open_workspace(workspace)
         self._limits = image_limits
         self._uncertain: set[ReferenceBlock] = set()
         self._servers = servers
@@ -124,21 +123,18 @@ class InputResolver:
         self, reference: ReferenceBlock, context: ResolveContext
     ) -> ResolvedReference:
         """Return the content of a reference. A failure is a result with an error."""
-        resolved = await self._resolve(reference, context)
+        match reference:
+            case FileReference():
+                resolved = await self._files.resolve(reference, context)
+            case Image():
+                resolved = await self._images.resolve(reference, context)
+            case Resource():
+                resolved = await self._resources.resolve(reference, context)
+            case _:
+                assert_never(reference)
         if resolved.error is not None and reference in self._uncertain:
             return replace(resolved, error=f"{resolved.error} (write \\@ if none is meant)")
         return resolved
-
-    async def _resolve(
-        self, reference: ReferenceBlock, context: ResolveContext
-    ) -> ResolvedReference:
-        match reference:
-            case FileReference():
-                return await self._files.resolve(reference, context)
-            case Image():
-                return await self._images.resolve(reference, context)
-            case Resource():
-                return await self._resources.resolve(reference, context)
 
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext
@@ -175,21 +171,17 @@ def _open_workspace(value: object) -> Workspace | None:
         return value
     if isinstance(value, (str, PathLike)):
         return Workspace(value)
-    raise InvalidValue(
-        f"the workspace must be a Workspace or the path of a folder, not {_type_name(value)}",
-        code="invalid_workspace",
-        place="inputs",
-    )
+    rule = "the workspace must be a Workspace or the path of a folder"
+    message = f"{rule}, not {type(value).__name__}"
+    raise InvalidValue(message, code="invalid_workspace", place="inputs")
 
 
 def _parse_mode(value: str) -> RecognitionMode:
     try:
         return RecognitionMode(value)
     except ValueError:
-        known = ", ".join(RecognitionMode)
-        raise InvalidValue(
-            f"the mode of images must be one of {known}", code="unknown_image_mode", place="inputs"
-        ) from None
+        message = f"the mode of images must be one of {', '.join(RecognitionMode)}"
+        raise InvalidValue(message, code="unknown_image_mode", place="inputs") from None
 
 
 def _build_image(image: object, mode: RecognitionMode) -> Image:
@@ -201,19 +193,14 @@ def _build_image(image: object, mode: RecognitionMode) -> Image:
         case str() | PathLike():
             return Image(source=ImageFile(os.fspath(image)), mode=mode)
         case ImageData(data):
-            return Image(
-                source=image, mime_type=detect_image_type(data) or _UNKNOWN_IMAGE_TYPE, mode=mode
-            )
+            mime_type = detect_image_type(data) or _UNKNOWN_IMAGE_TYPE
+            return Image(source=image, mime_type=mime_type, mode=mode)
         case ImageFile() | ImageUrl() | ImageBlob():
             return Image(source=image, mode=mode)
         case _:
             raise InvalidValue(
                 "an image must be a path, an address, one of the sources of images"
-                f" (ImageFile, ImageData, ...) or an Image, not {_type_name(image)}",
+                f" (ImageFile, ImageData, ...) or an Image, not {type(image).__name__}",
                 code="invalid_image_source",
                 place="inputs",
             )
-
-
-def _type_name(value: object) -> str:
-    return type(value).__name__

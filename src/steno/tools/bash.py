@@ -26,26 +26,11 @@ from msgspec import Meta, Struct
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import (
-    CallPreview,
-    Capability,
-    PreviewKind,
-    PreviewPart,
-    ToolContext,
-    ToolOutput,
-)
+from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart, ToolContext, ToolOutput
 from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
-from steno.tools.shell.process import (
-    CommandExit,
-    CommandLimits,
-    CommandProcess,
-    append_notes,
-    exit_details,
-    exit_notes,
-    exit_outcome,
-)
+from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, append_notes
 from steno.tools.shell.sandbox import (
     Sandbox,
     SandboxScope,
@@ -121,15 +106,14 @@ class BashTool:
         access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        jobs: BackgroundJobs | None = None,
     ) -> None:
         self.capability: Final = Capability.EXECUTE
         self.rule_aliases: Final[tuple[str, ...]] = ()
-        self.jobs: Final = jobs if jobs is not None else BackgroundJobs()
+        self.jobs: Final = BackgroundJobs()
         self._workspace = workspace
         self._sandbox = sandbox
-        self._access = access if access is not None else CommandAccess()
-        self._limits = limits if limits is not None else CommandLimits()
+        self._access = access or CommandAccess()
+        self._limits = limits or CommandLimits()
         self._environ = dict(os.environ if environ is None else environ)
         self._scratch: Path | None = None
         self.definition: Final = ToolDefinition.from_type(
@@ -179,11 +163,11 @@ class BashTool:
         command_exit = await process.wait(self._timeout_of(arguments))
         live_output.close()
         text, details = await asyncio.to_thread(truncate_output, process.capture.take(), context)
-        notes = exit_notes(command_exit)
+        notes = command_exit.notes
         return ToolOutput.of(
             append_notes(text, notes) if text or notes else "[no output]",
-            outcome=exit_outcome(command_exit),
-            details={**exit_details(command_exit), "sandbox": sandbox, **details},
+            outcome=command_exit.outcome,
+            details={**command_exit.details, "sandbox": sandbox, **details},
         )
 
     async def aclose(self) -> None:
@@ -195,11 +179,8 @@ class BashTool:
 
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
-            raise _refusal(
-                f"{self._limits.max_jobs} commands run in the background, and no more may; "
-                "end one with bash_kill",
-                code="too_many_jobs",
-            )
+            problem = f"{self._limits.max_jobs} commands run in the background, and no more may"
+            raise _refusal(f"{problem}; end one with bash_kill", code="too_many_jobs")
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
         return ToolOutput.of(
@@ -233,23 +214,20 @@ class BashTool:
         return self._sandbox
 
     def _sandbox_scope(self, environ: Mapping[str, str]) -> SandboxScope:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
+            # For programs that end without closing the tool.
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         temporary = self._access.temporary
         if "TMPDIR" in environ:
             temporary = (*temporary, Path(environ["TMPDIR"]))
         return SandboxScope(
             roots=self._workspace.roots,
             hidden=find_hidden_paths(self._environ, self._access.hidden),
-            scratch=self._scratch_folder(),
+            scratch=self._scratch,
             temporary=temporary,
             network=self._access.network,
         )
-
-    def _scratch_folder(self) -> Path:
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
-            # For programs that end without closing the tool.
-            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-        return self._scratch
 
     def _arguments(self, call: ToolCall) -> BashArguments:
         """Return the arguments. Raises ToolFailed for a command that no shell could run."""
@@ -257,22 +235,14 @@ class BashTool:
         if not arguments.command.strip():
             raise _refusal("the command is empty", code="empty_command")
         if "\0" in arguments.command:
-            raise _refusal(
-                "the command holds a NUL character, which no shell can read", code="command_has_nul"
-            )
+            problem = "the command holds a NUL character, which no shell can read"
+            raise _refusal(problem, code="command_has_nul")
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
-            raise _refusal(
-                f"the command has more than {MAX_COMMAND_BYTES:,} bytes; "
-                "write them to a file first",
-                code="command_too_long",
-            )
-        if arguments.timeout_s is not None and not (
-            1 <= arguments.timeout_s <= self._limits.max_timeout_s
-        ):
-            raise _refusal(
-                f"timeout_s must be from 1 to {self._limits.max_timeout_s}",
-                code="timeout_out_of_range",
-            )
+            problem = f"the command has more than {MAX_COMMAND_BYTES:,} bytes"
+            raise _refusal(f"{problem}; write them to a file first", code="command_too_long")
+        most = self._limits.max_timeout_s
+        if arguments.timeout_s is not None and not 1 <= arguments.timeout_s <= most:
+            raise _refusal(f"timeout_s must be from 1 to {most}", code="timeout_out_of_range")
         return arguments
 
     def _timeout_of(self, arguments: BashArguments) -> int | None:
@@ -320,11 +290,6 @@ _SECRET_NAME = re.compile(
 )
 
 
-def is_secret_name(name: str) -> bool:
-    """Return whether a variable of this name may hold a secret."""
-    return _SECRET_NAME.search(name) is not None
-
-
 def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment of a command.
 
@@ -332,11 +297,12 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
     written out in full there: no pattern covers it.
     """
     patterns = (*PASSED_VARIABLES, *extra)
+
     passed = {
         name: value
         for name, value in environ.items()
         if name in patterns
-        or (not is_secret_name(name) and any(fnmatchcase(name, pattern) for pattern in patterns))
+        or (not _SECRET_NAME.search(name) and any(fnmatchcase(name, each) for each in patterns))
     }
     return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
 
@@ -422,12 +388,10 @@ class BackgroundJobs:
         try:
             return self._jobs[id]
         except KeyError:
-            known = ", ".join(self._jobs) or "none"
-            raise ToolFailed(
-                f"there is none of this id; those there are: {known}",
-                code="job_not_found",
-                place="job",
-            ) from None
+            message = (
+                f"there is none of this id; those there are: {', '.join(self._jobs) or 'none'}"
+            )
+            raise ToolFailed(message, code="job_not_found", place="job") from None
 
     async def aclose(self) -> None:
         """End all of them."""
@@ -514,13 +478,11 @@ class BashKillTool(_JobTool):
 
 async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
     with job.take_output() as (text, command_exit):
-        shown, details = await asyncio.to_thread(truncate_output, text, context)
-    job_details = {"job": job.id, "running": command_exit is None}
+        shown, blob_details = await asyncio.to_thread(truncate_output, text, context)
+    details = {"job": job.id, "running": command_exit is None}
     if command_exit is None:
-        return ToolOutput.of(
-            append_notes(shown, ["still running"]), details={**job_details, **details}
-        )
-    notes = exit_notes(command_exit) or ["exit code 0"]
-    return ToolOutput.of(
-        append_notes(shown, notes), details={**job_details, **exit_details(command_exit), **details}
-    )
+        notes = ["still running"]
+    else:
+        notes = command_exit.notes or ["exit code 0"]
+        details |= command_exit.details
+    return ToolOutput.of(append_notes(shown, notes), details=details | blob_details)

@@ -1,15 +1,14 @@
 """The calls of tools: their arguments and approved path, and their headline and content.
 
 A headline and a content follow from the call alone: a transcript shows calls of sessions that ended
-long ago. The table has a row for each built-in tool; calls of other tools have the default headline
-and no content.
+long ago. The table has a row for each built-in tool; other tools have the default headline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from steno.errors import InvalidArguments, ToolFailed
 from steno.messages.call import AnyToolCall, ToolCall
@@ -37,50 +36,35 @@ def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
 
 def call_headline(call: AnyToolCall) -> str:
     """Return the headline of a call, without the name of the tool (`steno.ports.Tool.headline`)."""
-    return default_headline(call, _SUMMARIES.get(call.name, _DEFAULT).headline_arguments)
+    return default_headline(call, _HEADLINE_ARGUMENTS.get(call.name, ()))
 
 
 def call_content(call: ToolCall) -> PreviewPart | None:
     """Return the text that a call would write; None if it writes none."""
     try:
-        return _SUMMARIES.get(call.name, _DEFAULT).content(call.parsed)
+        arguments = call.parsed
     except InvalidArguments:  # JSON that Python has no value for
         return None
+    match call.name, dict(arguments):
+        case "write", {"content": str(content)}:
+            language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
+            return PreviewPart(PreviewKind.CODE, content, language)
+        case "edit", {"old": old, "new": new}:
+            removed = [f"-{line}" for line in str(old).splitlines()]
+            added = [f"+{line}" for line in str(new).splitlines()]
+            return PreviewPart(PreviewKind.DIFF, "\n".join(removed + added))
+        case _:
+            return None
 
 
-def _no_content(_: Mapping[str, Any]) -> None:
-    return None
-
-
-def _written_file(arguments: Mapping[str, Any]) -> PreviewPart | None:
-    if not isinstance(content := arguments.get("content"), str):
-        return None
-    language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
-    return PreviewPart(PreviewKind.CODE, content, language)
-
-
-def _replacement(arguments: Mapping[str, Any]) -> PreviewPart | None:
-    if not {"old", "new"} <= arguments.keys():
-        return None
-    removed = [f"-{line}" for line in str(arguments["old"]).splitlines()]
-    added = [f"+{line}" for line in str(arguments["new"]).splitlines()]
-    return PreviewPart(PreviewKind.DIFF, "\n".join(removed + added))
-
-
-class _CallSummary(NamedTuple):
-    headline_arguments: tuple[str, ...] = ()
-    """The arguments that may be the headline; the first that is present counts."""
-    content: Callable[[Mapping[str, Any]], PreviewPart | None] = _no_content
-
-
-_DEFAULT: Final = _CallSummary()
-_SUMMARIES: Final = {
-    "read": _CallSummary(("path",)),
-    "write": _CallSummary(("path",), _written_file),
-    "edit": _CallSummary(("path",), _replacement),
-    "glob": _CallSummary(("path", "pattern")),
-    "grep": _CallSummary(("path", "pattern")),
-    "bash": _CallSummary(("command",)),
-    "bash_output": _CallSummary(("job",)),
-    "bash_kill": _CallSummary(("job",)),
+_HEADLINE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "read": ("path",),
+    "write": ("path",),
+    "edit": ("path",),
+    "glob": ("path", "pattern"),
+    "grep": ("path", "pattern"),
+    "bash": ("command",),
+    "bash_output": ("job",),
+    "bash_kill": ("job",),
 }
+"""The arguments that may be the headline of a call; the first that is present counts."""

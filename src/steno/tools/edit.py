@@ -114,55 +114,44 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
     """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
     text, wanted = _normalize_line_ends(file.text), _normalize_line_ends(old)
     if wanted == _normalize_line_ends(new):
-        raise ToolFailed(
-            "is the same as old; there is nothing to change", code="nothing_to_change", place="new"
-        )
+        message = "is the same as old; there is nothing to change"
+        raise ToolFailed(message, code="nothing_to_change", place="new")
     first = text.find(wanted)
     if first < 0:
-        raise ToolFailed(
-            f"is not in the file{_nearest_text_hint(file.text, old)}",
-            code="text_not_found",
-            place="old",
-        )
+        message = f"is not in the file{_nearest_text_hint(file.text, old)}"
+        raise ToolFailed(message, code="text_not_found", place="old")
+    count = text.count(wanted)
     # From the next character on, since `aa` stands in `aaa` twice.
     if not every and text.find(wanted, first + 1) >= 0:
-        raise ToolFailed(_ambiguous_text_error(text, wanted), code="text_ambiguous", place="old")
-    count = text.count(wanted) if every else 1
-    if len(text) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
+        positions = islice(_find_occurrences(text, wanted), 10)
+        places = [str(text.count("\n", 0, position) + 1) for position in positions]
+        listed = ", ".join(places) + (", ..." if count > len(places) else "")
         raise ToolFailed(
-            f"the file would have more than {MAX_FILE_BYTES:,} bytes",
-            code="file_too_large",
-            place="new",
+            f"stands in the file {max(count, 2)} times (lines {listed}); take in more of"
+            " the lines around the one you mean, or set replace_all",
+            code="text_ambiguous",
+            place="old",
         )
-    return _replace_occurrences(file, text, wanted, new=new, count=count)
+    if len(text) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
+        message = f"the file would have more than {MAX_FILE_BYTES:,} bytes"
+        raise ToolFailed(message, code="file_too_large", place="new")
+    return _replace_occurrences(file, text, wanted, new=new)
 
 
-def _ambiguous_text_error(text: str, wanted: str) -> str:
-    """Return the lines where a text occurs that should occur once."""
-    positions = islice(_find_occurrences(text, wanted), 10)
-    places = [text.count("\n", 0, position) + 1 for position in positions]
-    count = text.count(wanted)
-    listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
-    return (
-        f"stands in the file {max(count, 2)} times (lines {listed}); take in more of"
-        " the lines around the one you mean, or set replace_all"
-    )
-
-
-def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str, count: int) -> str:
-    """Return the text of a file with `new` in the first places where `wanted` stands.
+def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) -> str:
+    """Return the text of a file with `new` in all places where `wanted` stands.
 
     Each line feed of what is wanted may stand for CR LF; everything else stands for itself.
     """
     # Where, in the plain text, a line feed stands for two characters.
     pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]
     if not pairs:
-        return text.replace(wanted, new, count)
+        return text.replace(wanted, new)
     with_pairs = _normalize_line_ends(new).replace("\n", "\r\n")
     default_replacement = with_pairs if file.line_end == "\r\n" else new
     parts: list[str] = []
     copied = 0
-    for position in islice(_find_occurrences(text, wanted), count):
+    for position in _find_occurrences(text, wanted):
         start = position + bisect_left(pairs, position)
         end = position + len(wanted) + bisect_left(pairs, position + len(wanted))
         found = file.text[start:end]
@@ -205,16 +194,12 @@ def _nearest_text_hint(text: str, old: str) -> str:
     size = len(wanted)
     if max(len(text), len(old), len(lines) * size) > _MAX_COMPARED_CHARACTERS:
         return _READ_AGAIN_HINT
-    normalized_lines, wanted_lines = (
-        [_normalize_line(line) for line in lines],
-        [_normalize_line(line) for line in wanted],
-    )
+    normalized_lines = [_normalize_line(line) for line in lines]
+    wanted_lines = [_normalize_line(line) for line in wanted]
     for position in range(len(normalized_lines) - size + 1):
         if normalized_lines[position : position + size] == wanted_lines:
-            shown = "\n".join(
-                line.removesuffix("\r")
-                for line in lines[position : position + size][:_MAX_SHOWN_LINES]
-            )
+            near_lines = lines[position : position + min(size, _MAX_SHOWN_LINES)]
+            shown = "\n".join([line.removesuffix("\r") for line in near_lines])
             return f", but differs in white space, quotes or dashes from what line {position + 1} has:\n{shown}"
     longest = max(wanted_lines, key=len)[:200]
     near = get_close_matches(

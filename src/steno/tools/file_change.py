@@ -68,21 +68,14 @@ class FileChange(NamedTuple):
         """Write the file, unless it is no longer what it was. Raises ToolFailed."""
         expected = None if self.before is None else Fingerprint.of(self.before)
         workspace.strict.write_file(self.path, self.after, expected=expected)
-        return self._output()
-
-    def _output(self) -> ToolOutput:
-        counts = f"+{self.diff.added} -{self.diff.removed} lines"
+        diff, added, removed = self.diff
+        text = f"{self.path} (+{added} -{removed} lines)"
         if self.before is None:
-            text = f"created {self.path} ({counts})"  # the model has just written the content
+            text = f"created {text}"  # the model has just written the content
         else:
-            shown = truncate_text(self.diff.text, max_lines=_MAX_SHOWN_LINES).text
-            text = f"changed {self.path} ({counts})\n{shown}"
-        details = {
-            "path": self.path,
-            "added": self.diff.added,
-            "removed": self.diff.removed,
-            "diff": truncate_text(self.diff.text).text,
-        }
+            text = f"changed {text}\n{truncate_text(diff, max_lines=_MAX_SHOWN_LINES).text}"
+        shown_diff = truncate_text(diff).text
+        details = {"path": self.path, "added": added, "removed": removed, "diff": shown_diff}
         return ToolOutput.of(text, details=details)
 
 
@@ -151,10 +144,9 @@ def _format_hunk(group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str
     (_, a1, _, b1, _), (_, _, a2, _, b2) = group[0], group[-1]
     yield f"@@ -{_format_range(a1, a2)} +{_format_range(b1, b2)} @@\n"
     for tag, a_start, a_stop, b_start, b_stop in group:
-        if tag == "equal":
-            yield from (_format_line(" ", line) for line in old[a_start:a_stop])
-        else:
-            yield from (_format_line("-", line) for line in old[a_start:a_stop])
+        is_equal = tag == "equal"
+        yield from (_format_line(" " if is_equal else "-", line) for line in old[a_start:a_stop])
+        if not is_equal:
             yield from (_format_line("+", line) for line in new[b_start:b_stop])
 
 

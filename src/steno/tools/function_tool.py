@@ -76,9 +76,7 @@ class FunctionTool(Generic[P, R]):
     ) -> None:
         update_wrapper(self, function)
         hints = _parameter_hints(function)
-        self._context_parameters = tuple(
-            [key for key, hint in hints.items() if hint is ToolContext]
-        )
+        self._context_parameters = [key for key, hint in hints.items() if hint is ToolContext]
         self._hints = {key: hint for key, hint in hints.items() if hint is not ToolContext}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
@@ -87,7 +85,10 @@ class FunctionTool(Generic[P, R]):
         self.definition: Final = ToolDefinition.from_function(
             bound, name=name, description=description
         )
-        self.capability: Final = _parse_capability(capability, self.definition.name)
+        if capability not in [*Capability]:
+            rule = f"capability must be one of {', '.join(Capability)}"
+            raise InvalidTool(rule, code="unknown_capability", place=self.definition.name)
+        self.capability: Final = Capability(capability)
         self.rule_aliases: Final[tuple[str, ...]] = ()
         if subjects is not None:
             parameters = inspect.signature(function).parameters
@@ -109,12 +110,8 @@ class FunctionTool(Generic[P, R]):
         subjects = (found,) if isinstance(found, str) else tuple(found)
         for subject in subjects:
             if not isinstance(subject, str):
-                kind = type(subject).__name__
-                raise InvalidTool(
-                    f"subjects must be strings, not {kind}; str(…)?",
-                    code="subjects_not_strings",
-                    place=call.name,
-                )
+                message = f"subjects must be strings, not {type(subject).__name__}; str(…)?"
+                raise InvalidTool(message, code="subjects_not_strings", place=call.name)
         return subjects
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -143,9 +140,8 @@ class FunctionTool(Generic[P, R]):
         except InvalidArguments as exc:
             raise ToolFailed(str(exc), code="invalid_arguments") from exc
         except KeyError:
-            raise ToolFailed(
-                "there is no such argument", code="unknown_argument", place=call.name
-            ) from None
+            message = "there is no such argument"
+            raise ToolFailed(message, code="unknown_argument", place=call.name) from None
 
 
 @overload
@@ -186,16 +182,6 @@ def tool(
     return decorate if function is None else decorate(function)
 
 
-def _parse_capability(value: str, name: str) -> Capability:
-    try:
-        return Capability(value)
-    except ValueError:
-        choices = ", ".join(Capability)
-        raise InvalidTool(
-            f"capability must be one of {choices}", code="unknown_capability", place=name
-        ) from None
-
-
 def _check_subjects(
     subjects: Callable[..., object], parameters: Sequence[inspect.Parameter], name: str
 ) -> None:
@@ -203,9 +189,8 @@ def _check_subjects(
     try:
         signature = inspect.signature(subjects)
     except TypeError as exc:
-        raise InvalidTool(
-            "subjects must be a function", code="subjects_not_callable", place=name
-        ) from exc
+        rule = "subjects must be a function"
+        raise InvalidTool(rule, code="subjects_not_callable", place=name) from exc
     except ValueError:  # a built-in without a readable signature
         return
     needed = [parameter for parameter in parameters if parameter.default is parameter.empty]
@@ -227,9 +212,8 @@ def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as exc:
-        raise InvalidTool(
-            "has no signature that could be read", code="no_signature", place=name
-        ) from exc
+        message = "has no signature that could be read"
+        raise InvalidTool(message, code="no_signature", place=name) from exc
     target: Any = function
     while isinstance(target, partial):
         target = cast("Any", target.func)
@@ -256,16 +240,12 @@ def _build_output(result: object, context: ToolContext, name: str) -> ToolOutput
         text = result
     else:
         try:
-            details = {
-                "result": msgspec.to_builtins(result, str_keys=True, enc_hook=_encode_unknown)
-            }
-            text = encode_json(details["result"]).decode()
+            value = msgspec.to_builtins(result, str_keys=True, enc_hook=_encode_unknown)
+            text = encode_json(value).decode()
         except (InvalidValue, TypeError) as exc:
-            raise InvalidTool(
-                f"what it returned cannot be written as JSON: {exc}",
-                code="result_not_json",
-                place=name,
-            ) from exc
+            message = f"what it returned cannot be written as JSON: {exc}"
+            raise InvalidTool(message, code="result_not_json", place=name) from exc
+        details = {"result": value}
     shown, blob_details = truncate_output(text, context)
     return ToolOutput(content=(Text(shown),), details=blob_details or details or None)
 

@@ -6,18 +6,21 @@ literally. Ignore files are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/
 folder: a nearer file wins over one further up, and the first kind over the next. Folders above the
 workspace count as well, those of git up to the root of the repository; outside of a repository
 `.gitignore` has no effect. Names that begin with a dot are ignored unless a rule with `!` includes
-them or the search asks for them; `.git` is always ignored. This module decides about names and
-walks no folders.
+them or the search asks for them; `.git` is always ignored. This module walks no folders.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, final
 
-from steno.errors import InvalidValue
+from steno.errors import InvalidValue, ToolFailed
+from steno.tools.workspace import Workspace
 
 
 def build_path_filter(pattern: str) -> Callable[[str], bool]:
@@ -42,12 +45,8 @@ def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
     """
     matches = build_path_filter(pattern)
     start = 0 if under == "." else len(under) + 1
-
-    def matches_below(name: str) -> bool:
-        # A file that is itself the search path matches by its name.
-        return matches(name[start:] or name.rpartition("/")[2])
-
-    return matches_below
+    # A file that is itself the search path matches by its name.
+    return lambda name: matches(name[start:] or name.rpartition("/")[2])
 
 
 def printable_name(name: str) -> str:
@@ -62,8 +61,10 @@ def asks_for_hidden_names(pattern: str) -> bool:
 
 # -- globs ----------------------------------------------------------------------------------------
 
-_STAR: Final = "*"
-_SLASH: Final = "/"
+_GLOB_TOKEN: Final = re.compile(
+    r"\\.?|\[(?P<negated>[!^]?+)(?P<members>.[^]]*)\]|.",  # a backslash is literal in brackets
+    re.DOTALL,
+)
 _MAX_CHARACTERS: Final = 4_096
 _MAX_ALTERNATIVES: Final = 256
 _MAX_TOKENS: Final = 20_000
@@ -78,90 +79,63 @@ def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
     No pattern takes long to match: what a star took is never tried again, as in `fnmatch`. With
     `lone_bracket`, a [ that is not closed is the character, as in ignore files.
     """
-    alternatives = _GlobParser(pattern, lone_bracket).parse()
+    if len(pattern) > _MAX_CHARACTERS:
+        raise _too_complex()
+    alternatives = _parse_alternatives(pattern, lone_bracket)
     if sum(map(len, alternatives)) > _MAX_TOKENS:
         raise _too_complex()
     return "|".join([_path_regex(tokens) for tokens in alternatives])
 
 
-class _GlobParser:
-    """Reads one pattern from left to right into alternatives without braces."""
+def _parse_alternatives(pattern: str, lone_bracket: bool) -> list[_Tokens]:
+    """Return what a pattern stands for, without braces."""
+    found: list[_Tokens] = [[]]
+    braces: list[tuple[list[_Tokens], list[_Tokens]]] = []
+    """For each open brace: everything before it, and its complete alternatives."""
+    for match in _GLOB_TOKEN.finditer(pattern):
+        if match[0] == "{":
+            braces.append((found, []))
+            found = [[]]
+        elif match[0] == "," and braces:
+            braces[-1][1].extend(found)
+            found = [[]]
+        elif match[0] == "}":
+            if not braces:
+                raise _invalid(
+                    "glob_brace_not_open", "a } closes nothing; write \\} for the character"
+                )
+            before, options = braces.pop()
+            options += found
+            if len(before) * len(options) > _MAX_ALTERNATIVES:
+                raise _too_complex()
+            found = [start + end for start in before for end in options]
+        else:
+            token = _parse_token(match, lone_bracket)
+            for tokens in found:
+                tokens.append(token)
+    if braces:
+        raise _invalid("glob_brace_not_closed", "a { is not closed; write \\{ for the character")
+    return found
 
-    def __init__(self, pattern: str, lone_bracket: bool) -> None:
-        self._pattern = pattern
-        self._lone_bracket = lone_bracket
-        self._position = 0
 
-    def parse(self) -> list[_Tokens]:
-        found: list[_Tokens] = [[]]
-        braces: list[tuple[list[_Tokens], list[_Tokens]]] = []
-        """For each open brace: everything before it, and its complete alternatives."""
-        if len(self._pattern) > _MAX_CHARACTERS:
-            raise _too_complex()
-        while character := self._take():
-            if character == "{":
-                braces.append((found, []))
-                found = [[]]
-            elif character == "," and braces:
-                braces[-1][1].extend(found)
-                found = [[]]
-            elif character == "}":
-                if not braces:
-                    raise _invalid(
-                        "glob_brace_not_open", "a } closes nothing; write \\} for the character"
-                    )
-                before, options = braces.pop()
-                options += found
-                if len(before) * len(options) > _MAX_ALTERNATIVES:
-                    raise _too_complex()
-                found = [start + end for start in before for end in options]
-            else:
-                token = self._token(character)
-                for tokens in found:
-                    tokens.append(token)
-        if braces:
-            raise _invalid(
-                "glob_brace_not_closed", "a { is not closed; write \\{ for the character"
-            )
-        return found
-
-    def _take(self) -> str:
-        self._position += 1
-        return self._pattern[self._position - 1 : self._position]
-
-    def _token(self, character: str) -> str:
-        match character:
-            case "*" | "/":
-                return character
-            case "?":
-                return "[^/]"
-            case "[":
-                return self._read_class()
-            case "\\":
-                if not (character := self._take()):
-                    raise _invalid("glob_trailing_backslash", "nothing follows the last backslash")
-            case _:
-                pass
-        return character if character == _SLASH else re.escape(character)
-
-    def _read_class(self) -> str:
-        """Read a class in brackets; a backslash has no special meaning there."""
-        is_negated = self._pattern[self._position : self._position + 1] in ("!", "^")
-        start = self._position + is_negated
-        end = self._pattern.find("]", start + 1)
-        if end == -1 and self._lone_bracket:
-            return re.escape("[")
-        if end == -1:
-            raise _invalid(
-                "glob_class_not_closed", "a [ is not closed; write \\[ for the character"
-            )
-        self._position = end + 1
-        items: list[str] = []
-        for item in re.findall("(?s).-.|.", self._pattern[start:end]):
-            if item[-1] < item[0]:
-                raise _invalid("glob_range_reversed", "a range in brackets runs backwards")
-            items.append("-".join(map(re.escape, item[:: 2 if len(item) > 1 else 1])))
-        return f"(?!/)[{'^' if is_negated else ''}{''.join(items)}]"
+def _parse_token(match: re.Match[str], lone_bracket: bool) -> str:
+    text = match[0]
+    if text in ("*", "/"):
+        return text
+    if text == "?":
+        return "[^/]"
+    if text == "\\":
+        raise _invalid("glob_trailing_backslash", "nothing follows the last backslash")
+    if text == "[" and not lone_bracket:
+        raise _invalid("glob_class_not_closed", "a [ is not closed; write \\[ for the character")
+    if match["members"] is None:
+        return "/" if text[-1] == "/" else re.escape(text[-1])
+    members: list[str] = []
+    for member in re.findall("(?s).-.|.", match["members"]):
+        if member[-1] < member[0]:
+            raise _invalid("glob_range_reversed", "a range in brackets runs backwards")
+        members.append("-".join(map(re.escape, member[:: 2 if len(member) > 1 else 1])))
+    return f"(?!/)[{'^' if match['negated'] else ''}{''.join(members)}]"
 
 
 def _invalid(code: str, rule: str) -> InvalidValue:
@@ -174,19 +148,8 @@ def _too_complex() -> InvalidValue:
 
 def _path_regex(tokens: _Tokens) -> str:
     """Return a regular expression for a whole path, in which `**` is any number of folders."""
-    components: list[_Tokens] = [[]]
-    for token in tokens:
-        if token == _SLASH:
-            components.append([])
-        else:
-            components[-1].append(token)
-    runs: list[list[str]] = [[]]  # names between one `**` and the next
-    for component in components:
-        if component == [_STAR, _STAR]:
-            runs.append([])
-        else:
-            runs[-1].append(_name_regex(component))
-    first, *others = runs
+    names = ["**" if name == ["*", "*"] else _name_regex(name) for name in _split(tokens, "/")]
+    first, *others = _split(names, "**")
     if not others:
         return "/".join(first)
     # The first place where the names of a run fit leaves the most to the runs after it.
@@ -195,23 +158,27 @@ def _path_regex(tokens: _Tokens) -> str:
     return "".join([_as_folders(first), *middle, last])
 
 
-def _as_folders(names: list[str]) -> str:
-    return "".join([f"{name}/" for name in names])
-
-
 def _name_regex(tokens: _Tokens) -> str:
     """Return a regular expression for one name; the same is true of the texts between its stars."""
-    texts = [""]
-    for token in tokens:
-        if token == _STAR:
-            texts.append("")
-        else:
-            texts[-1] += token
-    first, *others = texts
+    first, *others = ["".join(text) for text in _split(tokens, "*")]
     if not others:
         return first
     middle = [f"(?>[^/]*?{text})" for text in others[:-1] if text]
     return "".join([first, *middle, f"[^/]*{others[-1]}"])
+
+
+def _split(tokens: _Tokens, separator: str) -> list[_Tokens]:
+    parts: list[_Tokens] = [[]]
+    for token in tokens:
+        if token == separator:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _as_folders(names: list[str]) -> str:
+    return "".join([f"{name}/" for name in names])
 
 
 # -- ignore files ---------------------------------------------------------------------------------
@@ -230,21 +197,13 @@ class IgnoreRule(NamedTuple):
 
 @final
 class IgnoreRules:
-    """Decides which files and folders a search ignores.
+    """Decides which files and folders of a workspace a search ignores.
 
-    `read` returns the content of a file by its absolute path, None if there is none that may be
-    read; `exists` returns whether a path exists.
+    With `hidden`, names that begin with a dot are not ignored for that.
     """
 
-    def __init__(
-        self,
-        read: Callable[[str], bytes | None],
-        exists: Callable[[str], bool],
-        *,
-        hidden: bool = False,
-    ) -> None:
-        self._read = read
-        self._exists = exists
+    def __init__(self, workspace: Workspace, *, hidden: bool = False) -> None:
+        self._workspace = workspace
         self._hidden = hidden
         self._levels = lru_cache(maxsize=4096)(self._find_levels)
 
@@ -265,26 +224,38 @@ class IgnoreRules:
         levels = self._levels(folder)
         in_repository = any(level.has_git for level in levels)
         for kind, name in enumerate(_IGNORE_FILES):
-            if name in _GIT_IGNORE_FILES and not in_repository:
+            is_git = name in _GIT_IGNORE_FILES
+            if is_git and not in_repository:
                 continue
             for level in levels:
-                found = _last_matching_rule(level.rules[kind], path[level.prefix :], is_folder)
-                if found is not None:
-                    return found
-                if name in _GIT_IGNORE_FILES and level.has_git:
+                for rule in reversed(level.rules[kind]):
+                    is_kind = is_folder or not rule.is_for_folders
+                    if is_kind and rule.matches(path[level.prefix :]):
+                        return rule
+                if is_git and level.has_git:
                     break
         return None
 
     def _find_levels(self, folder: str) -> tuple[_FolderRules, ...]:
         """Return the rules of a folder and of those above it, the nearest first."""
         above = () if not folder else self._levels(folder.rpartition("/")[0])
-        rules = tuple(
-            [parse_ignore_file(self._read(f"{folder}/{name}") or b"") for name in _IGNORE_FILES]
-        )
-        has_git = self._exists(f"{folder}/.git")
+        rules = tuple([parse_ignore_file(self._read(f"{folder}/{name}")) for name in _IGNORE_FILES])
+        has_git = os.path.lexists(f"{folder}/.git")
         if not has_git and not any(rules):
             return above
         return (_FolderRules(len(folder) + 1, rules, has_git), *above)
+
+    def _read(self, path: str) -> bytes:
+        """Read an ignore file, in the workspace or above it, where no model can write one."""
+        if not os.path.lexists(path):  # most folders have none
+            return b""
+        with suppress(ToolFailed):
+            return self._workspace.read_file(path)
+        folder = Path(path).parent
+        if any(folder in root.parents for root in self._workspace.roots):
+            with suppress(OSError):
+                return Path(path).read_bytes()
+        return b""
 
 
 class _FolderRules(NamedTuple):
@@ -295,15 +266,6 @@ class _FolderRules(NamedTuple):
     rules: tuple[tuple[IgnoreRule, ...], ...]
     """By kind, in the order of `_IGNORE_FILES`."""
     has_git: bool
-
-
-def _last_matching_rule(
-    rules: tuple[IgnoreRule, ...], path: str, is_folder: bool
-) -> IgnoreRule | None:
-    for rule in reversed(rules):
-        if (is_folder or not rule.is_for_folders) and rule.matches(path):
-            return rule
-    return None
 
 
 def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Annotated, Any, Final, NamedTuple, final
+from typing import Annotated, Any, Final, final
 
 from msgspec import Meta, Struct
 
@@ -88,7 +88,10 @@ class ReadTool:
 
     def _run(self, arguments: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:
         if blob_match := _BLOB_PATH.fullmatch(arguments.path):
-            data = _read_blob(blob_match[1], context)
+            try:
+                data = context.read_blob(blob_match[1])
+            except (Missing, Damaged) as exc:
+                raise ToolFailed(str(exc), code=exc.code, place=arguments.path) from exc
             # Offsets in the hint count lines of this text.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
             return _build_output(data, text, arguments, name=name)
@@ -111,39 +114,25 @@ def _build_output(
 ) -> ToolOutput:
     details: dict[str, Any] = {"path": name, "bytes": len(data)}
     if mime_type := detect_image_type(data):
-        image = _prepare_image(data, prepare_image, name) or _unprepared_image(
-            data, mime_type, name
-        )
+        image = _prepare_image(data, mime_type, prepare_image, name)
         return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
-        raise path_error(
-            arguments.path,
-            f"is not text but {describe_binary(data)} of {len(data):,} bytes",
-            code="not_text",
-        )
+        message = f"is not text but {describe_binary(data)} of {len(data):,} bytes"
+        raise path_error(arguments.path, message, code="not_text")
     return _build_text_output(text, arguments, details)
 
 
-def _read_blob(sha256: str, context: ToolContext) -> bytes:
-    try:
-        return context.read_blob(sha256)
-    except (Missing, Damaged) as exc:
-        raise ToolFailed(str(exc), code=exc.code, place=f"{BLOB_PREFIX}{sha256}") from exc
-
-
-def _prepare_image(data: bytes, prepare_image: PrepareImage | None, name: str) -> Image | None:
-    """Return an image that the model can take; None if nothing can prepare it."""
-    if prepare_image is None:
-        return None
-    try:
-        return prepare_image(data)
-    except ImportError:
-        return None
-    except ToolFailed as exc:
-        raise path_error(name, str(exc), code=exc.code) from exc
-
-
-def _unprepared_image(data: bytes, mime_type: str, name: str) -> Image:
+def _prepare_image(
+    data: bytes, mime_type: str, prepare_image: PrepareImage | None, name: str
+) -> Image:
+    """Return an image that the model can take; as it is if nothing can prepare it."""
+    if prepare_image is not None:
+        try:
+            return prepare_image(data)
+        except ImportError:
+            pass
+        except ToolFailed as exc:
+            raise path_error(name, str(exc), code=exc.code) from exc
     if len(data) > MAX_IMAGE_BYTES:
         raise path_error(
             name,
@@ -163,21 +152,15 @@ def _build_text_output(
         return ToolOutput.of("[the file is empty]", details=details)
     if arguments.offset > len(lines):
         count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
-        raise path_error(
-            arguments.path, f"has no line {arguments.offset}, only {count}", code="line_not_found"
-        )
-    window = _build_line_window(lines, arguments)
-    details |= {"first_line": arguments.offset, "last_line": window.last_line}
-    return ToolOutput.of(window.text, details=details)
+        message = f"has no line {arguments.offset}, only {count}"
+        raise path_error(arguments.path, message, code="line_not_found")
+    text, last_line = _number_lines(lines, arguments)
+    details |= {"first_line": arguments.offset, "last_line": last_line}
+    return ToolOutput.of(text, details=details)
 
 
-class _LineWindow(NamedTuple):
-    text: str
-    last_line: int
-
-
-def _build_line_window(lines: list[str], arguments: _ReadArguments) -> _LineWindow:
-    """Return the requested lines with their numbers, as many as fit."""
+def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int]:
+    """Return the requested lines with their numbers, as many as fit; and the number of the last."""
     shown: list[str] = []
     size = 0
     for number in range(arguments.offset, min(arguments.offset + arguments.limit, len(lines) + 1)):
@@ -190,7 +173,7 @@ def _build_line_window(lines: list[str], arguments: _ReadArguments) -> _LineWind
     last = arguments.offset + len(shown) - 1
     if last < len(lines):
         shown.append(f"[... {len(lines):,} lines in all; to read on: offset {last + 1} ...]\n")
-    return _LineWindow("".join(shown), last)
+    return "".join(shown), last
 
 
 def _truncate_line(line: str, number: int, column: int) -> str:

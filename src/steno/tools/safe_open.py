@@ -73,7 +73,15 @@ def open_path(
 
     Raises ToolFailed if it leads out of all the folders `tops`, OSError if a step fails.
     """
-    _check_path(path)
+    if not path:
+        raise ToolFailed("must not be empty", code="path_empty", place="path")
+    if "\0" in path:
+        raise ToolFailed("must not hold a NUL character", code="path_has_nul", place="path")
+    if not is_utf8_text(path):
+        raise ToolFailed("must be text that UTF-8 can carry", code="path_not_utf8", place="path")
+    if len(path.encode()) > _MAX_PATH_BYTES:
+        rule = f"must not be longer than {_MAX_PATH_BYTES} bytes"
+        raise ToolFailed(rule, code="path_too_long", place="path")
     walk = _PathWalk(path, base, tops)
     try:
         yield walk.resolve()
@@ -102,11 +110,6 @@ def quote_path(path: str) -> str:
     return repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}")
 
 
-def file_identity(found: os.stat_result) -> tuple[int, int]:
-    """Return what identifies a file under all of its names."""
-    return found.st_dev, found.st_ino
-
-
 _ERRORS: Final = {
     errno.ENOENT: ("file_not_found", "there is no such file or folder"),
     errno.ENOTDIR: ("not_a_folder", "something on the way to it is not a folder"),
@@ -123,19 +126,6 @@ _ERRORS: Final = {
 """Codes and texts of the errors that a model can act on."""
 
 
-def _check_path(path: str) -> None:
-    if not path:
-        raise ToolFailed("must not be empty", code="path_empty", place="path")
-    if "\0" in path:
-        raise ToolFailed("must not hold a NUL character", code="path_has_nul", place="path")
-    if not is_utf8_text(path):
-        raise ToolFailed("must be text that UTF-8 can carry", code="path_not_utf8", place="path")
-    if len(path.encode()) > _MAX_PATH_BYTES:
-        raise ToolFailed(
-            f"must not be longer than {_MAX_PATH_BYTES} bytes", code="path_too_long", place="path"
-        )
-
-
 class _PathWalk:
     """The state of a walk: the current folder, the open folders above it, the names to go."""
 
@@ -150,7 +140,6 @@ class _PathWalk:
         self._links = 0
 
     def resolve(self) -> ResolvedPath:
-        """Walk to the end."""
         self._enter_top()
         while self._todo:
             name = self._todo.pop()
@@ -166,13 +155,11 @@ class _PathWalk:
                 return ResolvedPath(tuple(self._names), self._folders[-1], rest)
         if not self._folders:
             # Nothing more: a model must not learn whether something exists there.
-            raise path_error(
-                self._path, "is outside of the folders that may be used", code="outside_workspace"
-            )
+            message = "is outside of the folders that may be used"
+            raise path_error(self._path, message, code="outside_workspace")
         return ResolvedPath(tuple(self._names), self._folders[-1], ())
 
     def close(self) -> None:
-        """Close every folder that is open."""
         while self._folders:
             os.close(self._folders.pop())
 
@@ -213,9 +200,8 @@ class _PathWalk:
             self._follow(os.readlink(name, dir_fd=folder))
             return ()
         name = _real_spelling(name, found, folder)
-        if not any(step not in {"", "."} for step in self._todo) and not stat.S_ISDIR(
-            found.st_mode
-        ):
+        is_last = all(step in {"", "."} for step in self._todo)
+        if is_last and not stat.S_ISDIR(found.st_mode):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
             raise path_error(self._path, "lies too deep", code="path_too_deep")
@@ -251,13 +237,13 @@ def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
     return min(same, key=lambda entry: _fold_case(entry) != _fold_case(name))
 
 
+def _fold_case(name: str) -> str:
+    return normalize("NFC", name.casefold())
+
+
 def _is_same_file(name: str, found: os.stat_result, folder: int) -> bool:
     try:
         other = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return False
-    return file_identity(other) == file_identity(found)
-
-
-def _fold_case(name: str) -> str:
-    return normalize("NFC", name.casefold())
+    return os.path.samestat(other, found)

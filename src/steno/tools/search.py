@@ -1,7 +1,7 @@
 """Find files and lines in a workspace: two engines for the tools `glob` and `grep`.
 
 A `SearchEngine` lists files and finds lines. It ignores what `IgnoreRules` ignores, never follows a
-link out of the workspace, and searches the files that `open_searchable_file` accepts as text.
+link out of the workspace, and searches the files that `_open_searchable_file` accepts as text.
 ripgrep does it where it is installed; without it Python does, more slowly, and patterns are those
 of Python's `re`.
 """
@@ -15,16 +15,8 @@ import sys
 import sysconfig
 import threading
 from array import array
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Collection,
-    Generator,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, final
 
@@ -152,7 +144,7 @@ class RipgrepEngine:
         """Yield the files with matching lines, in order."""
         options = ["--files", f"--max-filesize={MAX_FILE_BYTES}"]
         listed = await self._list_names(options, search.path, hidden=search.hidden)
-        for names in _batch_names(await filter_names(search, listed)):
+        for names in _batch_names(await _filter_names(search, listed)):
             matching = await self._find_matching_files(search, names)
             for first in range(0, len(matching), _OPEN_FILES_AT_ONCE):
                 batch = matching[first : first + _OPEN_FILES_AT_ONCE]
@@ -160,9 +152,8 @@ class RipgrepEngine:
                     opened = await asyncio.to_thread(self._open, batch, stack)
                     lines = await self._find_lines(search, list(opened.values()))
                     for name, file in opened.items():
-                        found = lines.get(file.fileno())
-                        if found:
-                            text = await asyncio.to_thread(read_searchable_file, file)
+                        if found := lines.get(file.fileno()):
+                            text = await asyncio.to_thread(_read_searchable_file, file)
                             yield FileMatch(name, tuple(found), text)
 
     async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
@@ -176,26 +167,22 @@ class RipgrepEngine:
     def _open(self, names: Sequence[str], stack: ExitStack) -> dict[str, BinaryIO]:
         opened: dict[str, BinaryIO] = {}
         for name in names:
-            file = open_searchable_file(self._workspace, name)
-            if file is not None:
+            if (file := _open_searchable_file(self._workspace, name)) is not None:
                 opened[name] = stack.enter_context(file)
         return opened
 
     async def _list_names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
         hidden_option = ["--hidden"] if hidden else []
         output = await self._run([*options, *hidden_option, "--", _ripgrep_path(under)])
-        places = filter(
-            is_utf8_text, [os.fsdecode(place) for place in output.split(b"\0") if place]
-        )
-        return sorted(map(self._workspace_name, places), key=path_sort_key)
-
-    def _workspace_name(self, place: str) -> str:
-        """Return the name that the workspace has for a path; one root may lie in another."""
-        return (
-            self._workspace.relative_of_real_path(place)
-            if place.startswith("/")
-            else place.removeprefix("./")
-        )
+        names: list[str] = []
+        for place in map(os.fsdecode, filter(None, output.split(b"\0"))):
+            if not is_utf8_text(place):
+                continue
+            if place.startswith("/"):  # one root may lie in another
+                names.append(self._workspace.relative_of_real_path(place))
+            else:
+                names.append(place.removeprefix("./"))
+        return sorted(names, key=lambda name: name.split("/"))  # folder by folder
 
     async def _find_lines(
         self, search: SearchRequest, files: Sequence[BinaryIO]
@@ -301,7 +288,7 @@ class PythonEngine:
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files with matching lines, in order."""
-        names = await filter_names(search, await self.files(search.path, hidden=search.hidden))
+        names = await _filter_names(search, await self.files(search.path, hidden=search.hidden))
         command = isolated_python_command(line_matcher.__file__)
         async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:
             assert process.stdin is not None
@@ -321,21 +308,20 @@ class PythonEngine:
                         encode_number(search.max_lines) + encode_number(len(text)) + text
                     )
                     await process.stdin.drain()
-                    lines = await _receive_numbers(process.stdout)
+                    count = await _receive_number(process.stdout)
+                    lines = array("Q", await process.stdout.readexactly(count * NUMBER_BYTES))
                 if lines:
-                    yield FileMatch(name, lines, text)
+                    yield FileMatch(name, tuple(lines), text)
 
     def _read(self, name: str) -> bytes | None:
-        file = open_searchable_file(self._workspace, name)
+        file = _open_searchable_file(self._workspace, name)
         if file is None:
             return None
         with file:
-            return read_searchable_file(file)
+            return _read_searchable_file(file)
 
     def _walk(self, under: str, hidden: bool) -> Iterator[str]:
-        ignored = IgnoreRules(
-            partial(read_ignore_file, self._workspace), os.path.lexists, hidden=hidden
-        )
+        ignored = IgnoreRules(self._workspace, hidden=hidden)
         top = self._absolute(under)
 
         def enters(folder: str) -> bool:
@@ -357,22 +343,12 @@ def _explain_early_end() -> Generator[None, None, None]:
     try:
         yield
     except (ConnectionError, asyncio.IncompleteReadError) as exc:
-        raise ToolFailed(
-            "Python cannot search for it; make it simpler",
-            code="pattern_too_complex",
-            place="pattern",
-        ) from exc
+        message = "Python cannot search for it; make it simpler"
+        raise ToolFailed(message, code="pattern_too_complex", place="pattern") from exc
 
 
 async def _receive_number(stream: asyncio.StreamReader) -> int:
     return int.from_bytes(await stream.readexactly(NUMBER_BYTES), sys.byteorder)
-
-
-async def _receive_numbers(stream: asyncio.StreamReader) -> tuple[int, ...]:
-    count = await _receive_number(stream)
-    found = array("Q")
-    found.frombytes(await stream.readexactly(count * NUMBER_BYTES))
-    return tuple(found)
 
 
 # -- shared by the engines ------------------------------------------------------------------------
@@ -381,17 +357,11 @@ _SNIFFED_BYTES: Final = 8192
 _UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-async def filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
-    """Return the names of the files to search."""
+async def _filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
     return await asyncio.to_thread(lambda: [*filter(search.is_wanted, names)])
 
 
-def path_sort_key(name: str) -> list[str]:
-    """Return the key that sorts file names folder by folder."""
-    return name.split("/")
-
-
-def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
+def _open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
     """Open a file to search it; None for a file to skip.
 
     Skipped are files that are gone, unreadable, too large, or binary: with a NUL in the first
@@ -409,27 +379,10 @@ def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
     return None
 
 
-def read_searchable_file(file: BinaryIO) -> bytes:
-    """Return the text of a file from `open_searchable_file` without its byte order mark."""
+def _read_searchable_file(file: BinaryIO) -> bytes:
+    """Return the text of a file from `_open_searchable_file` without its byte order mark."""
     data = file.read(MAX_FILE_BYTES)
     encoding = _UTF_16_MARKS.get(data[:2])
     if encoding is not None:
         return data[2:].decode(encoding, "replace").encode()
     return data.removeprefix(codecs.BOM_UTF8)
-
-
-def read_ignore_file(workspace: Workspace, path: str) -> bytes | None:
-    """Read an ignore file, in the workspace or above it, where no model can write one."""
-    if not os.path.lexists(path):  # most folders have none
-        return None
-    try:
-        return workspace.read_file(path)
-    except ToolFailed:
-        pass
-    folder = Path(path).parent
-    if not any(folder in root.parents for root in workspace.roots):
-        return None
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return None

@@ -77,27 +77,27 @@ class SearchTool:
             async with asyncio.timeout(self._time_limit_s):
                 yield
         except TimeoutError:
-            raise ToolFailed(
-                f"not finished after {self._time_limit_s:g} s; narrow {remedy}",
-                code="search_timeout",
-                place=self.definition.name,
-            ) from None
+            message = f"not finished after {self._time_limit_s:g} s; narrow {remedy}"
+            raise ToolFailed(message, code="search_timeout", place=self.definition.name) from None
 
 
 @final
-class SearchFilter:
-    """Accepts the files to search, and counts those that a rule excludes.
+class _SearchFilter:
+    """Accepts the files below a path to search, and counts those that a rule excludes.
 
     The count reveals nothing about their content: files are excluded before they are searched.
+    Raises ToolFailed for an invalid pattern.
     """
 
-    def __init__(self, is_wanted: Callable[[str], bool], is_denied: Callable[[str], bool]) -> None:
-        self._is_wanted = is_wanted
-        self._is_denied = is_denied
-        self.left_out: int = 0
+    def __init__(self, under: str, pattern: str, context: ToolContext) -> None:
+        try:
+            self._is_wanted = build_filter_below(under, pattern)
+        except InvalidValue as exc:
+            raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
+        self._is_denied = context.is_denied
+        self.left_out = 0
 
     def __call__(self, name: str) -> bool:
-        """Return whether a file is to be searched."""
         if not self._is_wanted(name):
             return False
         is_denied = self._is_denied(name)
@@ -109,13 +109,6 @@ class SearchFilter:
         """A note for the model about excluded files, without names."""
         files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
         return [f"[{files} left out by a rule]"] if self.left_out else []
-
-
-def _path_filter(under: str, pattern: str) -> Callable[[str], bool]:
-    try:
-        return build_filter_below(under, pattern)
-    except InvalidValue as exc:
-        raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
 
 
 async def _build_output(
@@ -168,7 +161,7 @@ class GlobTool(SearchTool):
         """Search, and list the files up to the limit."""
         arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
-        search_filter = SearchFilter(_path_filter(under, arguments.pattern), context.is_denied)
+        search_filter = _SearchFilter(under, arguments.pattern, context)
         async with self._time_limit("the path"):
             hidden = asks_for_hidden_names(arguments.pattern)
             names = await self._engine.files(under, hidden=hidden)
@@ -233,9 +226,19 @@ class GrepTool(SearchTool):
         """Search, and show the matches up to the limit."""
         arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
-        search = await asyncio.to_thread(_build_search_request, arguments, under)
-        search_filter = SearchFilter(search.is_wanted, context.is_denied)
-        search = search._replace(is_wanted=search_filter)
+        if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
+            message = f"has more than {_MAX_PATTERN_CHARACTERS:,} characters"
+            raise ToolFailed(message, code="pattern_too_long", place="pattern")
+        glob = "*" if arguments.glob is None else arguments.glob
+        search_filter = await asyncio.to_thread(_SearchFilter, under, glob, context)
+        search = SearchRequest(
+            pattern=arguments.pattern.replace("\0", r"\x00"),  # no program takes a NUL
+            path=under,
+            hidden=asks_for_hidden_names(glob),
+            is_wanted=search_filter,
+            max_lines=_LINES_TO_FIND[arguments.mode](arguments.limit),
+            ignore_case=arguments.ignore_case,
+        )
         async with (
             self._time_limit("the path, the glob or the pattern"),
             # Closing the generator ends its helper processes.
@@ -247,24 +250,6 @@ class GrepTool(SearchTool):
         if isinstance(self._engine, PythonEngine):
             notes.append(_PYTHON_NOTE)
         return await _build_output(lines, "no matches", notes, details, context)
-
-
-def _build_search_request(arguments: _GrepArguments, path: str) -> SearchRequest:
-    """Return the request for the engine. Raises ToolFailed."""
-    if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
-        raise ToolFailed(
-            f"has more than {_MAX_PATTERN_CHARACTERS:,} characters",
-            code="pattern_too_long",
-            place="pattern",
-        )
-    return SearchRequest(
-        pattern=arguments.pattern.replace("\0", r"\x00"),  # no argument of a program holds a NUL
-        path=path,
-        hidden=arguments.glob is not None and asks_for_hidden_names(arguments.glob),
-        is_wanted=_path_filter(path, "*" if arguments.glob is None else arguments.glob),
-        max_lines=_LINES_TO_FIND[arguments.mode](arguments.limit),
-        ignore_case=arguments.ignore_case,
-    )
 
 
 # One more than is shown, to know whether there is more.
@@ -281,21 +266,18 @@ async def _format_content(
     shown: list[str] = []
     remaining = arguments.limit
     files = 0
+    limited = False
     async for found in results:
-        if not remaining:
-            return [*shown, "", _limit_note(arguments, "matches")], _match_details(
-                arguments.limit, files, True
-            )
-        numbers = found.lines[:remaining]
-        remaining -= len(numbers)
-        files += 1
-        shown += [*([""] if shown else []), printable_name(found.name)]
-        shown += _format_excerpts(found.text, numbers, arguments.context)
-        if len(numbers) < len(found.lines):
-            return [*shown, "", _limit_note(arguments, "matches")], _match_details(
-                arguments.limit, files, True
-            )
-    return shown, _match_details(arguments.limit - remaining, files, False)
+        if numbers := found.lines[:remaining]:
+            remaining -= len(numbers)
+            files += 1
+            shown += [*([""] if shown else []), printable_name(found.name)]
+            shown += _format_excerpts(found.text, numbers, arguments.context)
+        if limited := len(numbers) < len(found.lines):
+            shown += ["", _limit_note(arguments, "matches")]
+            break
+    matches = arguments.limit - remaining
+    return shown, {"matches": matches, "files": files, "limited": limited}
 
 
 async def _format_files(
@@ -319,10 +301,6 @@ def _limit_note(arguments: _GrepArguments, noun: str) -> str:
     return f"[more than {arguments.limit} {noun}; narrow the search or raise the limit]"
 
 
-def _match_details(matches: int, files: int, limited: bool) -> dict[str, Any]:
-    return {"matches": matches, "files": files, "limited": limited}
-
-
 def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
     """Yield lines with their numbers: `12:` where one matches, `13-` around, `--` between."""
     lines = text.split(b"\n")
@@ -337,14 +315,8 @@ def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Ite
             continue
         if context and last and number > last + 1:
             yield "--"
-        yield f"{number}{':' if number in matching else '-'}{_truncate_line(lines[number - 1])}"
+        line = lines[number - 1].removesuffix(b"\r").decode(errors="replace")
+        if omitted := max(0, len(line) - _MAX_LINE_CHARACTERS):
+            line = f"{line[:_MAX_LINE_CHARACTERS]}[... {omitted:,} more characters]"
+        yield f"{number}{':' if number in matching else '-'}{line}"
         last = number
-
-
-def _truncate_line(line: bytes) -> str:
-    text = line.removesuffix(b"\r").decode(errors="replace")
-    if len(text) <= _MAX_LINE_CHARACTERS:
-        return text
-    return (
-        f"{text[:_MAX_LINE_CHARACTERS]}[... {len(text) - _MAX_LINE_CHARACTERS:,} more characters]"
-    )

@@ -30,20 +30,16 @@ class TruncatedText(NamedTuple):
 
 
 def truncate_text(
-    text: str,
-    *,
-    max_lines: int = MAX_OUTPUT_LINES,
-    max_bytes: int = MAX_OUTPUT_BYTES,
-    hint: str = "",
+    text: str, *, max_lines: int = MAX_OUTPUT_LINES, max_bytes: int = MAX_OUTPUT_BYTES
 ) -> TruncatedText:
     """Return the beginning and the end of a text that is too long, with a line between them.
 
-    That line states how much was left out, and then the `hint`; it comes on top of the limits.
+    That line states how much was left out; it comes on top of the limits.
     """
     cut = _truncate_middle(text.encode(), max_lines=max_lines, max_bytes=max_bytes)
     if cut is None:
         return TruncatedText(text, 0, 0)
-    return TruncatedText(cut.with_marker(hint), cut.lines, cut.bytes)
+    return TruncatedText(cut.with_marker(), cut.lines, cut.bytes)
 
 
 def is_short(text: str) -> bool:
@@ -72,10 +68,11 @@ def truncate_output(
     if cut is None:
         return text, {}
     sha256 = context.put_blob(data)
-    column = f", column {cut.column}" if cut.column > 1 else ""
-    hint = (
-        f'to see it, call read with path "{BLOB_PREFIX}{sha256}", offset {cut.first_line}{column}'
-    )
+    # The first line and character that are not shown, counted from 1.
+    first_line = cut.head.count(b"\n") + 1
+    first_column = len(cut.head[cut.head.rfind(b"\n") + 1 :].decode()) + 1
+    column = f", column {first_column}" if first_column > 1 else ""
+    hint = f'; to see it, call read with path "{BLOB_PREFIX}{sha256}", offset {first_line}{column}'
     details = {"full_output": sha256, "lines": _count_lines(data), "bytes": len(data)}
     return cut.with_marker(hint), details
 
@@ -83,23 +80,17 @@ def truncate_output(
 class _Truncation(NamedTuple):
     head: bytes
     tail: bytes
-    first_line: int
-    """The first line that is not shown, or not all of it; counted from 1."""
     lines: int
+    """Of the middle, which is left out."""
     bytes: int
 
-    @property
-    def column(self) -> int:
-        """The first character of that line that is not shown; counted from 1."""
-        return len(self.head[self.head.rfind(b"\n") + 1 :].decode()) + 1
-
-    def with_marker(self, hint: str) -> str:
+    def with_marker(self, hint: str = "") -> str:
         """Return head and tail, with a line between them about the part that is left out."""
         lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
-        note = f"{lines} ({self.bytes:,} bytes) left out here"
-        marker = f"[... {note}{'; ' if hint else ''}{hint} ...]\n"
+        marker = f"[... {lines} ({self.bytes:,} bytes) left out here{hint} ...]\n"
         head, tail = self.head.decode(), self.tail.decode()
-        return f"{head}{'' if not head or head.endswith(chr(10)) else chr(10)}{marker}{tail}"
+        line_end = "" if not head or head.endswith("\n") else "\n"
+        return f"{head}{line_end}{marker}{tail}"
 
 
 def _truncate_middle(data: bytes, *, max_lines: int, max_bytes: int) -> _Truncation | None:
@@ -108,13 +99,7 @@ def _truncate_middle(data: bytes, *, max_lines: int, max_bytes: int) -> _Truncat
         return None
     head = _head_length(data, max_lines - max_lines // 2, max_bytes - max_bytes // 2)
     tail = _tail_start(data, max_lines // 2, max_bytes // 2, head)
-    return _Truncation(
-        head=data[:head],
-        tail=data[tail:],
-        first_line=data.count(b"\n", 0, head) + 1,
-        lines=_count_lines(data[head:tail]),
-        bytes=tail - head,
-    )
+    return _Truncation(data[:head], data[tail:], _count_lines(data[head:tail]), tail - head)
 
 
 def _count_lines(data: bytes) -> int:

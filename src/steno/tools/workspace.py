@@ -63,25 +63,21 @@ class Workspace:
 
     def __init__(self, roots: _FolderPath | Iterable[_FolderPath]) -> None:
         """Take folders that are there. Raises InvalidValue, Unavailable."""
-        if (
-            not {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
-            <= os.supports_dir_fd
-        ):
-            raise Unavailable(
-                "this platform cannot open files relative to a folder",
-                code="unsupported_platform",
-                place="workspace",
-            )
+        needed = {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
+        if not needed <= os.supports_dir_fd:
+            message = "this platform cannot open files relative to a folder"
+            raise Unavailable(message, code="unsupported_platform", place="workspace")
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
             raise _root_error("there must be at least one folder", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
-        self._base: Final = _path_names(self.roots[0])
-        all_names = [_path_names(root) for root in self.roots]
+        self._base: Final = self.root.parts[1:]
         # A folder inside another is reached through that one: above the outermost folders, nothing
         # can be changed by a model.
         self._outermost_roots: Final = frozenset(
-            names for names in all_names if not any(_is_inside(names, other) for other in all_names)
+            root.parts[1:]
+            for root in self.roots
+            if not any(other in root.parents for other in self.roots)
         )
         self._read_fingerprints: Final[dict[PathNames, Fingerprint]] = {}
         self._is_strict = False
@@ -115,7 +111,7 @@ class Workspace:
 
     def relative_of_real_path(self, real: str) -> str:
         """Return the one spelling of an absolute path that is known to be a real one."""
-        return self._relative_name(_path_names(Path(real)))
+        return self._relative_name(Path(real).parts[1:])
 
     def files(
         self, under: str = ".", *, should_enter: Callable[[str], bool] = lambda folder: True
@@ -130,17 +126,33 @@ class Workspace:
         """
         with explain_os_errors(under), self._open_path(under) as place:
             if not place.rest:
-
-                def enters_names(names: PathNames) -> bool:
-                    return should_enter(self._relative_name(names))
-
-                yield from map(
-                    self._relative_name, _walk_files(place.folder, place.folder_names, enters_names)
-                )
+                yield from self._walk_files(place.folder, place.folder_names, should_enter)
                 return
             found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
                 yield self._relative_name(place.names)
+
+    def _walk_files(
+        self, folder: int, above: PathNames, should_enter: Callable[[str], bool], level: int = 0
+    ) -> Iterator[str]:
+        """Yield the names of regular files in an open folder and below."""
+        with os.scandir(folder) as found:
+            entries = sorted(
+                [entry for entry in found if is_utf8_text(entry.name)], key=lambda e: e.name
+            )
+        for entry in entries:
+            names = (*above, entry.name)
+            if entry.is_file(follow_symlinks=False):
+                yield self._relative_name(names)
+            elif entry.is_dir(follow_symlinks=False) and level < MAX_DEPTH:
+                if not should_enter(self._relative_name(names)):
+                    continue
+                with suppress(OSError):
+                    below = os.open(entry.name, OPEN_FOLDER_FLAGS, dir_fd=folder)
+                    try:
+                        yield from self._walk_files(below, names, should_enter, level + 1)
+                    finally:
+                        os.close(below)
 
     # -- content -----------------------------------------------------------------------------
 
@@ -180,12 +192,8 @@ class Workspace:
         """
         with explain_os_errors(path), self._open_path(path) as place:
             with _create_parent_folders(place) as folder:
-                _replace_file(
-                    ResolvedPath(place.folder_names, folder, place.rest[-1:]),
-                    path,
-                    data,
-                    expected=expected,
-                )
+                target = ResolvedPath(place.folder_names, folder, place.rest[-1:])
+                _replace_file(target, path, data, expected=expected)
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     # -- content that the model has read -----------------------------------------------------
@@ -200,9 +208,8 @@ class Workspace:
         with explain_os_errors(path), self._open_path(path) as place:
             read_fingerprint = self._read_fingerprints.get(place.names)
         if read_fingerprint is None:
-            raise path_error(
-                path, "has not been read yet; read it before changing it", code="not_read_yet"
-            )
+            message = "has not been read yet; read it before changing it"
+            raise path_error(path, message, code="not_read_yet")
         if read_fingerprint != Fingerprint.of(data):
             raise _changed_error(path)
 
@@ -211,11 +218,8 @@ class Workspace:
         with open_path(path, self._base, self._outermost_roots) as place:
             # Checked after the walk, so that it cannot change in between.
             if self._is_strict and self._relative_name(place.names) != path:
-                raise path_error(
-                    path,
-                    "has changed since it was allowed; try again",
-                    code="changed_since_allowed",
-                )
+                message = "has changed since it was allowed; try again"
+                raise path_error(path, message, code="changed_since_allowed")
             yield place
 
     def _relative_name(self, names: PathNames) -> str:
@@ -248,17 +252,15 @@ async def run_to_completion(work: Callable[[], T]) -> T:
 
 def _resolve_root(root: _FolderPath) -> Path:
     if not isinstance(root, (str, os.PathLike)):
-        raise _root_error(
-            f"a folder must be a path, not {type(root).__name__}", code="folder_not_a_path"
-        )
+        message = f"a folder must be a path, not {type(root).__name__}"
+        raise _root_error(message, code="folder_not_a_path")
     name = quote_path(str(root))
     try:
         real = Path(root).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or str(exc)
-        raise _root_error(
-            f"the folder {name} cannot be used: {reason}", code="folder_unusable"
-        ) from exc
+        message = f"the folder {name} cannot be used: {reason}"
+        raise _root_error(message, code="folder_unusable") from exc
     if not is_utf8_text(str(real)):
         raise _root_error("a folder must have a name that is UTF-8", code="path_not_utf8")
     if not real.is_dir():
@@ -268,37 +270,6 @@ def _resolve_root(root: _FolderPath) -> Path:
 
 def _root_error(message: str, *, code: str) -> InvalidValue:
     return InvalidValue(message, code=code, place="workspace")
-
-
-def _path_names(real: Path) -> PathNames:
-    return real.parts[1:]
-
-
-def _is_inside(names: PathNames, other: PathNames) -> bool:
-    return len(names) > len(other) and names[: len(other)] == other
-
-
-def _walk_files(
-    folder: int, above: PathNames, should_enter: Callable[[PathNames], bool], level: int = 0
-) -> Iterator[PathNames]:
-    """Yield the real paths of regular files in an open folder and below."""
-    with os.scandir(folder) as found:
-        entries = sorted(
-            (entry for entry in found if is_utf8_text(entry.name)), key=lambda e: e.name
-        )
-    for entry in entries:
-        if entry.is_file(follow_symlinks=False):
-            yield (*above, entry.name)
-        elif entry.is_dir(follow_symlinks=False) and level < MAX_DEPTH:
-            names = (*above, entry.name)
-            if not should_enter(names):
-                continue
-            with suppress(OSError):
-                below = os.open(entry.name, OPEN_FOLDER_FLAGS, dir_fd=folder)
-                try:
-                    yield from _walk_files(below, names, should_enter, level + 1)
-                finally:
-                    os.close(below)
 
 
 @contextmanager
@@ -388,15 +359,13 @@ def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None)
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            raise path_error(
-                path, "was removed since it was read", code="removed_since_read"
-            ) from None
+            message = "was removed since it was read"
+            raise path_error(path, message, code="removed_since_read") from None
         return
     with file:
         if expected is None:
-            raise path_error(
-                path, "is there already; read it before changing it", code="already_exists"
-            )
+            message = "is there already; read it before changing it"
+            raise path_error(path, message, code="already_exists")
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
             raise _changed_error(path)
 
@@ -410,5 +379,4 @@ def _copy_owner_and_mode(file: int, before: os.stat_result) -> None:
     """Give a file the owner and the mode of the one that it replaces, as far as we may."""
     with suppress(PermissionError):
         os.fchown(file, before.st_uid, before.st_gid)
-    # Without set-user-ID and the like, which writing into a file takes away as well.
-    os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
+    os.fchmod(file, before.st_mode & 0o777)  # as a write does: without set-user-ID and the like

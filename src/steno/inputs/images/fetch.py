@@ -103,16 +103,14 @@ async def fetch_image(
                 await _check_not_private(address, previous, host_lookup)
                 result = await _request_image(address, transport, limits.max_bytes)
         except TimeoutError as exc:
-            raise address.error(
-                f"took longer than {limits.timeout_s:g} s", code="fetch_timeout"
-            ) from exc
+            message = f"took longer than {limits.timeout_s:g} s"
+            raise address.error(message, code="fetch_timeout") from exc
         if isinstance(result, bytes):
             return FetchedImage(result, ", ".join(rules))
         remaining_s -= loop.time() - started_at
         previous, address = address, _redirect_target(address, result)
-    raise _parse_address(url).error(
-        f"was redirected more than {limits.max_redirects} times", code="too_many_redirects"
-    )
+    message = f"was redirected more than {limits.max_redirects} times"
+    raise _parse_address(url).error(message, code="too_many_redirects")
 
 
 # -- addresses -------------------------------------------------------------------------------
@@ -150,29 +148,18 @@ def _parse_address(url: str) -> _ImageAddress:
     except ValueError:
         raise ToolFailed("its URL cannot be read", code="invalid_url", place="image") from None
     is_name = _HOST_NAME.fullmatch(host) is not None
-    if (
-        parts.scheme not in _DEFAULT_PORTS
-        or not (is_name or _parse_ip(host))
-        or _UNSAFE_CHARACTERS.search(url)
-    ):
-        raise ToolFailed(
-            "its URL is not a plain http:// or https:// address",
-            code="not_a_web_address",
-            place="image",
-        )
+    has_scheme, is_host = parts.scheme in _DEFAULT_PORTS, is_name or _parse_ip(host) is not None
+    if not has_scheme or not is_host or _UNSAFE_CHARACTERS.search(url):
+        message = "its URL is not a plain http:// or https:// address"
+        raise ToolFailed(message, code="not_a_web_address", place="image")
+    place = f"image at {host}"
     if "@" in parts.netloc:
-        raise ToolFailed(
-            "its URL holds a user or password, which are never sent;"
-            " download it yourself and name the file",
-            code="url_has_credentials",
-            place=f"image at {host}",
-        )
+        problem = "its URL holds a user or password, which are never sent"
+        message = f"{problem}; download it yourself and name the file"
+        raise ToolFailed(message, code="url_has_credentials", place=place)
     if any(unquote(step) in {".", ".."} for step in parts.path.split("/")):
-        raise ToolFailed(
-            "its URL must not hold . or .. as a step",
-            code="url_has_dot_steps",
-            place=f"image at {host}",
-        )
+        message = "its URL must not hold . or .. as a step"
+        raise ToolFailed(message, code="url_has_dot_steps", place=place)
     netloc = f"[{host}]" if ":" in host else host
     if port not in {None, _DEFAULT_PORTS[parts.scheme]}:
         netloc += f":{port}"
@@ -185,14 +172,11 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
     try:
         target = _parse_address(urljoin(address.url, location))
     except (ToolFailed, ValueError):
-        raise address.error(
-            "redirects to something that is no plain address", code="invalid_redirect"
-        ) from None
+        message = "redirects to something that is no plain address"
+        raise address.error(message, code="invalid_redirect") from None
     if address.scheme == "https" and target.scheme != "https":
-        raise address.error(
-            "redirects from https to http, where anybody could change the answer",
-            code="insecure_redirect",
-        )
+        message = "redirects from https to http, where anybody could change the answer"
+        raise address.error(message, code="insecure_redirect")
     return target
 
 
@@ -206,18 +190,14 @@ async def _check_not_private(
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
-            raise address.error(
-                "is a private address, and a redirect must not lead to one",
-                code="redirect_to_private_address",
-            )
+            message = "is a private address, and a redirect must not lead to one"
+            raise address.error(message, code="redirect_to_private_address")
         return
     # One private address is enough: it may be the one that is used.
     if not all(map(_is_public, await host_lookup(address.host))):
-        raise address.error(
-            "its name leads to a private address; if that is meant, write the address itself"
-            " into the URL",
-            code="private_address",
-        )
+        advice = "if that is meant, write the address itself into the URL"
+        message = f"its name leads to a private address; {advice}"
+        raise address.error(message, code="private_address")
 
 
 def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
@@ -258,7 +238,12 @@ async def _request_image(
             if response.status in _REDIRECTS:
                 return response.headers.get("location", "")
             _check_headers(response, address, max_bytes)
-            return await _read_body(response, address, max_bytes)
+            data = bytearray()
+            while chunk := await response.read():
+                data += chunk
+                if len(data) > max_bytes:
+                    raise _too_large_error(address, max_bytes)
+            return bytes(data)
         finally:
             response.close()
     except (ProviderError, ProtocolError, InvalidValue) as exc:
@@ -267,30 +252,17 @@ async def _request_image(
 
 def _check_headers(response: HttpResponse, address: _ImageAddress, max_bytes: int) -> None:
     if response.status != 200:
-        raise address.error(
-            f"could not be fetched: the server answered with {response.status}", code="http_status"
-        )
+        message = f"could not be fetched: the server answered with {response.status}"
+        raise address.error(message, code="http_status")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind and not kind.startswith("image/") and kind not in _UNSPECIFIC_TYPES:
-        raise address.error(
-            f"is not an image: the server calls it {kind[:80]!r}", code="not_an_image"
-        )
+        message = f"is not an image: the server calls it {kind[:80]!r}"
+        raise address.error(message, code="not_an_image")
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
         raise _too_large_error(address, max_bytes)
 
 
-async def _read_body(response: HttpResponse, address: _ImageAddress, max_bytes: int) -> bytes:
-    data = bytearray()
-    while chunk := await response.read():
-        data += chunk
-        if len(data) > max_bytes:
-            raise _too_large_error(address, max_bytes)
-    return bytes(data)
-
-
 def _too_large_error(address: _ImageAddress, max_bytes: int) -> ToolFailed:
-    return address.error(
-        f"has more than {max_bytes:,} bytes, which is more than is fetched",
-        code="image_too_large",
-    )
+    message = f"has more than {max_bytes:,} bytes, which is more than is fetched"
+    return address.error(message, code="image_too_large")

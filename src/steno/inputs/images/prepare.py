@@ -100,7 +100,13 @@ def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
     mime_type = check_image_type(data)
     with open_image(data, mime_type) as image:
         details = image_facts(data, mime_type, image.size)
-        if _is_sendable_unchanged(data, image, mime_type, limits):
+        if (
+            mime_type in limits.types
+            and len(data) <= limits.max_bytes
+            and max(image.size) <= limits.max_edge
+            and image.mode in _PLAIN_MODES
+            and is_pixels_only(data, mime_type)
+        ):
             image.load()  # shows whether the file is complete
             return _build_prepared(data, mime_type, image.size, [], details)
         is_photograph = mime_type == "image/jpeg" or (
@@ -122,7 +128,7 @@ def prepare_for_ocr(data: bytes) -> bytes:
     """Return an image as an upright PNG of a sane size. Raises BadImage, ImportError."""
     with open_image(data, check_image_type(data)) as image:
         pixels, _ = _decode_pixels(image, MAX_OCR_EDGE)
-        return _encode_png(_flatten_transparency(pixels))
+        return _encode(_flatten_transparency(pixels), "PNG")
 
 
 def describe_image(data: bytes) -> dict[str, Any]:
@@ -146,19 +152,6 @@ def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str,
     }
 
 
-def _is_sendable_unchanged(
-    data: bytes, image: ImageFile, mime_type: str, limits: ImageLimits
-) -> bool:
-    """Return whether an image can be sent as it is."""
-    return (
-        mime_type in limits.types
-        and len(data) <= limits.max_bytes
-        and max(image.size) <= limits.max_edge
-        and image.mode in _PLAIN_MODES
-        and is_pixels_only(data, mime_type)
-    )
-
-
 def _build_prepared(
     sent: bytes,
     mime_type: str,
@@ -167,9 +160,8 @@ def _build_prepared(
     details: dict[str, Any],
 ) -> PreparedImage:
     image = Image(source=ImageData(sent), mime_type=mime_type)
-    return PreparedImage(
-        image, details | {"sent": image_facts(sent, mime_type, size), "changed": changed}
-    )
+    sent_facts = image_facts(sent, mime_type, size)
+    return PreparedImage(image, details | {"sent": sent_facts, "changed": changed})
 
 
 # -- opening --------------------------------------------------------------------------------------
@@ -190,21 +182,17 @@ def check_image_type(data: bytes) -> str:
             " make it smaller",
             code="image_too_large",
         )
-    if found := _detect_type(data):
+    if data.startswith(b"BM"):
+        return "image/bmp"
+    if data.startswith((b"II*\0", b"MM\0*")):
+        return "image/tiff"
+    if found := detect_image_type(data):
         return found
     kind = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
     raise BadImage(
         f"is {kind if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be",
         code="not_an_image",
     )
-
-
-def _detect_type(data: bytes) -> str | None:
-    if data.startswith(b"BM"):
-        return "image/bmp"
-    if data.startswith((b"II*\0", b"MM\0*")):
-        return "image/tiff"
-    return detect_image_type(data)
 
 
 @contextmanager
@@ -217,33 +205,24 @@ def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
         raise BadImage("is drawn anew too often, which would take for ever", code="too_many_scans")
     try:
         with decoder(BytesIO(data)) as image:
-            check_image_size(image.size)
+            _check_image_size(*image.size)
             yield image
     except DecompressionBombError as exc:
-        raise BadImage(
-            f"would have more than {MAX_PIXELS:,} pixels; make it smaller", code="too_many_pixels"
-        ) from exc
+        message = f"would have more than {MAX_PIXELS:,} pixels; make it smaller"
+        raise BadImage(message, code="too_many_pixels") from exc
     except DECODER_ERRORS as exc:
-        raise BadImage(
-            "is damaged, cut short, or not what it begins like", code="image_damaged"
-        ) from exc
+        message = "is damaged, cut short, or not what it begins like"
+        raise BadImage(message, code="image_damaged") from exc
 
 
-def check_image_size(size: tuple[int, int]) -> None:
+def _check_image_size(width: int, height: int) -> None:
     """Raise BadImage for too many pixels: a small file can claim any number."""
-    width, height = size
-    if max(size) > MAX_EDGE:
-        raise BadImage(
-            f"would be {max(size):,} pixels long, and no more than {MAX_EDGE:,} are"
-            " opened; make it smaller",
-            code="image_too_long",
-        )
+    if (edge := max(width, height)) > MAX_EDGE:
+        message = f"would be {edge:,} pixels long, and no more than {MAX_EDGE:,} are opened"
+        raise BadImage(f"{message}; make it smaller", code="image_too_long")
     if width * height > MAX_PIXELS:
-        raise BadImage(
-            f"would have {width:,} x {height:,} pixels, and no more than"
-            f" {MAX_PIXELS:,} are opened; make it smaller",
-            code="too_many_pixels",
-        )
+        message = f"would have {width:,} x {height:,} pixels, and no more than {MAX_PIXELS:,}"
+        raise BadImage(f"{message} are opened; make it smaller", code="too_many_pixels")
 
 
 def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
@@ -423,7 +402,11 @@ def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, li
     pixels = _shrink(_convert_to_plain_mode(image), max_edge)
     if max(pixels.size) < max(size):
         changed.append("shrunk")
-    transpose = _TRANSPOSES.get(_read_orientation(image))
+    try:
+        orientation = int(image.getexif().get(_ORIENTATION_TAG, 1))
+    except DECODER_ERRORS:  # what cannot be read counts as upright
+        orientation = 1
+    transpose = _TRANSPOSES.get(orientation)
     if transpose is not None:
         pixels = pixels.transpose(Transpose(transpose))
         changed.append("turned upright")
@@ -435,14 +418,6 @@ def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, li
     pixels = pixels.copy() if pixels.mode in {"L", "RGB", "RGBA"} else pixels.convert("RGB")
     pixels.info.clear()  # what is left there would be written: comments, profiles, resolution
     return pixels, changed
-
-
-def _read_orientation(image: ImageFile) -> int:
-    """Return how the camera was held, in the numbers of EXIF; what cannot be read is 1, upright."""
-    try:
-        return int(image.getexif().get(_ORIENTATION_TAG, 1))
-    except DECODER_ERRORS:
-        return 1
 
 
 def _scale_size(size: tuple[int, int], max_edge: int) -> tuple[int, int]:
@@ -516,33 +491,25 @@ def _encode_to_fit(
     """Return an image as a file that is small enough, and the size in pixels that it has then."""
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):
-        raise BadImage(
-            "cannot be sent: this API takes neither PNG nor JPEG", code="api_takes_no_images"
-        )
+        message = "cannot be sent: this API takes neither PNG nor JPEG"
+        raise BadImage(message, code="api_takes_no_images")
     prefers_jpeg = takes_jpeg and is_photograph and image.mode != "RGBA"
     while True:
         if takes_png and not prefers_jpeg:
-            data = _encode_png(image)
+            data = _encode(image, "PNG")
             if len(data) <= limits.max_bytes:
                 return data, image.size
         for quality in _JPEG_QUALITIES if takes_jpeg else ():
-            data = _encode_jpeg(_flatten_transparency(image), quality)
+            data = _encode(_flatten_transparency(image), "JPEG", quality=quality)
             if len(data) <= limits.max_bytes:
                 return data, image.size
         if max(image.size) <= _MIN_EDGE:
-            raise BadImage(
-                f"cannot be made to fit into {limits.max_bytes:,} bytes", code="image_does_not_fit"
-            )
+            message = f"cannot be made to fit into {limits.max_bytes:,} bytes"
+            raise BadImage(message, code="image_does_not_fit")
         image = _shrink(image, max(image.size) * 3 // 4)
 
 
-def _encode_png(image: PIL.Image.Image) -> bytes:
+def _encode(image: PIL.Image.Image, format: str, **options: int) -> bytes:
     buffer = BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def _encode_jpeg(image: PIL.Image.Image, quality: int) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
+    image.save(buffer, format, **options)
     return buffer.getvalue()

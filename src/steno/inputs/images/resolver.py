@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, assert_never, final
+from typing import Any, Final, Protocol, assert_never, final
 from urllib.parse import unquote, urlsplit
 
 from steno.context.notes import frame_text
 from steno.errors import MissingExtra, ToolFailed, Unrecognised
-from steno.inputs.file_references import find_changes, read_recorded_image
+from steno.inputs.file_references import find_changes, read_recorded_image, workspace_name
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
 from steno.inputs.images.prepare import (
     MAX_IMAGE_FILE_BYTES,
@@ -28,7 +27,6 @@ from steno.inputs.images.prepare import (
     prepare_for_ocr,
 )
 from steno.inputs.ocr.engine import OcrEngineFailed, OcrResult, format_confidence
-from steno.inputs.path_lookup import workspace_name
 from steno.messages.content import (
     Image,
     ImageBlob,
@@ -89,34 +87,24 @@ class ImageResolver:
             "mode": image.mode.value,
         }
         try:
-            no_vision = self._no_vision_reason(context)
-            if image.mode is RecognitionMode.VISION and no_vision.text:
-                raise _ImageFailed(
-                    f"{no_vision.text}; send it as text with mode ocr or auto, or use a model"
-                    " that takes images",
-                    code="no_vision",
-                    place=name,
-                )
-            uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision.text)
-            fallback = no_vision.text if image.mode is RecognitionMode.AUTO else ""
+            kind, no_vision = self._no_vision_reason(context)
+            if image.mode is RecognitionMode.VISION and no_vision:
+                advice = "send it as text with mode ocr or auto, or use a model that takes images"
+                raise ToolFailed(f"{no_vision}; {advice}", code="no_vision", place=name)
+            uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision)
+            fallback = no_vision if image.mode is RecognitionMode.AUTO else ""
             if uses_ocr and self._ocr is None:
-                raise _ImageFailed(
-                    f"{f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}",
-                    code="no_ocr",
-                    place=name,
-                )
-            loaded = await self._load_bytes(image, context)
-            name = image_name(image, loaded.path)
-            if loaded.allowed_by is not None:
-                details["allowed_by"] = loaded.allowed_by
-            if loaded.path is not None:
-                details["path"] = loaded.path
+                message = f"{fallback}, and {_NO_OCR_HINT}" if fallback else _NO_OCR_HINT
+                raise ToolFailed(message, code="no_ocr", place=name)
+            data, found_details = await self._load_bytes(image, context)
+            name = image_name(image, found_details.get("path"))
+            details |= found_details
             if fallback:
-                details |= {"fallback": fallback, "fallback_kind": no_vision.kind}
+                details |= {"fallback": fallback, "fallback_kind": kind}
             if uses_ocr:
-                return await self._recognise(name, loaded.data, details, context)
-            return await self._show_or_recognise(name, image.mode, loaded.data, details, context)
-        except _ImageFailed as exc:
+                return await self._recognise(name, data, details, context)
+            return await self._show_or_recognise(name, image.mode, data, details, context)
+        except ToolFailed as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code, details=details)
 
     async def _show_or_recognise(
@@ -130,30 +118,28 @@ class ImageResolver:
         """Show an image; if that fails and the mode allows it, recognise its text."""
         try:
             return await self._show(name, data, details)
-        except _ImageFailed as exc:
+        except ToolFailed as exc:
             if mode is RecognitionMode.VISION or self._ocr is None:
                 raise
             details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
             try:
                 return await self._recognise(name, data, details, context)
-            except _ImageFailed as ocr_error:
+            except ToolFailed as ocr_error:
                 if (ocr_error.code, ocr_error.message) == (exc.code, exc.message):
                     raise
-                raise _ImageFailed(
-                    f"{exc.message}; it cannot be sent as text either: {ocr_error.message}",
-                    code=exc.code,
-                    place=name,
-                ) from ocr_error
+                message = f"{exc.message}; it cannot be sent as text either: {ocr_error.message}"
+                raise ToolFailed(message, code=exc.code, place=name) from ocr_error
 
-    def _no_vision_reason(self, context: ResolveContext) -> _NoVisionReason:
-        """Return why the model sees no images; with an empty text if it does."""
+    def _no_vision_reason(self, context: ResolveContext) -> tuple[str, str]:
+        """Return why the model sees no images, as recorded and as text, which is empty if it does.
+
+        Either that is known of it, or it has refused one.
+        """
         if context.image_refusal:
-            return _NoVisionReason(
-                _IMAGE_REFUSED, f"the model took no images: {context.image_refusal}"
-            )
+            return _IMAGE_REFUSED, f"the model took no images: {context.image_refusal}"
         if context.vision is False:
-            return _NoVisionReason(_NO_VISION, "the model takes no images")
-        return _NoVisionReason(_NO_VISION, "" if self._limits.types else "the API takes no images")
+            return _NO_VISION, "the model takes no images"
+        return _NO_VISION, "" if self._limits.types else "the API takes no images"
 
     async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> ResolvedReference:
         started_at = self._clock()
@@ -182,7 +168,7 @@ class ImageResolver:
             details["duration_s"] = round(self._clock() - started_at, 3)
             if isinstance(exc, OcrEngineFailed):
                 details["engine"] = exc.engine
-            raise _ImageFailed(
+            raise ToolFailed(
                 f"its text could not be recognised: {exc}; try again, or use mode vision"
                 " with a model that takes images",
                 code="text_not_recognised",
@@ -195,67 +181,68 @@ class ImageResolver:
             "duration_s": round(recognised.duration_s, 3),
         }
         return ResolvedReference(
-            content=(Text(format_ocr_text(name, recognised)),),
+            content=(Text(_format_ocr_text(name, recognised)),),
             details=details,
-            notice=build_ocr_notice(name, recognised, details.get("fallback")),
+            notice=_build_ocr_notice(name, recognised, details.get("fallback")),
         )
 
     # -- loading -----------------------------------------------------------------------------
 
-    async def _load_bytes(self, image: Image, context: ResolveContext) -> _ImageBytes:
+    async def _load_bytes(
+        self, image: Image, context: ResolveContext
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return the bytes of an image, and for the log what allowed it, and its path."""
         source = image.source
-        try:
-            match source:
-                case ImageData():
-                    return _ImageBytes(source.data)
-                case ImageFile():
-                    return await self._load_file(source.path, context)
-                case ImageUrl():
-                    return await self._fetch(source.url, context)
-                case ImageBlob():
-                    raise _image_error(
-                        "its bytes lie beside the record; bring them back first, with"
-                        " Journal.restore_blobs",
-                        code="image_not_loaded",
-                    )
-                case _:
-                    assert_never(source)
-        except ToolFailed as exc:
-            raise _ImageFailed(exc.message, code=exc.code, place=exc.place) from exc
-        except ImportError as exc:
-            raise _ImageFailed(str(exc), code=MissingExtra.code) from exc
+        match source:
+            case ImageData(data):
+                return data, {}
+            case ImageFile(path):
+                return await self._load_file(path, context)
+            case ImageUrl(url):
+                return await self._fetch(url, context)
+            case ImageBlob():
+                advice = "bring them back first, with Journal.restore_blobs"
+                message = f"its bytes lie beside the record; {advice}"
+                raise _image_error(message, code="image_not_loaded")
+            case _:
+                assert_never(source)
 
-    async def _load_file(self, path: str, context: ResolveContext) -> _ImageBytes:
-        if self._workspace is None:
-            raise _image_error(
-                "there is no workspace whose files could be opened", code="no_workspace"
-            )
-        name = await asyncio.to_thread(workspace_name, self._workspace, path)
+    async def _load_file(self, path: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:
+        workspace = self._workspace
+        if workspace is None:
+            message = "there is no workspace whose files could be opened"
+            raise _image_error(message, code="no_workspace")
+        name = await asyncio.to_thread(workspace_name, workspace, path)
         shown_name = printable_name(name)
         allowed_by = await context.require_permission(
             "read", Capability.READ, name, name=shown_name
         )
-        read_file = partial(self._workspace.strict.read_file, name, max_bytes=MAX_IMAGE_FILE_BYTES)
-        return _ImageBytes(await asyncio.to_thread(read_file), allowed_by, name)
+        data = await asyncio.to_thread(
+            workspace.strict.read_file, name, max_bytes=MAX_IMAGE_FILE_BYTES
+        )
+        return data, {"allowed_by": allowed_by, "path": name}
 
-    async def _fetch(self, url: str, context: ResolveContext) -> _ImageBytes:
+    async def _fetch(self, url: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:
         if self._transport is None:
-            raise _image_error(
-                "nothing is fetched here; download it and name the file", code="fetch_disabled"
-            )
-        transport = self._transport()
+            message = "nothing is fetched here; download it and name the file"
+            raise _image_error(message, code="fetch_disabled")
         try:
-            found = await fetch_image(url, context, transport, host_lookup=self._host_lookup)
-        finally:
-            await transport.close()
-        return _ImageBytes(found.data, found.allowed_by)
+            transport = self._transport()
+            try:
+                found = await fetch_image(url, context, transport, host_lookup=self._host_lookup)
+            finally:
+                await transport.close()
+        except ImportError as exc:
+            raise ToolFailed(str(exc), code=MissingExtra.code) from exc
+        return found.data, {"allowed_by": found.allowed_by}
 
     # -- earlier results ---------------------------------------------------------------------
 
     def is_current(self, image: Image, resolution: Resolution, context: ResolveContext) -> bool:
         """Return whether an earlier result can be used for the current model."""
         details = resolution.details or {}
-        sees_no_images = bool(self._no_vision_reason(context).text)
+        _, no_vision = self._no_vision_reason(context)
+        sees_no_images = bool(no_vision)
         if details.get("used") == "vision":
             if sees_no_images and image.mode is not RecognitionMode.VISION:
                 return False
@@ -288,27 +275,9 @@ class ImageResolver:
         return await asyncio.to_thread(find_changes, self._workspace, (file,), known)
 
 
-class _NoVisionReason(NamedTuple):
-    """Why a model gets no images to see: by what is known of it, or since it has refused one."""
-
-    kind: str
-    text: str
-
-
-class _ImageFailed(ToolFailed):
-    """An image cannot be resolved; `place` is its name, if the message needs one."""
-
-
-def _unprepared_error(exc: BadImage | ImportError, name: str) -> _ImageFailed:
+def _unprepared_error(exc: BadImage | ImportError, name: str) -> ToolFailed:
     code = exc.code if isinstance(exc, BadImage) else MissingExtra.code
-    return _ImageFailed(f"{exc}; try again, or leave it out", code=code, place=name)
-
-
-class _ImageBytes(NamedTuple):
-    data: bytes
-    allowed_by: str | None = None
-    path: str | None = None
-    """The name in the workspace, if the image is there."""
+    return ToolFailed(f"{exc}; try again, or leave it out", code=code, place=name)
 
 
 # -- text -----------------------------------------------------------------------------------------
@@ -333,7 +302,8 @@ def image_name(image: Image, workspace_path: str | None = None) -> str:
         case ImageFile(path):
             name = workspace_path or path
         case ImageUrl(url):
-            name = _last_path_segment(url)
+            parts = urlsplit(strip_url_secrets(url) or "")
+            name = unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
         case _:
             name = ""
     printable = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
@@ -344,11 +314,6 @@ def image_name(image: Image, workspace_path: str | None = None) -> str:
 
 def _image_error(message: str, *, code: str) -> ToolFailed:
     return ToolFailed(message, code=code, place="image")
-
-
-def _last_path_segment(url: str) -> str:
-    parts = urlsplit(strip_url_secrets(url) or "")
-    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
 
 
 def image_source(image: Image) -> str:
@@ -362,33 +327,27 @@ def image_source(image: Image) -> str:
             return "data"
 
 
-def format_ocr_text(name: str, found: OcrResult) -> str:
+def _format_ocr_text(name: str, found: OcrResult) -> str:
     """Return the text for the model, in a frame that no image can end."""
     if not found.text.strip():
         return f"[image {name}: no text was found in it by OCR]"
-    notes = [
-        "text recognised by OCR",
-        *(
-            []
-            if found.confidence is None
-            else [f"confidence {format_confidence(found.confidence)}"]
-        ),
-        *([f"language {found.language}"] if found.language else []),
-    ]
-    return frame_text(f"image {name}: {', '.join(notes)}", found.text, noun="image")
+    notes = f"text recognised by OCR{_confidence_note(found)}"
+    if found.language:
+        notes += f", language {found.language}"
+    return frame_text(f"image {name}: {notes}", found.text, noun="image")
 
 
-def build_ocr_notice(name: str, found: OcrResult, fallback: str | None) -> str:
+def _build_ocr_notice(name: str, found: OcrResult, fallback: str | None) -> str:
     """Return a notice for users who expect that the model sees the image, or a text."""
     if not found.text.strip():
         notice = f"no text was found in {name}, by {found.engine}"
     elif fallback:
-        notice = f"the text in {name} was recognised instead, by {found.engine}"
-        notice += (
-            ""
-            if found.confidence is None
-            else f", confidence {format_confidence(found.confidence)}"
-        )
+        by = f"by {found.engine}{_confidence_note(found)}"
+        notice = f"the text in {name} was recognised instead, {by}"
     else:
         return ""
     return f"{fallback}: {notice}" if fallback else notice
+
+
+def _confidence_note(found: OcrResult) -> str:
+    return "" if found.confidence is None else f", confidence {format_confidence(found.confidence)}"

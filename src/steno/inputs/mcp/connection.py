@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar, final
 
 from steno.errors import InvalidValue, ServerFailed
@@ -96,11 +96,8 @@ class McpServers:
         if (spec := self.specs.get(name)) is not None:
             raise _unusable_error(spec)
         known = ", ".join(self._connections) or "none"
-        raise ServerFailed(
-            f"there is no server of this name; those there are: {known}",
-            code="server_not_found",
-            place="mcp",
-        )
+        message = f"there is no server of this name; those there are: {known}"
+        raise ServerFailed(message, code="server_not_found", place="mcp")
 
     async def aclose(self) -> None:
         """End all servers at once."""
@@ -109,12 +106,7 @@ class McpServers:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
 
 
@@ -160,11 +152,8 @@ class McpConnection:
     @property
     def protocol(self) -> str | None:
         """The version of the protocol that was agreed on; None before the first response."""
-        version = (
-            None
-            if self._session is None
-            else getattr(self._session.session, "protocol_version", None)
-        )
+        session = None if self._session is None else self._session.session
+        version = getattr(session, "protocol_version", None)
         return version if isinstance(version, str) else None
 
     @property
@@ -177,20 +166,18 @@ class McpConnection:
 
     async def tools(self) -> tuple[ListedTool, ...]:
         """Return all tools. Raises ServerFailed."""
-        return await self._list_all("list_tools", decode_tools, capability="tools")
+        return await self._list_all("list_tools", decode_tools, "tools")
 
     async def resources(self) -> tuple[ListedResource, ...]:
         """Return all resources and templates. Raises ServerFailed."""
-        return (
-            *await self._list_all("list_resources", decode_resources, capability="resources"),
-            *await self._list_all(
-                "list_resource_templates", decode_templates, capability="resources"
-            ),
+        resources = await self._list_all("list_resources", decode_resources, "resources")
+        return resources + await self._list_all(
+            "list_resource_templates", decode_templates, "resources"
         )
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
         """Return all prompts. Raises ServerFailed."""
-        return await self._list_all("list_prompts", decode_prompts, capability="prompts")
+        return await self._list_all("list_prompts", decode_prompts, "prompts")
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
@@ -204,21 +191,15 @@ class McpConnection:
             throttle(f"{current:g}{total_text} {escape_text(message or '', 200)}".strip())
 
         async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
-            params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
-            request = types.CallToolRequest(params=params)
-            send_request = client.session.send_request
+            params = {"name": tool, "arguments": dict(arguments)}
             try:
-                return await client.request(
-                    send_request(request, types.EmptyResult, progress_callback=report)
-                )
-            except load_mcp_sdk().MCPError as exc:
+                return await client.send("CallTool", params, progress_callback=report)
+            except client.sdk.MCPError as exc:
                 if exc.code != types.HEADER_MISMATCH:
                     raise
             # It wants some arguments in headers too, and only its list of tools names them.
             await self.tools()
-            return await client.request(
-                send_request(request, types.EmptyResult, progress_callback=report)
-            )
+            return await client.send("CallTool", params, progress_callback=report)
 
         with throttle:
             return decode_call_result(await self._request_result(send))
@@ -241,30 +222,18 @@ class McpConnection:
     async def _ask(self, kind: str, **params: object) -> dict[str, Any]:
         """Send a request of the protocol by the name that the SDK has for its kind."""
         self._check_sendable(params)
-
-        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
-            request_params = getattr(types, f"{kind}RequestParams")(**params)
-            request = getattr(types, f"{kind}Request")(params=request_params)
-            return await client.request(client.session.send_request(request, types.EmptyResult))
-
-        return await self._request_result(send)
+        return await self._request_result(lambda client, _: client.send(kind, params))
 
     def _error(self, message: str, *, code: str) -> ServerFailed:
         return ServerFailed(message, code=code, place=f"mcp {self.name}")
 
     def _check_sendable(self, *values: object) -> None:
         if not is_encodable(values):
-            raise self._error(
-                "it cannot be asked this: a name or a value is no valid Unicode",
-                code="not_sendable",
-            )
+            message = "it cannot be asked this: a name or a value is no valid Unicode"
+            raise self._error(message, code="not_sendable")
 
     async def _list_all(
-        self,
-        method: str,
-        decode_items: Callable[[Mapping[str, Any]], Iterable[T]],
-        *,
-        capability: str,
+        self, method: str, decode_items: Callable[[Mapping[str, Any]], Iterable[T]], capability: str
     ) -> tuple[T, ...]:
         """Return the items of all pages; none if the server lacks the capability."""
 
@@ -287,7 +256,7 @@ class McpConnection:
             params = types.PaginatedRequestParams(cursor=cursor)
             try:
                 page = await client.request(list_page(params=params))
-            except load_mcp_sdk().MCPError as exc:
+            except client.sdk.MCPError as exc:
                 if exc.code == types.METHOD_NOT_FOUND:
                     return
                 raise
@@ -313,10 +282,8 @@ class McpConnection:
         """Return the complete response to a request. Raises ServerFailed."""
         response = await self._request(send, timeout_s=self.spec.call_timeout_s)
         if response.get("resultType", "complete") != "complete":
-            raise self._error(
-                "the server asks for something in return, which is not offered",
-                code="server_needs_input",
-            )
+            message = "the server asks for something in return, which is not offered"
+            raise self._error(message, code="server_needs_input")
         return response
 
     async def _request(
@@ -334,23 +301,20 @@ class McpConnection:
         except sdk.MCPError as exc:
             raise await self._explain_error(exc, client, sdk) from exc
         except (ValueError, RuntimeError, OSError) as exc:
-            raise build_failure(
-                self.spec, "cannot be asked", str(exc), code="server_not_askable"
-            ) from exc
+            problem, reason = "cannot be asked", str(exc)
+            raise build_failure(self.spec, problem, reason, code="server_not_askable") from exc
         self._starts = 0
         return response
 
     async def _ready_session(self, sdk: McpSdk) -> McpClientSession:
         client = self._current_session(sdk)
         try:
-            await client.ready()
+            return await client.ready()
         except ServerFailed:
             if not client.closed_on_handshake:
                 raise
-            self._uses_old_protocol = True
-            client = self._current_session(sdk)
-            await client.ready()
-        return client
+        self._uses_old_protocol = True
+        return await self._current_session(sdk).ready()
 
     def _current_session(self, sdk: McpSdk) -> McpClientSession:
         """Return the current session, started if there is none. Raises ServerFailed."""
@@ -447,12 +411,13 @@ class McpClientSession:
         """Whether the session has ended."""
         return self._disconnecting.is_set() or self.task.done()
 
-    async def ready(self) -> None:
+    async def ready(self) -> Self:
         """Wait until the handshake is done. Raises ServerFailed."""
         await self._handshake_done.wait()
         if self._failure is not None:
             failure = self._failure
             raise ServerFailed(failure.message, code=failure.code, place=failure.place)
+        return self
 
     async def request(self, request: Awaitable[object]) -> dict[str, Any]:
         """Return the response of the server as received, to a request of the SDK's session.
@@ -469,6 +434,13 @@ class McpClientSession:
         finally:
             _RESPONSES.reset(token)
         return responses[-1]
+
+    async def send(self, kind: str, params: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        """Send a request by the name that the SDK has for its kind; return the response."""
+        types = self.sdk.types
+        request_params = getattr(types, f"{kind}RequestParams")(**params)
+        request = getattr(types, f"{kind}Request")(params=request_params)
+        return await self.request(self.session.send_request(request, types.EmptyResult, **options))
 
     async def is_session_known(self) -> bool:
         """Return whether the server still knows the session, if there is one.
@@ -570,12 +542,12 @@ class McpClientSession:
         """Store the failure: for the tasks that wait, or in the tail."""
         if self._handshake_done.is_set():
             self.tail.add_note(self._spec.redact_secrets(reason))
-        else:
-            problem = "cannot be started"
-            if self._spec.url:
-                address = self._spec.redact_secrets(strip_url_secrets(self._spec.url) or "its url")
-                problem = f"{address} cannot be {'used' if was_reached else 'reached'}"
-            self._failure = build_failure(self._spec, problem, reason, code=code, tail=self.tail)
+            return
+        problem = "cannot be started"
+        if self._spec.url:
+            address = self._spec.redact_secrets(strip_url_secrets(self._spec.url) or "its url")
+            problem = f"{address} cannot be {'used' if was_reached else 'reached'}"
+        self._failure = build_failure(self._spec, problem, reason, code=code, tail=self.tail)
 
 
 class _RecordingDispatcher:
@@ -699,10 +671,5 @@ class Throttle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._flush()

@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any, Final, NamedTuple
 
 from steno.errors import InvalidValue, ServerFailed
@@ -123,19 +122,16 @@ def _build_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> McpP
     name = _typeable_name(prompt.name)
     if name != prompt.name and (is_shared or not name.strip("_.-")):
         name = f"{name}_{_name_hash(prompt.name)}"
+    arguments = [
+        each._replace(description=clean_text(each.description, _MAX_DESCRIPTION_CHARACTERS))
+        for each in prompt.arguments
+    ]
     return McpPrompt(
         command=f"/{server}:{name}",
         server=server,
         name=prompt.name,
         description=clean_text(prompt.description, _MAX_DESCRIPTION_CHARACTERS),
-        arguments=tuple(
-            [
-                argument._replace(
-                    description=clean_text(argument.description, _MAX_DESCRIPTION_CHARACTERS)
-                )
-                for argument in prompt.arguments
-            ]
-        ),
+        arguments=tuple(arguments),
     )
 
 
@@ -166,11 +162,8 @@ def parse_prompt_command(text: str) -> PromptCommand | None:
     for match in _ARGUMENT.finditer(rest):
         token = match[0]
         if match["end"] not in (None, '"'):
-            raise InvalidValue(
-                'a " has no other one; write \\" inside of quotes',
-                code="quote_not_closed",
-                place=command,
-            )
+            message = 'a " has no other one; write \\" inside of quotes'
+            raise InvalidValue(message, code="quote_not_closed", place=command)
         pair = _NAMED_VALUE.fullmatch(token)
         if pair is None:
             positional.append(_unquote(token))
@@ -197,9 +190,8 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
     prompt = next((prompt for prompt in offered if prompt.command == command.command), None)
     if prompt is None:
         known = ", ".join([prompt.command for prompt in offered]) or "none"
-        raise command.error(
-            f"there is no such prompt; those there are: {known}", code="prompt_not_found"
-        )
+        message = f"there is no such prompt; those there are: {known}"
+        raise command.error(message, code="prompt_not_found")
     messages = await server.prompt(prompt.name, _match_arguments(command, prompt))
     return _build_message(messages, prompt)
 
@@ -216,9 +208,8 @@ def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str
         )
     unnamed = [name for name in names if name not in command.named_arguments]
     if len(command.positional) > len(unnamed):
-        raise command.error(
-            f"too many values; {usage}; put one with blanks in quotes", code="too_many_arguments"
-        )
+        message = f"too many values; {usage}; put one with blanks in quotes"
+        raise command.error(message, code="too_many_arguments")
     values = {**command.named_arguments, **dict(zip(unnamed, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
     if missing := [_clean_name(name) for name in required if name not in values]:
@@ -235,53 +226,40 @@ def _clean_name(name: str) -> str:
 
 def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> UserMessage:
     content: list[UserBlock] = []
-    remaining = _RemainingRoom(
-        text=_MAX_TEXT_CHARACTERS, data=_MAX_DATA_BYTES, images=MAX_IMAGES, pixels=MAX_IMAGE_BYTES
-    )
     for message in messages[:_MAX_BLOCKS]:
-        blocks = _message_blocks(message, prompt.server)
-        remaining = reduce(_subtract_block, blocks, remaining)
-        content += blocks
-    if len(messages) > _MAX_BLOCKS or min(remaining) < 0:
-        raise ServerFailed(
-            f"what {prompt.command} says is too long to be sent",
-            code="prompt_too_long",
-            place=f"mcp {prompt.server}",
-        )
+        content += _message_blocks(message, prompt.server)
+    if len(messages) > _MAX_BLOCKS or _is_too_long(content):
+        problem = f"what {prompt.command} says is too long to be sent"
+        raise ServerFailed(problem, code="prompt_too_long", place=f"mcp {prompt.server}")
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
-        raise ServerFailed(
-            f"{prompt.command} says nothing", code="empty_prompt", place=f"mcp {prompt.server}"
-        )
+        problem = f"{prompt.command} says nothing"
+        raise ServerFailed(problem, code="empty_prompt", place=f"mcp {prompt.server}")
     return ChatMessage.user(content)
 
 
-class _RemainingRoom(NamedTuple):
-    """The room that is left: characters, bytes that are not text, images, their bytes."""
-
-    text: int
-    data: int
-    images: int
-    pixels: int
-
-
-def _subtract_block(remaining: _RemainingRoom, block: UserBlock) -> _RemainingRoom:
-    """Return the room after a block; negative if it did not fit."""
-    match block:
-        case Text():
-            return remaining._replace(text=remaining.text - len(block.text))
-        case Resource():
-            text, data = block.text or "", block.data or b""
-            return remaining._replace(
-                text=remaining.text - len(block.uri) - len(text), data=remaining.data - len(data)
-            )
-        case Opaque():
-            return remaining._replace(data=remaining.data - len(block.raw))
-        case Image(source=ImageData(data=data)):
-            return remaining._replace(
-                images=remaining.images - 1, pixels=remaining.pixels - len(data)
-            )
-        case _:
-            return remaining
+def _is_too_long(content: list[UserBlock]) -> bool:
+    """Return whether blocks have more text, other data, images or bytes of images than allowed."""
+    characters = data_bytes = images = image_bytes = 0
+    for block in content:
+        match block:
+            case Text(text):
+                characters += len(text)
+            case Resource():
+                characters += len(block.uri) + len(block.text or "")
+                data_bytes += len(block.data or b"")
+            case Opaque():
+                data_bytes += len(block.raw)
+            case Image(source=ImageData(data)):
+                images += 1
+                image_bytes += len(data)
+            case _:
+                pass
+    return (
+        characters > _MAX_TEXT_CHARACTERS
+        or data_bytes > _MAX_DATA_BYTES
+        or images > MAX_IMAGES
+        or image_bytes > MAX_IMAGE_BYTES
+    )
 
 
 def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
@@ -304,26 +282,21 @@ def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
     match block:
         case {"type": "text", "text": str(text)}:
             return [Text(text)] if text else []
-        case {"type": "image", "data": str(data)} if image := _decode_image(
-            data, _mime_type(block)
-        ):
-            return [image]
+        case {"type": "image", "data": str(data)}:
+            decoded, mime_type = decode_base64(data), _mime_type(block)
+            if decoded and mime_type is not None and mime_type.startswith("image/"):
+                return [Image(source=ImageData(decoded), mime_type=mime_type)]
         case {"type": "resource_link", "uri": str(uri)} if uri:
             parts = [block.get(key) for key in ("title", "name", "description")]
-            description = clean_text(
-                ": ".join([part for part in parts if isinstance(part, str)]),
-                _MAX_DESCRIPTION_CHARACTERS,
-            )
+            label = ": ".join([part for part in parts if isinstance(part, str)])
+            description = clean_text(label, _MAX_DESCRIPTION_CHARACTERS)
             link = Resource(server=server, uri=uri, mime_type=_mime_type(block))
             return [Text(f"[a link to {description}]"), link] if description else [link]
-        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}} if uri:
-            return [
-                Resource(server=server, uri=uri, mime_type=_mime_type(block["resource"]), text=text)
-            ]
-        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}} if uri:
-            decoded = decode_base64(blob)
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)} as inner} if uri:
+            return [Resource(server=server, uri=uri, mime_type=_mime_type(inner), text=text)]
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)} as inner} if uri:
+            mime_type, decoded = _mime_type(inner), decode_base64(blob)
             if decoded is not None:
-                mime_type = _mime_type(block["resource"])
                 return [Resource(server=server, uri=uri, mime_type=mime_type, data=decoded)]
         case _:
             pass
@@ -332,13 +305,6 @@ def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
         Text(f"[a block of the kind {kind} that cannot be shown; it is kept with the record]"),
         Opaque(kind=kind, raw=encode_json(block).decode(), origin=_ORIGIN),
     ]
-
-
-def _decode_image(data: str, mime_type: str | None) -> Image | None:
-    decoded = decode_base64(data)
-    if not decoded or mime_type is None or not mime_type.startswith("image/"):
-        return None
-    return Image(source=ImageData(decoded), mime_type=mime_type)
 
 
 def _mime_type(members: Mapping[str, Any]) -> str | None:

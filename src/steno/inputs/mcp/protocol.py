@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from steno.errors import InvalidValue
-from steno.inputs.mcp.untrusted_data import decode_base64, sanitize_json
+from steno.inputs.mcp.untrusted_data import decode_base64, sanitize_json, walk_values
 from steno.values import replace_lone_surrogates
 
 
@@ -144,37 +144,37 @@ _MIN_VALUE_SIZE: Final = 8
 def decode_tools(response: ResultJson) -> Iterator[ListedTool]:
     """Return the tools of a page. One without a name could not be called, and is left out."""
     for tool in _objects_in(response.get("tools")):
-        if name := _text_or_empty(tool.get("name")):
+        if name := _text(tool, "name"):
             hints = _object_or_empty(tool.get("annotations"))
             yield ListedTool(
                 name=name,
                 # Any value is kept: `define_tool` refuses an invalid schema.
                 schema=cast("Mapping[str, Any]", sanitize_json(tool.get("inputSchema"))),
-                description=_text_or_empty(tool.get("description")),
-                title=_text_or_empty(tool.get("title")) or _text_or_empty(hints.get("title")),
+                description=_text(tool, "description"),
+                title=_text(tool, "title") or _text(hints, "title"),
                 hints=hints,
             )
 
 
 def decode_resources(response: ResultJson) -> Iterator[ListedResource]:
     """Return the resources of a page."""
-    yield from _decode_listed(response.get("resources"), "uri")
+    return _decode_listed(response.get("resources"), "uri")
 
 
 def decode_templates(response: ResultJson) -> Iterator[ListedResource]:
     """Return the templates of a page."""
-    yield from _decode_listed(response.get("resourceTemplates"), "uriTemplate")
+    return _decode_listed(response.get("resourceTemplates"), "uriTemplate")
 
 
 def _decode_listed(listed: object, key: str) -> Iterator[ListedResource]:
     for resource in _objects_in(listed):
-        if uri := _text_or_empty(resource.get(key)):
+        if uri := _text(resource, key):
             size = resource.get("size")
             yield ListedResource(
                 uri=uri,
-                name=_text_or_empty(resource.get("title")) or _text_or_empty(resource.get("name")),
-                description=_text_or_empty(resource.get("description")),
-                mime_type=_text_or_empty(resource.get("mimeType")) or None,
+                name=_text(resource, "title") or _text(resource, "name"),
+                description=_text(resource, "description"),
+                mime_type=_text(resource, "mimeType") or None,
                 size=size if type(size) is int and size >= 0 else None,
                 is_template=key == "uriTemplate",
             )
@@ -183,20 +183,15 @@ def _decode_listed(listed: object, key: str) -> Iterator[ListedResource]:
 def decode_prompts(response: ResultJson) -> Iterator[ListedPrompt]:
     """Return the prompts of a page."""
     for prompt in _objects_in(response.get("prompts")):
-        if name := _text_or_empty(prompt.get("name")):
+        if name := _text(prompt, "name"):
             arguments = [
                 PromptArgument(
-                    name=_text_or_empty(argument.get("name")),
-                    description=_text_or_empty(argument.get("description")),
-                    is_required=argument.get("required") is True,
+                    argument_name, _text(argument, "description"), argument.get("required") is True
                 )
                 for argument in _objects_in(prompt.get("arguments"))
+                if (argument_name := _text(argument, "name"))
             ]
-            yield ListedPrompt(
-                name=name,
-                description=_text_or_empty(prompt.get("description")),
-                arguments=tuple([argument for argument in arguments if argument.name]),
-            )
+            yield ListedPrompt(name, _text(prompt, "description"), tuple(arguments))
 
 
 def decode_call_result(response: ResultJson) -> CallToolResult:
@@ -210,10 +205,12 @@ def decode_call_result(response: ResultJson) -> CallToolResult:
 
 def decode_resource(response: ResultJson) -> ReadResourceResult:
     """Return a resource that was read. Raises InvalidValue."""
-    return ReadResourceResult(
-        contents=tuple(map(_decode_contents, _objects_in(response.get("contents")))),
-        ttl_s=_decode_ttl(response.get("ttlMs")),
-    )
+    contents = tuple(map(_decode_contents, _objects_in(response.get("contents"))))
+    ttl_ms = response.get("ttlMs")
+    # Servers of the older protocol give none, and 0 is something given.
+    if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int | float):
+        return ReadResourceResult(contents)
+    return ReadResourceResult(contents, max(0.0, min(ttl_ms, _MAX_TTL_MS) / 1000))
 
 
 def _decode_contents(part: ResultJson) -> ResourceContents:
@@ -222,29 +219,21 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
     if isinstance(blob, str) and not isinstance(text, str):
         data = decode_base64(blob)
         if data is None:
-            raise InvalidValue(
-                "its bytes are not in base64", code="invalid_base64", place="resource"
-            )
+            message = "its bytes are not in base64"
+            raise InvalidValue(message, code="invalid_base64", place="resource")
     return ResourceContents(
-        uri=_text_or_empty(part.get("uri")),
-        mime_type=_text_or_empty(part.get("mimeType")) or None,
-        text=_text_or_empty(text) if isinstance(text, str) else None,
+        uri=_text(part, "uri"),
+        mime_type=_text(part, "mimeType") or None,
+        text=_text(part, "text") if isinstance(text, str) else None,
         data=data,
     )
-
-
-def _decode_ttl(ttl_ms: object) -> float | None:
-    """Return seconds; servers of the older protocol give none, and 0 is something given."""
-    if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int | float):
-        return None
-    return max(0.0, min(ttl_ms, _MAX_TTL_MS) / 1000)
 
 
 def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
     """Return the messages of a prompt."""
     return tuple(
         [
-            PromptMessage(role=_text_or_empty(message.get("role")) or "user", content=content)
+            PromptMessage(_text(message, "role") or "user", content)
             for message in _objects_in(response.get("messages"))
             if (content := _object_or_empty(message.get("content")))
         ]
@@ -253,19 +242,12 @@ def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
 
 def estimate_size(response: object) -> int:
     """Return the approximate size of a response: characters, and a few for each other value."""
-    total, pending = 0, [response]
-    while pending:
-        value = pending.pop()
-        total += len(value) if isinstance(value, str) else _MIN_VALUE_SIZE
-        if isinstance(value, dict):
-            members = cast("dict[str, object]", value)
-            pending += [*members, *members.values()]
-        elif isinstance(value, list):
-            pending += cast("list[object]", value)
-    return total
+    values = walk_values(response)
+    return sum(len(value) if isinstance(value, str) else _MIN_VALUE_SIZE for value in values)
 
 
-def _text_or_empty(value: object) -> str:
+def _text(members: ResultJson, key: str) -> str:
+    value = members.get(key)
     return replace_lone_surrogates(value) if isinstance(value, str) else ""
 
 

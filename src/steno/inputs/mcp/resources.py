@@ -11,9 +11,8 @@ import asyncio
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from string import ascii_letters, digits
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
@@ -29,6 +28,7 @@ from steno.inputs.mcp.untrusted_data import clean_text
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
 from steno.ports import Capability, PrepareImage, ResolveContext, ResolvedReference, strip_url_user
 from steno.records.entry import Resolution, ResolutionStatus
+from steno.tools.workspace import Fingerprint
 from steno.values import replace_lone_surrogates
 
 RESOURCE_KIND: Final = "resource"
@@ -59,11 +59,8 @@ class ResourceResolver:
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
-                raise InvalidValue(
-                    "how long a resource holds is a number of 0 or more",
-                    code="invalid_ttl",
-                    place="ttl_s",
-                )
+                message = "how long a resource holds is a number of 0 or more"
+                raise InvalidValue(message, code="invalid_ttl", place="ttl_s")
         self._server_of = server_of
         self._ttl_s = ttl_s
         self._default_ttl_s = default_ttl_s
@@ -75,13 +72,9 @@ class ResourceResolver:
     async def resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
         """Return the content of a resource. A failure is a result with an error."""
         if resource.text is not None or resource.data is not None:
-            contents = (
-                ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data),
-            )
+            part = ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data)
             retrieved_at = resource.retrieved_at or self._now()
-            return _build_resolved_reference(
-                await self._build_cached(resource, contents, None, retrieved_at)
-            )
+            return _as_reference(await self._build_cached(resource, (part,), None, retrieved_at))
         try:
             return await self._resolve(replace(resource, uri=normalize_uri(resource.uri)), context)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
@@ -89,45 +82,50 @@ class ResourceResolver:
 
     async def _resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
         server = self._server_of(resource.server)
-        allowed_by = await _require_read_permission(context, resource, server)
+        uri = shorten_uri(resource.uri)
+        allowed_by = await context.require_permission(
+            mcp_server_name(server.name),
+            Capability.READ,
+            redact_uri(resource.uri),  # rules are not about the user in a URI
+            name=uri,
+            preview=f"read {uri} from the MCP server {server.name}",
+        )
         cached = self._cache.get(_cache_key(resource))
         if cached is not None and self._is_fresh(cached.details):
-            return _build_resolved_reference(cached, allowed_by=allowed_by, from_cache=True)
-        uri = shorten_uri(resource.uri)
+            return _as_reference(cached, allowed_by=allowed_by, from_cache=True)
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
         response = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in response.contents):
-            raise ServerFailed(
-                f"there is nothing in {uri}", code="resource_empty", place=f"mcp {server.name}"
-            )
+            message = f"there is nothing in {uri}"
+            raise ServerFailed(message, code="resource_empty", place=f"mcp {server.name}")
         ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
         fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
         self._cache.put(_cache_key(resource), fetched)
-        return _build_resolved_reference(fetched, allowed_by=allowed_by)
+        return _as_reference(fetched, allowed_by=allowed_by)
 
     def is_current(
         self, resource: Resource, resolution: Resolution, context: ResolveContext
     ) -> bool:
         """Return whether a resource that was read is still fresh."""
-        del resource, context  # details of the resolution suffice
         return self._is_valid(resolution)
 
     async def changes(
         self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
         """Return nothing: only the server knows whether it has changed."""
-        del resource, resolution
         return ()
 
     def add_to_cache(self, resource: Resource, resolution: Resolution) -> None:
         """Add a resource from the log to the cache, while it is fresh."""
+        details = resolution.details or {}
+        if details.get("ttl_s") is None or not self._is_valid(resolution):
+            return
         try:
-            key = _cache_key(replace(resource, uri=normalize_uri(resource.uri)))
+            key = resource.server, normalize_uri(resource.uri)
         except InvalidValue:  # it cannot be requested again
             return
-        details, cached = resolution.details or {}, self._cache.get(key)
-        is_newer = cached is None or _retrieved_at(cached.details) < _retrieved_at(details)
-        if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
+        cached = self._cache.get(key)
+        if cached is None or _retrieved_at(cached.details) < _retrieved_at(details):
             self._cache.put(key, _CachedResource(resolution.content, details))
 
     # -- freshness ----------------------------------------------------------------------------
@@ -137,7 +135,7 @@ class ResourceResolver:
     ) -> float:
         if server_ttl_s is not None and server_ttl_s >= 0:  # NaN fails the comparison
             return min(server_ttl_s, _MAX_TTL_S)
-        kind = (clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
+        kind = (_clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
         types = self._ttl_s.get(resource.server, {})
         if kind in types:
             return types[kind]
@@ -151,9 +149,8 @@ class ResourceResolver:
             return False
         # Content that came with a message does not expire.
         is_part_of_message = details.get("ttl_s", 0) is None
-        return details.get("kind") == RESOURCE_KIND and (
-            is_part_of_message or self._is_fresh(details)
-        )
+        is_resource = details.get("kind") == RESOURCE_KIND
+        return is_resource and (is_part_of_message or self._is_fresh(details))
 
     def _is_fresh(self, details: Mapping[str, Any]) -> bool:
         ttl_s = details.get("ttl_s")
@@ -169,45 +166,26 @@ class ResourceResolver:
         ttl_s: float | None,
         retrieved_at: datetime,
     ) -> _CachedResource:
-        parts = await asyncio.to_thread(
-            build_resource_blocks,
-            contents,
-            resource,
-            limits=self._limits,
-            prepare_image=self._prepare_image,
-            retrieved_at=retrieved_at,
-        )
+        builder = _ResourceBlockBuilder(resource, self._limits, self._prepare_image, retrieved_at)
+        size, sha256 = await asyncio.to_thread(builder.add_all, contents)
         details = {
             "kind": RESOURCE_KIND,
             "server": resource.server,
             "uri": redact_uri(resource.uri),
-            "mime_type": clean_mime_type(contents[0].mime_type),
-            "sha256": parts.sha256,
-            "bytes": parts.size,
+            "mime_type": _clean_mime_type(contents[0].mime_type),
+            "sha256": sha256,
+            "bytes": size,
             "retrieved_at": retrieved_at.isoformat(),
             "ttl_s": ttl_s,
-            "shortened": parts.shortened,
+            "shortened": builder.shortened,
             "parts": len(contents),
         }
-        notice = "; ".join(parts.notices)
-        return _CachedResource(parts.content, details, notice and f"{details['uri']}: {notice}")
+        notice = "; ".join(dict.fromkeys(builder.notices))
+        content = tuple(builder.content)
+        return _CachedResource(content, details, notice and f"{details['uri']}: {notice}")
 
 
-async def _require_read_permission(
-    context: ResolveContext, resource: Resource, server: McpServer
-) -> str:
-    """Return what allows a resource to be read. Raises ToolFailed."""
-    uri = shorten_uri(resource.uri)
-    return await context.require_permission(
-        mcp_server_name(server.name),
-        Capability.READ,
-        redact_uri(resource.uri),  # rules are not about the user in a URI
-        name=uri,
-        preview=f"read {uri} from the MCP server {server.name}",
-    )
-
-
-def _build_resolved_reference(
+def _as_reference(
     resource: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
 ) -> ResolvedReference:
     """Return the result; content that came with a message needs no permission."""
@@ -289,8 +267,6 @@ _MAX_IMAGES: Final = 20
 _HEAD_SHARE: Final = 2 / 3
 """Of what is shown of a long text, so much is its beginning; the rest is its end."""
 
-_ResourceBlock: TypeAlias = Text | Image | Resource
-
 
 class ResourceLimits(NamedTuple):
     """Limits for resources."""
@@ -304,44 +280,7 @@ class ResourceLimits(NamedTuple):
     max_parts: int = 100
 
 
-class ResourceBlocks(NamedTuple):
-    """The blocks of a resource, and facts about its parts."""
-
-    content: tuple[_ResourceBlock, ...]
-    sha256: str
-    """Of everything that the server sent, part after part."""
-    size: int
-    shortened: int
-    """How many characters of text were left out."""
-    notices: tuple[str, ...]
-    """Notices for the user."""
-
-
-def build_resource_blocks(
-    contents: tuple[ResourceContents, ...],
-    reference: Resource,
-    *,
-    limits: ResourceLimits,
-    prepare_image: PrepareImage | None,
-    retrieved_at: datetime,
-) -> ResourceBlocks:
-    """Return the blocks of a resource. May take a while."""
-    builder = _ResourceBlockBuilder(reference, limits, prepare_image, retrieved_at)
-    for number, part in enumerate(contents):
-        if number == limits.max_parts or builder.is_full:
-            builder.leave_out(contents[number:])
-            break
-        builder.add(part)
-    return ResourceBlocks(
-        content=tuple(builder.content),
-        sha256=_digest_parts(contents),
-        size=sum([len(part_bytes(part)) for part in contents]),
-        shortened=builder.shortened,
-        notices=tuple(dict.fromkeys(builder.notices)),
-    )
-
-
-def clean_mime_type(mime_type: str | None) -> str | None:
+def _clean_mime_type(mime_type: str | None) -> str | None:
     """Return a type as it may be recorded and shown; None for an empty one."""
     return clean_text(mime_type or "", MAX_TYPE_CHARACTERS) or None
 
@@ -357,39 +296,40 @@ class _ResourceBlockBuilder:
         prepare_image: PrepareImage | None,
         retrieved_at: datetime,
     ) -> None:
-        self.content: list[_ResourceBlock] = []
+        self.content: list[Text | Image | Resource] = []
         self.notices: list[str] = []
+        """Notices for the user."""
         self.shortened = 0
+        """How many characters of text were left out."""
         self._reference = reference
+        self._max_parts = limits.max_parts
         self._prepare_image = prepare_image
         self._retrieved_at = retrieved_at
+        self._whole_hint = f"the MCP server {reference.server} has the whole"
         self._text = limits.max_text_characters
         self._data = limits.max_data_bytes
         self._images = _MAX_IMAGES
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there is no room for another text."""
-        return self._text < _MIN_TEXT_CHARACTERS and bool(self.content)
+    def add_all(self, contents: tuple[ResourceContents, ...]) -> Fingerprint:
+        """Read as many parts as there is room for; return the identity of all. May take a while."""
+        for number, part in enumerate(contents):
+            is_full = self._text < _MIN_TEXT_CHARACTERS and bool(self.content)
+            if number == self._max_parts or is_full:
+                self._leave_out(contents[number:])
+                break
+            text = _part_text(part)
+            if text is not None:
+                self.content.append(self._resource(part, text=self._truncate(text)))
+            elif part.data is not None:
+                self._add_bytes(part, part.data)
+        return Fingerprint.of(b"".join(map(part_bytes, contents)))
 
-    def add(self, part: ResourceContents) -> None:
-        """Read a part."""
-        text = _part_text(part)
-        if text is not None:
-            self.content.append(self._resource(part, text=self._truncate(text)))
-        elif part.data is not None:
-            self._add_bytes(part, part.data)
-
-    def leave_out(self, rest: tuple[ResourceContents, ...]) -> None:
+    def _leave_out(self, rest: tuple[ResourceContents, ...]) -> None:
         """Add a note about parts that do not fit."""
         self.shortened += sum([len(_part_text(part) or "") for part in rest])
         parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
         self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
         self.notices.append(f"{parts} of it are not shown")
-
-    @property
-    def _whole_hint(self) -> str:
-        return f"the MCP server {self._reference.server} has the whole"
 
     def _resource(
         self, part: ResourceContents, *, text: str | None = None, data: bytes | None = None
@@ -397,7 +337,7 @@ class _ResourceBlockBuilder:
         return Resource(
             server=self._reference.server,
             uri=redact_uri(part.uri) or redact_uri(self._reference.uri) or "?",
-            mime_type=clean_mime_type(part.mime_type),
+            mime_type=_clean_mime_type(part.mime_type),
             text=text,
             data=data,
             retrieved_at=self._retrieved_at,
@@ -414,19 +354,15 @@ class _ResourceBlockBuilder:
         return truncate_middle(text, max_head=head, max_tail=remaining - head, note=note)
 
     def _add_bytes(self, part: ResourceContents, data: bytes) -> None:
-        if (clean_mime_type(part.mime_type) or "").lower().startswith("image/"):
-            image = self._image(data)
-            if image is not None:
-                self.content.append(image)
-                return
-        if len(data) <= self._data:
+        kind = _clean_mime_type(part.mime_type) or "unknown type"
+        if kind.lower().startswith("image/") and (image := self._image(data)) is not None:
+            self.content.append(image)
+        elif len(data) <= self._data:
             self._data -= len(data)
             self.content.append(self._resource(part, data=data))
         else:
-            kind = clean_mime_type(part.mime_type) or "unknown type"
-            self.content.append(
-                Text(f"[{kind}, {len(data):,} bytes, not shown and not kept: {self._whole_hint}]")
-            )
+            note = f"{kind}, {len(data):,} bytes, not shown and not kept: {self._whole_hint}"
+            self.content.append(Text(f"[{note}]"))
 
     def _image(self, data: bytes) -> Image | None:
         if self._prepare_image is None:
@@ -447,7 +383,8 @@ def _part_text(part: ResourceContents) -> str | None:
     """Return the text of a part; some servers send text as bytes, and their types may be wrong."""
     if part.text is not None:
         return replace_lone_surrogates(part.text)
-    if part.data is None or not (clean_mime_type(part.mime_type) or "").lower().startswith("text/"):
+    kind = _clean_mime_type(part.mime_type) or ""
+    if part.data is None or not kind.lower().startswith("text/"):
         return None
     try:
         return part.data.decode()
@@ -460,13 +397,6 @@ def part_bytes(part: ResourceContents) -> bytes:
     if part.text is not None:
         return replace_lone_surrogates(part.text).encode()
     return part.data or b""
-
-
-def _digest_parts(contents: Iterable[ResourceContents]) -> str:
-    digest = sha256()
-    for part in contents:
-        digest.update(part_bytes(part))
-    return digest.hexdigest()
 
 
 # -- addresses -----------------------------------------------------------------------------------
@@ -496,14 +426,11 @@ def shorten_uri(uri: str) -> str:
 def check_uri(uri: str) -> None:
     """Raise InvalidValue for a URI that cannot be read, with a remedy."""
     if len(uri) > MAX_URI_CHARACTERS:
-        raise _uri_error(
-            f"its URI is longer than {MAX_URI_CHARACTERS:,} characters", code="uri_too_long"
-        )
+        message = f"its URI is longer than {MAX_URI_CHARACTERS:,} characters"
+        raise _uri_error(message, code="uri_too_long")
     if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
-        raise _uri_error(
-            "its URI holds characters that nobody can see; remove them",
-            code="uri_has_hidden_characters",
-        )
+        message = "its URI holds characters that nobody can see; remove them"
+        raise _uri_error(message, code="uri_has_hidden_characters")
     names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]
     if names:
         listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
@@ -528,14 +455,11 @@ def normalize_uri(uri: str) -> str:
     path = _PATH_END.split(normal, maxsplit=1)[0]
     parts = _SLASHES.split(path)
     if "." in parts or ".." in parts:
-        raise _uri_error(
-            f"{shorten_uri(uri)}: write it without . and .. in its path", code="uri_has_dot_steps"
-        )
+        message = f"{shorten_uri(uri)}: write it without . and .. in its path"
+        raise _uri_error(message, code="uri_has_dot_steps")
     if len(parts) > path.count("/") + 1:
-        raise _uri_error(
-            f"{shorten_uri(uri)}: write every slash in its path as /",
-            code="uri_has_encoded_slashes",
-        )
+        message = f"{shorten_uri(uri)}: write every slash in its path as /"
+        raise _uri_error(message, code="uri_has_encoded_slashes")
     return normal
 
 

@@ -49,9 +49,8 @@ def load_mcp_sdk() -> McpSdk:
         from mcp.shared.message import SessionMessage
         from pydantic import ValidationError
     except ImportError as exc:
-        raise ServerFailed(
-            "servers need a part more: pip install 'steno[mcp]'", code="missing_extra", place="mcp"
-        ) from exc
+        message = "servers need a part more: pip install 'steno[mcp]'"
+        raise ServerFailed(message, code="missing_extra", place="mcp") from exc
     # What the SDK logs quotes servers. Without a handler, Python would print it as it is.
     for name in ("mcp", "client"):
         logging.getLogger(name).addHandler(logging.NullHandler())

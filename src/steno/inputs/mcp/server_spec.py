@@ -36,6 +36,7 @@ _MIN_SIMILARITY: Final = 0.8
 _MAX_KEY_CHARACTERS: Final = 40
 _COMMON_KEYS: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
 _OWN_KEYS: Final = frozenset({"reads", "ttl_s", "start_timeout_s", "call_timeout_s", "disabled"})
+_KNOWN_KEYS: Final = _COMMON_KEYS | _OWN_KEYS
 
 
 @final
@@ -136,17 +137,11 @@ def read_server_specs(
 
 def _check_name(name: object, place: str) -> str:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        raise InvalidValue(
-            "the name of a server has 1 to 32 letters, digits, hyphens and underscores",
-            code="invalid_server_name",
-            place=place,
-        )
+        message = "the name of a server has 1 to 32 letters, digits, hyphens and underscores"
+        raise InvalidValue(message, code="invalid_server_name", place=place)
     if name.lower() == RESERVED_SERVER_NAME:
-        raise InvalidValue(
-            f"no server can be called {RESERVED_SERVER_NAME}: choose another name",
-            code="reserved_server_name",
-            place=place,
-        )
+        message = f"no server can be called {RESERVED_SERVER_NAME}: choose another name"
+        raise InvalidValue(message, code="reserved_server_name", place=place)
     return name
 
 
@@ -178,21 +173,26 @@ class _ServerSpecReader:
         if url and not self._missing:
             self._check_url(url)
         cwd = self._text("cwd")
+        args = tuple(map(self._expand, self._texts("args")))
+        missing = ", ".join(dict.fromkeys(self._missing))
         return McpServerSpec(
             name=name,
             command=command,
-            args=self._texts("args", is_expanded=True),
+            args=args,
             env=env,
             cwd=(base or Path()) / self._expand_home(cwd) if cwd else None,
             url=url,
             headers=headers,
             reads=self._texts("reads"),
-            ttl_s=self._durations("ttl_s"),
+            ttl_s={
+                self._checked("ttl_s", kind): self._seconds(f"ttl_s.{kind}", value, min_s=0)
+                for kind, value in self._table("ttl_s").items()
+            },
             start_timeout_s=self._duration("start_timeout_s", 30),
             call_timeout_s=self._duration("call_timeout_s", 600),
             disabled=disabled,
             origin=origin,
-            problem=self._problem(),
+            problem=missing and f"needs the variable {missing}: set it in the environment",
             notice=self._build_notice(),
             secrets=tuple(self._secrets),
         )
@@ -203,16 +203,14 @@ class _ServerSpecReader:
         try:
             return Path(cwd).expanduser()
         except RuntimeError:  # of an unknown user
-            raise self._error(
-                "cwd", "names a home folder that is not there", code="home_unknown"
-            ) from None
+            rule = "names a home folder that is not there"
+            raise self._error("cwd", rule, code="home_unknown") from None
 
     def _check_keys(self) -> None:
-        known = _COMMON_KEYS | _OWN_KEYS
         for key in self._members:
-            if key not in known:
+            if key not in _KNOWN_KEYS:
                 hint = f"; do you mean {suggestion}?" if (suggestion := _similar_key(key)) else ""
-                rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
+                rule = f"is unknown; known are {', '.join(sorted(_KNOWN_KEYS))}{hint}"
                 raise self._error(key, rule, code="field_unknown")
 
     def _transport_keys(self) -> list[str]:
@@ -222,24 +220,20 @@ class _ServerSpecReader:
         transport_keys = self._transport_keys()
         if len(transport_keys) != 1:
             hint = "".join([f"; {suggestion}" for suggestion in self._misspelled_keys()])
-            raise InvalidValue(
-                f"needs either a command or a url{hint}", code="no_transport", place=self._place
-            )
+            message = f"needs either a command or a url{hint}"
+            raise InvalidValue(message, code="no_transport", place=self._place)
         kind = self._members.get("type")
+        if kind is None:
+            return
         if kind == "sse":
-            raise self._error(
-                "type",
-                "sse is no longer part of the protocol; most servers answer at http too",
-                code="sse_unsupported",
-            )
-        if kind is not None and not (isinstance(kind, str) and kind in _TRANSPORT_KEYS):
-            raise self._error(
-                "type", f"must be one of {', '.join(_TRANSPORT_KEYS)}", code="unknown_transport"
-            )
-        if kind is not None and _TRANSPORT_KEYS[kind] not in transport_keys:
-            raise self._error(
-                "type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}", code="transport_mismatch"
-            )
+            rule = "sse is no longer part of the protocol; most servers answer at http too"
+            raise self._error("type", rule, code="sse_unsupported")
+        if not isinstance(kind, str) or kind not in _TRANSPORT_KEYS:
+            rule = f"must be one of {', '.join(_TRANSPORT_KEYS)}"
+            raise self._error("type", rule, code="unknown_transport")
+        if _TRANSPORT_KEYS[kind] not in transport_keys:
+            rule = f"{kind} goes with a {_TRANSPORT_KEYS[kind]}"
+            raise self._error("type", rule, code="transport_mismatch")
 
     def _check_url(self, url: str) -> None:
         try:
@@ -254,24 +248,15 @@ class _ServerSpecReader:
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                raise self._error(
-                    "headers",
-                    "must be names and values that HTTP can carry",
-                    code="invalid_headers",
-                )
-
-    def _problem(self) -> str:
-        if not self._missing:
-            return ""
-        names = ", ".join(dict.fromkeys(self._missing))
-        return f"needs the variable {names}: set it in the environment"
+                rule = "must be names and values that HTTP can carry"
+                raise self._error("headers", rule, code="invalid_headers")
 
     def _misspelled_keys(self) -> list[str]:
         """Return a line for each unknown key that is similar to a known one."""
         return [
             f"{key}: do you mean {suggestion}?"
             for key in self._members
-            if key not in _COMMON_KEYS | _OWN_KEYS and (suggestion := _similar_key(key))
+            if key not in _KNOWN_KEYS and (suggestion := _similar_key(key))
         ]
 
     def _build_notice(self) -> str:
@@ -283,9 +268,8 @@ class _ServerSpecReader:
         ]
         notices = self._misspelled_keys()
         if literal_secrets:
-            notices.append(
-                f"{', '.join(literal_secrets)}: take it from the environment, as in ${{NAME}}"
-            )
+            names = ", ".join(literal_secrets)
+            notices.append(f"{names}: take it from the environment, as in ${{NAME}}")
         return "; ".join(notices)
 
     # -- members -----------------------------------------------------------------------------
@@ -297,24 +281,17 @@ class _ServerSpecReader:
         value = self._members.get(key)
         return "" if value is None else self._expand(self._checked(key, value))
 
-    def _texts(self, key: str, *, is_expanded: bool = False) -> tuple[str, ...]:
+    def _texts(self, key: str) -> tuple[str, ...]:
         values = self._members.get(key)
         if values is None:
             return ()
         if not isinstance(values, list | tuple):
             raise self._error(key, "must be a list of strings", code="not_a_list")
-        texts = [self._checked(key, value) for value in cast("list[object]", values)]
-        return tuple([self._expand(text) for text in texts] if is_expanded else texts)
+        return tuple([self._checked(key, value) for value in cast("list[object]", values)])
 
     def _texts_by_name(self, key: str) -> dict[str, str]:
         return {
             self._checked(key, name): self._expand(self._checked(f"{key}.{name}", value))
-            for name, value in self._table(key).items()
-        }
-
-    def _durations(self, key: str) -> dict[str, float]:
-        return {
-            self._checked(key, name): self._seconds(f"{key}.{name}", value, min_s=0)
             for name, value in self._table(key).items()
         }
 
@@ -343,11 +320,8 @@ class _ServerSpecReader:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._error(key, "must be a number of seconds", code="not_a_number")
         if not min_s <= value <= _MAX_SECONDS:
-            raise self._error(
-                key,
-                f"must be from {min_s:g} to {_MAX_SECONDS:g} seconds",
-                code="duration_out_of_range",
-            )
+            rule = f"must be from {min_s:g} to {_MAX_SECONDS:g} seconds"
+            raise self._error(key, rule, code="duration_out_of_range")
         return float(value)
 
     def _expand(self, text: str) -> str:
@@ -374,12 +348,9 @@ def _similar_key(key: object) -> str | None:
 
 def matches_wildcard(pattern: str, text: str) -> bool:
     """Return whether a pattern with `*` matches a whole text, in linear time."""
-    return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
-
-
-def _wildcard_regex(pattern: str) -> str:
     first, *others = map(re.escape, pattern.split("*"))
     if not others:
-        return first
+        return pattern == text
     # Each piece is taken where it comes first, so that nothing is ever tried twice.
-    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"
+    middle = "".join([f"(?>.*?{piece})" for piece in others[:-1]])
+    return re.fullmatch(f"{first}{middle}.*{others[-1]}", text, re.DOTALL) is not None

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import msgspec
@@ -25,6 +24,7 @@ from steno.inputs.mcp.untrusted_data import (
     decode_base64,
     is_hidden_character,
     sanitize_json,
+    walk_values,
 )
 from steno.json_object import encode_json, parse_object
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
@@ -137,11 +137,9 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
             definition = tool.definition
             size = len(definition.description) + len(encode_json(definition.parameters))
             if size > remaining_bytes:
-                raise InvalidTool(
-                    f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others",
-                    code="definitions_too_long",
-                )
-            if tools.setdefault(tool.definition.name, tool) is not tool:
+                message = f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
+                raise InvalidTool(message, code="definitions_too_long")
+            if tools.setdefault(definition.name, tool) is not tool:
                 raise InvalidTool("another one has this name", code="duplicate_tool_name")
         except InvalidValue as exc:
             reason = f"{_quote_name(listed_tool.name)}: {refusal_notice(exc)}"
@@ -149,16 +147,10 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
             left_out.append(SetupNotice(exc.code, text))
         else:
             remaining_bytes -= size
-    return McpTools(tuple(tools.values()), _limit_notices(server.name, left_out))
-
-
-def _limit_notices(server: str, left_out: Sequence[SetupNotice]) -> tuple[SetupNotice, ...]:
-    """Return the first notices, and the number of the other tools that are left out."""
-    notices = [*left_out[:_MAX_NOTICES]]
-    if extra_count := len(left_out) - len(notices):
-        text = f"mcp {server}: left out {extra_count:,} more tools"
-        notices.append(SetupNotice("more_tools_left_out", text))
-    return tuple(notices)
+    if len(left_out) > _MAX_NOTICES:
+        text = f"mcp {server.name}: left out {len(left_out) - _MAX_NOTICES:,} more tools"
+        left_out[_MAX_NOTICES:] = [SetupNotice("more_tools_left_out", text)]
+    return McpTools(tuple(tools.values()), tuple(left_out))
 
 
 @final
@@ -177,9 +169,7 @@ class McpTool:
         self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
         # A rule that denies a server denies its tools, too.
         self.rule_aliases: Final = (mcp_server_name(server.name),)
-        is_reader = any(
-            matches_wildcard(pattern, listed.name) for pattern in server.read_only_tools
-        )
+        is_reader = any(matches_wildcard(each, listed.name) for each in server.read_only_tools)
         self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
 
     def __repr__(self) -> str:
@@ -212,10 +202,8 @@ class McpTool:
             PreviewPart(PreviewKind.TEXT, title),
             PreviewPart(PreviewKind.ARGUMENTS, arguments),
         ]
-        claims = [
-            claim for name, value, claim in _HINT_TEXTS if self._listed.hints.get(name) is value
-        ]
-        if claims:
+        hints = self._listed.hints
+        if claims := [claim for name, value, claim in _HINT_TEXTS if hints.get(name) is value]:
             text = f"The server says that {', and that '.join(claims)}. Nobody checked that."
             parts.append(PreviewPart(PreviewKind.TEXT, text))
         return CallPreview(tuple(parts))
@@ -229,14 +217,14 @@ class McpTool:
             )
         except (InvalidArguments, ServerFailed) as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
-        build_output = partial(
+        # In a thread: images are decoded, and much may be kept.
+        return await asyncio.to_thread(
             build_call_output,
             result,
             server=self.server,
             context=context,
             prepare_image=self._prepare_image,
         )
-        return await asyncio.to_thread(build_output)  # images are decoded, and much may be kept
 
 
 @final
@@ -348,15 +336,13 @@ class _CallOutputBuilder:
                 shown_members = ("resource",)
                 inner = _omit_members(block["resource"], "uri", "text", "blob", "mimeType")
             case {"type": "audio", "data": str(data)}:
-                self.add_placeholder(
-                    number, block, f"a sound ({_describe_bytes(block, data)}) that you cannot hear"
-                )
+                text = f"a sound ({_describe_bytes(block, data)}) that you cannot hear"
+                self.add_placeholder(number, block, text)
                 return
             case _:
                 kind = clean_text(_block_type(block), _MAX_WORD_CHARACTERS) or "nothing known"
-                self.add_placeholder(
-                    number, block, f"a block of the kind {kind} that cannot be shown to you"
-                )
+                text = f"a block of the kind {kind} that cannot be shown to you"
+                self.add_placeholder(number, block, text)
                 return
         rest = _omit_members(block, "type", *shown_members) | _omit_members({"resource": inner})
         if rest:
@@ -424,9 +410,8 @@ class _CallOutputBuilder:
         if str(inner.get("mimeType")).startswith("image/"):
             self._add_image(number, block, data)
         else:
-            self.add_placeholder(
-                number, block, f"bytes ({_describe_bytes(inner, data)}) that you cannot read"
-            )
+            text = f"bytes ({_describe_bytes(inner, data)}) that you cannot read"
+            self.add_placeholder(number, block, text)
 
     def _resource(self, uri: str, members: dict[str, Any], *, text: str | None = None) -> Resource:
         kind = members.get("mimeType")
@@ -569,11 +554,9 @@ def mcp_tool_name(server: str, tool: str) -> str:
     try:
         return map_tool_name(full_name)
     except InvalidTool:  # characters, or a length, that no other name has
-        digest = hashlib.sha256(full_name.encode("utf-8", "surrogatepass")).hexdigest()[
-            :_HASH_DIGITS
-        ]
+        digest = hashlib.sha256(full_name.encode("utf-8", "surrogatepass")).hexdigest()
         stem = _NOT_IN_NAME.sub("_", full_name)[: MAX_TOOL_NAME_LENGTH - _HASH_DIGITS - 1]
-        return f"{stem}_{digest}"
+        return f"{stem}_{digest[:_HASH_DIGITS]}"
 
 
 def mcp_tool_name_for_models(server: str, tool: str) -> str | None:
@@ -614,11 +597,9 @@ def _build_parameters(schema: object) -> dict[str, Any]:
         raise InvalidTool("its schema is no object", code="schema_not_an_object")
     data = encode_json(schema)
     if len(data) > _MAX_SCHEMA_BYTES:
-        raise InvalidTool(
-            f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB", code="schema_too_long"
-        )
-    found = parse_object(data)
-    cleaned = {"type": "object", "properties": {}, **_clean_schema(found, 0)}
+        message = f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB"
+        raise InvalidTool(message, code="schema_too_long")
+    cleaned = {"type": "object", "properties": {}, **_clean_schema(parse_object(data), 0)}
     _check_references(cleaned, cleaned)
     _flatten_top_level(cleaned)
     return cleaned
@@ -627,10 +608,8 @@ def _build_parameters(schema: object) -> dict[str, Any]:
 def _clean_schema(schema: Any, depth: int) -> Any:
     """Return a schema with clean descriptions. Raises InvalidTool."""
     if depth > _MAX_SCHEMA_DEPTH:
-        raise InvalidTool(
-            f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep",
-            code="schema_too_deep",
-        )
+        message = f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep"
+        raise InvalidTool(message, code="schema_too_deep")
     if isinstance(schema, list):
         return [_clean_schema(part, depth + 1) for part in schema]
     if not isinstance(schema, dict):
@@ -651,16 +630,9 @@ def _clean_schema(schema: Any, depth: int) -> Any:
             cleaned[keyword] = part
         elif keyword not in _DROPPED_KEYWORDS:
             cleaned[keyword] = _clean_schema(part, depth + 1)
-    return _describe_patterns(cleaned, schema)
-
-
-def _describe_patterns(cleaned: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        description = (
-            f"{cleaned.get('description', '')} (pattern: {clean_text(pattern, 200)})".strip()
-        )
-        cleaned["description"] = description
+    if isinstance(pattern := schema.get("pattern"), str):
+        note = f"(pattern: {clean_text(pattern, 200)})"
+        cleaned["description"] = f"{cleaned.get('description', '')} {note}".strip()
     if "patternProperties" in schema:  # without them, this would forbid what they allow
         cleaned.pop("additionalProperties", None)
     return cleaned
@@ -668,19 +640,10 @@ def _describe_patterns(cleaned: dict[str, Any], schema: dict[str, Any]) -> dict[
 
 def _check_visible(value: Any) -> None:
     """Raise InvalidTool for names and values with invisible characters."""
-    if isinstance(value, str):
-        if any(map(is_hidden_character, value)):
-            raise InvalidTool(
-                "its schema holds characters that nobody can see",
-                code="schema_has_hidden_characters",
-            )
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            _check_visible(name)
-            _check_visible(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _check_visible(inner)
+    for text in walk_values(value):
+        if isinstance(text, str) and any(map(is_hidden_character, text)):
+            message = "its schema holds characters that nobody can see"
+            raise InvalidTool(message, code="schema_has_hidden_characters")
 
 
 def _check_references(schema: Any, root: dict[str, Any]) -> None:
@@ -691,9 +654,8 @@ def _check_references(schema: Any, root: dict[str, Any]) -> None:
             break
         target = resolve_reference(root, ref)
         if target is True:
-            raise InvalidTool(
-                "its schema holds a reference that leads nowhere", code="reference_not_found"
-            )
+            message = "its schema holds a reference that leads nowhere"
+            raise InvalidTool(message, code="reference_not_found")
     else:
         raise InvalidTool("its schema holds references in a circle", code="reference_cycle")
     for part in schema.values() if isinstance(schema, dict) else schema:
@@ -714,6 +676,5 @@ def _flatten_top_level(schema: dict[str, Any]) -> None:
             if isinstance(properties, dict) and isinstance(added, dict):
                 schema["properties"] = properties = {**properties, **added, **properties}
     if isinstance(properties, dict) and not all(map(_ARGUMENT_NAME.fullmatch, properties)):
-        raise InvalidTool(
-            "its arguments have names that some providers refuse", code="invalid_argument_name"
-        )
+        message = "its arguments have names that some providers refuse"
+        raise InvalidTool(message, code="invalid_argument_name")

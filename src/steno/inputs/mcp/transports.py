@@ -42,7 +42,7 @@ async def open_stdio(
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
     from_server, incoming = sdk.anyio.create_memory_object_stream(0)
     to_server, outgoing = sdk.anyio.create_memory_object_stream(0)
-    stderr_task = asyncio.create_task(_read_stderr(process, tail))
+    stderr_task = asyncio.create_task(tail.read(process))
     tasks = [
         stderr_task,
         asyncio.create_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
@@ -86,6 +86,10 @@ async def open_http(
         yield streams
 
 
+_MAX_STDERR_BYTES: Final = 4096
+_MAX_NOTES: Final = 4
+
+
 @final
 class StderrTail:
     """The last output of a server on stderr, in bounded memory, and notes about its end."""
@@ -109,6 +113,12 @@ class StderrTail:
     def clear_notes(self) -> None:
         """Drop the notes: their cause is gone."""
         self._notes = []
+
+    async def read(self, process: Process) -> None:
+        """Add all that a program writes to stderr."""
+        assert process.stderr is not None
+        while output := await process.stderr.read(_CHUNK_BYTES):
+            self.add(output)
 
     def __str__(self) -> str:
         output = self._data.decode(errors="replace")
@@ -181,13 +191,10 @@ async def _start_program(
         return await start_process(spec.command, *spec.args)
     failure_fd, write_fd = os.pipe()
     with os.fdopen(failure_fd, "rb") as failure:
+        guard = isolated_python_command(parent_death_guard.__file__)
+        command = (*guard, str(os.getpid()), str(write_fd), spec.command, *spec.args)
         try:
-            guard = (
-                *isolated_python_command(parent_death_guard.__file__),
-                str(os.getpid()),
-                str(write_fd),
-            )
-            process = await start_process(*guard, spec.command, *spec.args, pass_fds=[write_fd])
+            process = await start_process(*command, pass_fds=[write_fd])
         finally:
             os.close(write_fd)
         try:
@@ -240,15 +247,11 @@ async def _read_messages(
 def _parse_message(line: bytes, sdk: McpSdk) -> Any:
     """Return the message of a line; None for one that is none, as from a stray `print`."""
     read = sdk.types.jsonrpc_message_adapter.validate_json
-    try:
+    with suppress(ValueError):
         return read(line, by_name=False)
-    except ValueError:
-        pass
     repaired, _ = replace_lone_surrogate_escapes(line.decode(errors="replace").encode())
-    try:
+    with suppress(ValueError):
         return read(repaired, by_name=False)
-    except ValueError:
-        pass
     try:
         response = msgspec.json.decode(repaired, type=_RpcResponse)
     except (msgspec.MsgspecError, RecursionError):
@@ -277,12 +280,6 @@ async def _write_messages(
         from_server.close()
 
 
-async def _read_stderr(process: Process, tail: StderrTail) -> None:
-    assert process.stderr is not None
-    while output := await process.stderr.read(_CHUNK_BYTES):
-        tail.add(output)
-
-
 # -- ending a program -----------------------------------------------------------------------------
 
 _GRACE_S: Final = 1.0
@@ -305,7 +302,12 @@ async def _end_program(process: Process, tail: StderrTail) -> None:
         # Also processes that it started and left: the group exists as long as any of them does.
         _signal_group(process, signal.SIGKILL)
         await _wait_for_exit(process)
-        _close_pipes(process)
+        # Our ends of the pipes, even if a process that left the group holds the other ones open.
+        # asyncio has no public name for it, and warns about unclosed pipes.
+        transport: Any = getattr(process, "_transport", None)
+        if transport is not None:
+            with suppress(PermissionError):
+                transport.close()
 
 
 async def _wait_for_exit(process: Process) -> bool:
@@ -317,18 +319,3 @@ async def _wait_for_exit(process: Process) -> bool:
 def _signal_group(process: Process, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-def _close_pipes(process: Process) -> None:
-    """Close our ends, even if a process that left the group holds the other ones open."""
-    # asyncio has no public name for it, and warns about unclosed pipes.
-    transport: Any = getattr(process, "_transport", None)
-    if transport is not None:
-        with suppress(PermissionError):
-            transport.close()
-
-
-# -- stderr ---------------------------------------------------------------------------------------
-
-_MAX_STDERR_BYTES: Final = 4096
-_MAX_NOTES: Final = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from unicodedata import category
 
@@ -51,12 +51,8 @@ def escape_text(text: str, max_characters: int = 1000) -> str:
     shown = text if len(text) <= max_characters else f"{text[:max_characters]}…"
     if shown.isprintable():
         return shown
-    return "".join(
-        [
-            char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
-            for char in shown.replace("\r\n", "\n").replace("\t", " ")
-        ]
-    )
+    shown = shown.replace("\r\n", "\n").replace("\t", " ")
+    return "".join([c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in shown])
 
 
 # -- JSON -----------------------------------------------------------------------------------------
@@ -98,17 +94,19 @@ def decode_base64(text: str) -> bytes | None:
         return None
 
 
-def is_encodable(value: object) -> bool:
-    """Return whether all texts in a value can be written: half a surrogate pair cannot."""
+def walk_values(value: object) -> Iterator[object]:
+    """Yield a value and all names and values in it, in no order."""
     pending = [value]
     while pending:
         item = pending.pop()
-        if isinstance(item, str):
-            if not is_utf8_text(item):
-                return False
-        elif isinstance(item, Mapping):
+        yield item
+        if isinstance(item, Mapping):
             members = cast("Mapping[object, object]", item)
             pending += [*members, *members.values()]
         elif isinstance(item, list | tuple):
             pending += cast("list[object]", item)
-    return True
+
+
+def is_encodable(value: object) -> bool:
+    """Return whether all texts in a value can be written: half a surrogate pair cannot."""
+    return all(is_utf8_text(item) for item in walk_values(value) if isinstance(item, str))

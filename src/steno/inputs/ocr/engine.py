@@ -120,10 +120,9 @@ class OcrLine(NamedTuple):
 
 def join_lines(lines: Iterable[OcrLine]) -> RecognisedText:
     """Put lines together that are in the order of reading."""
-    lines_with_text = [line for line in lines if line.text.strip()]
-    return RecognisedText(
-        "\n".join([line.text.strip() for line in lines_with_text]), mean_confidence(lines_with_text)
-    )
+    with_text = [line for line in lines if line.text.strip()]
+    text = "\n".join([line.text.strip() for line in with_text])
+    return RecognisedText(text, mean_confidence(with_text))
 
 
 def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
@@ -141,16 +140,26 @@ def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list
     Up is where the longest pieces have it: a page may lie on its side, or not quite straight.
     """
     across, down = _reading_direction([corners for corners, _ in pieces])
+    placed: list[_PlacedLine] = []
+    for corners, line in pieces:
+        x, y = corners.centre
+        placed.append(
+            _PlacedLine(x * across + y * down, y * across - x * down, corners.height, line)
+        )
     rows: list[list[_PlacedLine]] = []
-    for piece in sorted(_place_lines(pieces, across, down), key=lambda piece: piece.down):
-        last = rows[-1][-1] if rows else None
-        if last is not None and piece.down - last.down <= _SAME_ROW_RATIO * min(
-            piece.height, last.height
-        ):
+    for piece in sorted(placed, key=lambda piece: piece.down):
+        last = rows[-1][-1] if rows else piece
+        max_distance = _SAME_ROW_RATIO * min(piece.height, last.height)
+        if rows and piece.down - last.down <= max_distance:
             rows[-1].append(piece)
         else:
             rows.append([piece])
-    return [_join_row(sorted(row, key=lambda piece: piece.across)) for row in rows]
+    joined: list[OcrLine] = []
+    for row in rows:
+        lines = [piece.line for piece in sorted(row, key=lambda piece: piece.across)]
+        text = " ".join([line.text.strip() for line in lines])
+        joined.append(OcrLine(text, mean_confidence(lines) or 0.0))
+    return joined
 
 
 class _PlacedLine(NamedTuple):
@@ -172,19 +181,6 @@ def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
     return x / length, y / length
 
 
-def _place_lines(
-    pieces: Sequence[tuple[LineCorners, OcrLine]], across: float, down: float
-) -> Iterable[_PlacedLine]:
-    for corners, line in pieces:
-        x, y = corners.centre
-        yield _PlacedLine(x * across + y * down, y * across - x * down, corners.height, line)
-
-
-def _join_row(row: Sequence[_PlacedLine]) -> OcrLine:
-    lines = [piece.line for piece in row]
-    return OcrLine(" ".join([line.text.strip() for line in lines]), mean_confidence(lines) or 0.0)
-
-
 # -- pixels and settings --------------------------------------------------------------------------
 
 
@@ -193,16 +189,14 @@ def decode_rgb_image(image: bytes) -> Image:
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
-        raise Unrecognised(
-            "OCR needs Pillow: pip install 'steno[ocr]'", code="missing_extra"
-        ) from exc
+        message = "OCR needs Pillow: pip install 'steno[ocr]'"
+        raise Unrecognised(message, code="missing_extra") from exc
     try:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as image_file:
             return image_file.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
-        raise Unrecognised(
-            "not a whole PNG or JPEG image: save it anew", code="image_damaged"
-        ) from exc
+        message = "not a whole PNG or JPEG image: save it anew"
+        raise Unrecognised(message, code="image_damaged") from exc
 
 
 def background_colour(image: Image) -> tuple[int, ...]:

@@ -35,7 +35,6 @@ from steno.inputs.ocr.engine import (
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_INSTALL_HINT: Final = "pip install 'steno[ocr]'"
 _MAX_THREADS: Final = 2
 _MAX_PIXELS: Final = 4_000_000
 """A screen has about half as many; finding lines takes time and memory by the pixel."""
@@ -71,10 +70,12 @@ class RapidOcrEngine:
         with self._lock:
             image = _limit_size(decode_rgb_image(data))
             found = self._find(image)
-            pieces: list[tuple[LineCorners, OcrLine]] = []
-            for lines in _group_by_direction(found):
-                pieces += self._read_all(image, lines)
-            confident = [piece for piece in pieces if piece[1].confidence >= _MIN_CONFIDENCE]
+            confident = [
+                piece
+                for lines in _group_by_direction(found)
+                for piece in self._read_all(image, lines)
+                if piece[1].confidence >= _MIN_CONFIDENCE
+            ]
             return join_lines(sort_in_reading_order(confident))
 
     @cached_property
@@ -86,13 +87,11 @@ class RapidOcrEngine:
                 import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
             rapidocr = import_module("rapidocr")
         except ModuleNotFoundError as exc:
-            raise Unrecognised(
-                f"OCR needs {exc.name}: {_INSTALL_HINT}", code="missing_extra"
-            ) from exc
+            message = f"OCR needs {exc.name}: pip install 'steno[ocr]'"
+            raise Unrecognised(message, code="missing_extra") from exc
         except ImportError as exc:
-            raise Unrecognised(
-                f"rapidocr cannot be loaded: {exc}", code="engine_not_loaded"
-            ) from exc
+            message = f"rapidocr cannot be loaded: {exc}"
+            raise Unrecognised(message, code="engine_not_loaded") from exc
         threads = min(_MAX_THREADS, os.cpu_count() or 1)
         return rapidocr.RapidOCR(
             params={
@@ -143,9 +142,8 @@ class RapidOcrEngine:
                 _crop_line(image, corners), use_det=False, use_cls=False, use_rec=True
             )
             if recognised.txts:
-                read_lines.append(
-                    (corners, OcrLine(recognised.txts[0], float(recognised.scores[0])))
-                )
+                line = OcrLine(recognised.txts[0], float(recognised.scores[0]))
+                read_lines.append((corners, line))
         return read_lines
 
 

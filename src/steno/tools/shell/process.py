@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, cast, final
+from typing import Any, ClassVar, Final, cast, final
 
 from msgspec import DecodeError, json
+from msgspec.structs import replace
 
 from steno.bounded_text import BoundedText
 from steno.errors import ToolFailed
@@ -65,6 +66,14 @@ class ExitCause(StrEnum):
     """It was ended on request."""
 
 
+_CAUSE_TEXTS: Final = {
+    ExitCause.TIME: "ended after {duration:g} s: it took longer than it may",
+    ExitCause.OUTPUT: "ended: it wrote more than it may",
+    ExitCause.PROCESSES: "ended: it started more processes than it may",
+    ExitCause.STOPPED: "ended on request",
+}
+
+
 @final
 class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     """The result of a command."""
@@ -80,6 +89,41 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     """How many processes still ran when it ended, and were ended, too."""
     duration_s: float
 
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome for the tool result."""
+        if self.cause is ExitCause.TIME:
+            return Outcome.TIMEOUT
+        is_good = self.cause is ExitCause.DONE and self.exit_code == 0
+        return Outcome.OK if is_good else Outcome.ERROR
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the model; none if the command succeeded."""
+        notes: list[str] = []
+        if self.cause is not ExitCause.DONE:
+            notes.append(_CAUSE_TEXTS[self.cause].format(duration=self.duration_s))
+        elif self.exit_code is None:
+            notes.append("ended from outside: what became of it is not known")
+        elif self.exit_code:
+            by = f", ended by signal {self.signal}" if self.signal else ""
+            notes.append(f"exit code {self.exit_code}{by}")
+        if left := self.leftover_processes:
+            ended = f"{left} of its processes still ran when it ended, and were ended too"
+            notes.append(f"{ended}; set background for what should go on")
+        return notes
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The details of the tool result."""
+        return {
+            "cause": str(self.cause),
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "left": self.leftover_processes,
+            "duration_s": self.duration_s,
+        }
+
 
 @final
 class CommandProcess:
@@ -87,20 +131,24 @@ class CommandProcess:
 
     def __init__(
         self,
-        spawned: _SpawnedSupervisor,
+        supervisor: subprocess.Popen[bytes],
+        output: int,
+        status: int,
+        *,
         limits: CommandLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> None:
+        """Take the supervisor, and the pipes of the command's output and of its own report."""
         self.capture: OutputCapture = OutputCapture(limits.max_captured_bytes)
-        self._child = spawned.supervisor
+        self._child = supervisor
         self._limits = limits
         self._on_output = on_output
         self._started = time.monotonic()
         self._cause = ExitCause.DONE
         self._total = 0
         self._report = bytearray()
-        self._output = _ReadPipe(spawned.output, self._receive)
-        self._status = _ReadPipe(spawned.status, self._report.extend)
+        self._output = _ReadPipe(output, self._receive)
+        self._status = _ReadPipe(status, self._report.extend)
 
     @classmethod
     async def start(
@@ -125,8 +173,8 @@ class CommandProcess:
             "max_file_bytes": limits.max_file_bytes,
             "max_memory_bytes": limits.max_memory_bytes,
         }
-        spawned = _spawn_supervisor(json.encode(specification).decode(), folder, environ)
-        process = cls(spawned, limits, on_output)
+        pipes = _spawn_supervisor(json.encode(specification).decode(), folder, environ)
+        process = cls(*pipes, limits=limits, on_output=on_output)
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(process._release)
             await process._output.connect()
@@ -198,23 +246,25 @@ class CommandProcess:
         self._status.disconnect()
 
     def _build_exit(self) -> CommandExit:
-        status = _read_status(bytes(self._report))
-        if status is not None and status["failure"]:
-            raise ToolFailed(
-                f"the command could not be started: {status['failure']}",
-                code="command_not_started",
-                place="bash",
-            )
-        cause = self._cause
-        if status is not None and status["has_too_many_processes"]:
-            cause = ExitCause.PROCESSES
-        exit_code = None if status is None else status["exit_code"]
-        return CommandExit(
-            cause=cause,
-            exit_code=exit_code,
-            signal=_signal_name(exit_code),
-            leftover_processes=0 if status is None else status["leftover"],
+        unknown = CommandExit(
+            cause=self._cause,
+            exit_code=None,
+            signal=None,
+            leftover_processes=0,
             duration_s=round(time.monotonic() - self._started, 3),
+        )
+        try:
+            status = cast("command_supervisor.CommandStatus", json.decode(self._report))
+        except DecodeError:  # the supervisor was killed itself
+            return unknown
+        if status["failure"]:
+            raise _not_started(status["failure"])
+        return replace(
+            unknown,
+            cause=ExitCause.PROCESSES if status["has_too_many_processes"] else self._cause,
+            exit_code=status["exit_code"],
+            signal=_signal_name(status["exit_code"]),
+            leftover_processes=status["leftover"],
         )
 
 
@@ -249,53 +299,6 @@ class OutputCapture:
         return head + gap.encode() + tail
 
 
-# -- reports --------------------------------------------------------------------------------------
-
-_CAUSE_TEXTS: Final = {
-    ExitCause.TIME: "ended after {duration:g} s: it took longer than it may",
-    ExitCause.OUTPUT: "ended: it wrote more than it may",
-    ExitCause.PROCESSES: "ended: it started more processes than it may",
-    ExitCause.STOPPED: "ended on request",
-}
-
-
-def exit_outcome(command_exit: CommandExit) -> Outcome:
-    """Return the outcome for the tool result."""
-    if command_exit.cause is ExitCause.TIME:
-        return Outcome.TIMEOUT
-    is_good = command_exit.cause is ExitCause.DONE and command_exit.exit_code == 0
-    return Outcome.OK if is_good else Outcome.ERROR
-
-
-def exit_notes(command_exit: CommandExit) -> list[str]:
-    """Return notes for the model; none if the command succeeded."""
-    notes: list[str] = []
-    if command_exit.cause is not ExitCause.DONE:
-        notes.append(_CAUSE_TEXTS[command_exit.cause].format(duration=command_exit.duration_s))
-    elif command_exit.exit_code is None:
-        notes.append("ended from outside: what became of it is not known")
-    elif command_exit.exit_code:
-        by = f", ended by signal {command_exit.signal}" if command_exit.signal else ""
-        notes.append(f"exit code {command_exit.exit_code}{by}")
-    if command_exit.leftover_processes:
-        notes.append(
-            f"{command_exit.leftover_processes} of its processes still ran when it ended, and were ended too; "
-            "set background for what should go on"
-        )
-    return notes
-
-
-def exit_details(command_exit: CommandExit) -> dict[str, Any]:
-    """Return the details of the tool result."""
-    return {
-        "cause": str(command_exit.cause),
-        "exit_code": command_exit.exit_code,
-        "signal": command_exit.signal,
-        "left": command_exit.leftover_processes,
-        "duration_s": command_exit.duration_s,
-    }
-
-
 def append_notes(output: str, notes: list[str]) -> str:
     """Return the output followed by notes, each in its own line."""
     lines = output if not output or output.endswith("\n") else f"{output}\n"
@@ -322,35 +325,23 @@ class _ReadPipe(asyncio.Protocol):
         self._transport: asyncio.BaseTransport | None = None
 
     async def connect(self) -> None:
-        """Begin to read."""
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.connect_read_pipe(lambda: self, self._file)
 
     def disconnect(self) -> None:
-        """Read no more."""
         (self._transport or self._file).close()
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what came."""
         self._on_data(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remember that nothing more will come."""
         self.closed.set()
-
-
-class _SpawnedSupervisor(NamedTuple):
-    supervisor: subprocess.Popen[bytes]
-    output: int
-    """Where the command's output comes."""
-    status: int
-    """Where the supervisor's report comes."""
 
 
 def _spawn_supervisor(
     specification: str, folder: Path, environ: Mapping[str, str]
-) -> _SpawnedSupervisor:
-    """Start the supervisor, and with it the command."""
+) -> tuple[subprocess.Popen[bytes], int, int]:
+    """Start the supervisor, and with it the command; return the pipes of output and report, too."""
     output, output_write = os.pipe()
     status, status_write = os.pipe()
     try:
@@ -372,15 +363,16 @@ def _spawn_supervisor(
     except OSError as exc:
         os.close(output)
         os.close(status)
-        raise ToolFailed(
-            f"the command could not be started: {exc.strerror}",
-            code="command_not_started",
-            place="bash",
-        ) from exc
+        raise _not_started(exc.strerror) from exc
     finally:
         os.close(output_write)
         os.close(status_write)
-    return _SpawnedSupervisor(supervisor, output, status)
+    return supervisor, output, status
+
+
+def _not_started(reason: str | None) -> ToolFailed:
+    text = f"the command could not be started: {reason}"
+    return ToolFailed(text, code="command_not_started", place="bash")
 
 
 async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
@@ -389,17 +381,8 @@ async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
 
 
-def _read_status(report: bytes) -> command_supervisor.CommandStatus | None:
-    """Return the report of the supervisor; None if it was killed itself."""
-    try:
-        return cast("command_supervisor.CommandStatus", json.decode(report))
-    except DecodeError:
-        return None
-
-
-def _signal_name(exit_code: int | None) -> str | None:
-    if exit_code is None or exit_code <= 128:
-        return None
+def _signal_name(exit_code: int) -> str | None:
+    """Return the name of the signal that an exit code stands for, if it does."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:

@@ -160,12 +160,8 @@ class NoSandbox(Struct, frozen=True):
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command as it is. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
-            raise ToolFailed(
-                f"one is required and there is none{_reason_suffix(self.why_not_better)}",
-                recoverable=False,
-                code="sandbox_required",
-                place="sandbox",
-            )
+            message = f"one is required and there is none{_reason_suffix(self.why_not_better)}"
+            raise ToolFailed(message, recoverable=False, code="sandbox_required", place="sandbox")
         return argv
 
     def describe(self) -> str:
@@ -219,23 +215,14 @@ _XDG_FOLDERS: Final = {
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     """Return the real paths of what commands should not read, as far as they exist."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
-    paths = [
-        *[Path(home, name) for name in HIDDEN_HOME_PATHS],
-        *_relocated_hidden_paths(environ),
-        *more,
-    ]
-    runtime = environ.get("XDG_RUNTIME_DIR")
-    if runtime:
-        paths.append(Path(runtime))
-    return tuple(dict.fromkeys([path.resolve() for path in paths if path.exists()]))
-
-
-def _relocated_hidden_paths(environ: Mapping[str, str]) -> Iterator[Path]:
+    paths = [*[Path(home, name) for name in HIDDEN_HOME_PATHS], *more]
     for variable, default_prefix in _XDG_FOLDERS.items():
         if folder := environ.get(variable):
-            for name in HIDDEN_HOME_PATHS:
-                if name.startswith(default_prefix):
-                    yield Path(folder, name.removeprefix(default_prefix))
+            names = [name for name in HIDDEN_HOME_PATHS if name.startswith(default_prefix)]
+            paths += [Path(folder, name.removeprefix(default_prefix)) for name in names]
+    if runtime := environ.get("XDG_RUNTIME_DIR"):
+        paths.append(Path(runtime))
+    return tuple(dict.fromkeys([path.resolve() for path in paths if path.exists()]))
 
 
 # -- options of bwrap -----------------------------------------------------------------------------
@@ -295,9 +282,8 @@ def _hide_options(path: Path) -> tuple[str, ...]:
         mode = path.stat().st_mode
     except OSError:
         return ()
-    if stat.S_ISDIR(mode):
-        return ("--tmpfs", str(path))
-    return ("--ro-bind", "/dev/null", str(path))
+    is_folder = stat.S_ISDIR(mode)
+    return ("--tmpfs", str(path)) if is_folder else ("--ro-bind", "/dev/null", str(path))
 
 
 # -- probes ---------------------------------------------------------------------------------------
@@ -316,9 +302,8 @@ def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
     if bwrap is None:
         return None, "bubblewrap: bwrap is not installed"
     why_not = ""
-    for user_options in (
-        (BWRAP_ROOT_OPTIONS, BWRAP_USER_OPTIONS) if os.geteuid() == 0 else (BWRAP_USER_OPTIONS,)
-    ):
+    root_options = (BWRAP_ROOT_OPTIONS,) if os.geteuid() == 0 else ()
+    for user_options in (*root_options, BWRAP_USER_OPTIONS):
         sandbox = BubblewrapSandbox(bwrap, user_options)
         why_not = _probe_failure(sandbox)
         if not why_not:
