@@ -168,7 +168,6 @@ def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
-    """Set the counts of added and removed lines of each file."""
     counts: dict[LineTone, int] = {}
     for number, line in reversed(list(enumerate(lines))):
         counts[line.tone] = counts.get(line.tone, 0) + 1

@@ -173,7 +173,6 @@ def _unequal_spans(
 
 
 def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the number of parts that both start with."""
     shorter = min(len(left), len(right))
     return next((number for number in range(shorter) if left[number] != right[number]), shorter)
 
@@ -220,7 +219,6 @@ class CompareState:
 
     @property
     def _first_row(self) -> int:
-        """The item of the first row after the shared entries."""
         return 1 + (self.shared if self.shows_shared else 0)
 
     def __len__(self) -> int:

@@ -19,11 +19,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, Encoder
 
-from steno.app.commands.table import (
-    SLASH_COMMANDS_BY_NAME,
-    match_commands,
-    parse_slash_command,
-)
+from steno.app.commands.table import SLASH_COMMANDS_BY_NAME, match_commands, parse_slash_command
 from steno.app.suggestion import Suggestion
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
@@ -88,7 +84,6 @@ def image_files(text: str) -> Sequence[Path]:
 
 
 def _split_paths(text: str) -> Iterator[list[str]]:
-    """Yield how a text may be split into names."""
     yield [text]
     yield [line.strip() for line in text.splitlines() if line.strip()]
     with suppress(ValueError):  # a quote is not closed

@@ -88,7 +88,6 @@ class LineApprovals:
         *,
         styles: Mapping[LineTone, str] = MappingProxyType({}),
     ) -> None:
-        """Take the styles of quoted lines, if they have any."""
         self._session = session
         self._styles = styles
         self._writer = writer

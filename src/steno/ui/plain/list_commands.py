@@ -164,9 +164,7 @@ class ListCommands:
         names = self._session.branches.names()
         if left not in names or right not in names:
             raise Missing(
-                f"name two of {', '.join(names)}",
-                code="branches_not_named",
-                place="/tree compare",
+                f"name two of {', '.join(names)}", code="branches_not_named", place="/tree compare"
             )
         state = CompareState(self._session, await self._session.branches.rows(), left, right)
         self._writer.write("Both", format_count(state.shared, "entry", "entries"))

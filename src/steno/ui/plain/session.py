@@ -90,7 +90,6 @@ async def run_plain(
 
 @contextmanager
 def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generator[None]:
-    """Call a function on Ctrl+C inside the `with` block."""
     is_main = threading.current_thread() is threading.main_thread()
     # A process that was started in the background ignores it.
     if not (is_enabled and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -109,12 +108,7 @@ class _PlainSession:
     """Reads lines, runs them, and writes events."""
 
     def __init__(
-        self,
-        session: AgentSession,
-        writer: LineWriter,
-        reader: LineReader,
-        *,
-        is_verbose: bool,
+        self, session: AgentSession, writer: LineWriter, reader: LineReader, *, is_verbose: bool
     ) -> None:
         self._session = session
         self._writer = writer
@@ -209,7 +203,6 @@ class _PlainSession:
             )
 
     async def _wait_for_event(self, should_wait: Callable[[], bool]) -> None:
-        """Wait for the next event, if `should_wait` returns true."""
         self._wake.clear()
         if should_wait():
             await self._wake.wait()
@@ -229,7 +222,6 @@ class _PlainSession:
             self._discard_line()
 
     def _discard_line(self) -> None:
-        """Start the line again; drop the text typed so far."""
         self._is_stopped = False
         self._multiline.end()
         if not self._is_leaving:

@@ -78,7 +78,6 @@ def missing_program_hint() -> str | None:
 
 
 def _available_programs(environment: Mapping[str, str]) -> list[_ClipboardProgram]:
-    """Return the programs that fit the desktop, the best first."""
     return [
         program
         for program in _PROGRAMS

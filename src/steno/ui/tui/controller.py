@@ -14,11 +14,7 @@ from functools import partial
 from typing import Any, Final, final
 
 from steno.agent import PromptInput
-from steno.agent.events import (
-    ApprovalRequested,
-    EntryRecorded,
-    RunEnded,
-)
+from steno.agent.events import ApprovalRequested, EntryRecorded, RunEnded
 from steno.agent.session_events import (
     BranchChanged,
     ErrorRaised,
@@ -39,11 +35,7 @@ from steno.app.session import AgentSession
 from steno.app.suggestion import Suggestion
 from steno.errors import InvalidValue, StenoError
 from steno.records.entry import Mode
-from steno.render.describe_run import (
-    ChangeSummarizer,
-    describe_activity,
-    describe_bug,
-)
+from steno.render.describe_run import ChangeSummarizer, describe_activity, describe_bug
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.live_items import LiveItems
 from steno.render.terminal_text import terminal_line
@@ -150,7 +142,7 @@ class SessionController:
     def _show_status(self) -> None:
         status = self._session.status
         self._shown_session = status.session
-        self._status_line.show_status(status)
+        self._status_line.session_status = status
         self._app.transcript.show_greeting(terminal_line(f"{status.folder} · {status.model}"))
 
     def _show_pending(self) -> None:

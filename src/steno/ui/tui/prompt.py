@@ -177,7 +177,6 @@ class Popup(Widget, can_focus=False):
 
 
 def _row_count(choices: Sequence[Suggestion]) -> int:
-    """Return how many of them are shown."""
     return min(MAX_POPUP_ROWS, len(choices))
 
 
@@ -622,7 +621,6 @@ class Prompt(Widget):
         self.action_tab()
 
     def _accept_choice(self, choice: Suggestion) -> None:
-        """Replace the typed word by the suggestion."""
         word = self._completion.word
         if word is None:
             return

@@ -37,7 +37,6 @@ from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalOffer,
     ApprovalState,
-    FocusPolicy,
     KeyGuard,
     KeyRefusal,
 )
@@ -58,6 +57,8 @@ _TITLE_ROWS: Final = 1
 _MARGIN_MIN_HEIGHT: Final = 28
 """The height of the screen from which two rows around the choices stay empty."""
 _MARGIN_ROWS: Final = 2
+_IDLE_S: Final = 1.0
+"""The idle time of the prompt after which a request takes the focus."""
 _FOCUS_CHECK_S: Final = 0.1
 """The pause between two checks whether the panel may take the focus."""
 
@@ -92,9 +93,6 @@ class CallTextView(ScrollView, can_focus=False):
         *[f"call-text--{tone}" for tone in LineTone],
     }
 
-    class Scrolled(Message):
-        """The visible lines have changed."""
-
     def __init__(self) -> None:
         super().__init__()
         self._lines: Sequence[CallLine] = ()
@@ -126,23 +124,6 @@ class CallTextView(ScrollView, can_focus=False):
         """Limit the height; the rest is scrolled."""
         self._visible_rows = min(len(self._rows), max_rows)
         self.styles.height = self._visible_rows
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report that other lines are visible."""
-        super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Scrolled())
-
-    def scroll_by_key(self, key: str) -> None:
-        """Scroll to other lines."""
-        scrolls = {
-            "up": self.scroll_up,
-            "down": self.scroll_down,
-            "pageup": self.scroll_page_up,
-            "pagedown": self.scroll_page_down,
-            "home": self.scroll_home,
-            "end": self.scroll_end,
-        }
-        scrolls[key](animate=False)
 
     def render_line(self, y: int) -> Strip:
         """Draw one visible row."""
@@ -219,6 +200,10 @@ class CallPane(Vertical, can_focus=False):
         """Stack the lines and the footer."""
         yield from (self.text_view, self._footer)
 
+    def on_mount(self) -> None:
+        """Update the footer when the lines are scrolled."""
+        self.watch(self.text_view, "scroll_y", self._update_footer, init=False)
+
     @property
     def can_enlarge(self) -> bool:
         """Whether enlarging or shrinking makes a difference."""
@@ -234,9 +219,7 @@ class CallPane(Vertical, can_focus=False):
         self.text_view.limit_rows(available_rows - self._footer.display)
         self._update_footer()
 
-    @on(CallTextView.Scrolled)
     def _update_footer(self) -> None:
-        """Show how many rows are hidden."""
         below, parts = self.text_view.rows_below, list[str]()
         if below:
             parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
@@ -314,10 +297,8 @@ class ChoiceBar(Widget, can_focus=False):
 
     def render(self) -> Content:
         """Draw all of them."""
-        rows = self._rows(self.size.width)
-        return Content("\n").join(
-            [Content(_CHOICE_GAP).join(map(self._offer_content, row)) for row in rows]
-        )
+        gap, rows = Content(_CHOICE_GAP), self._rows(self.size.width)
+        return Content("\n").join([gap.join(map(self._offer_content, row)) for row in rows])
 
     def on_click(self, event: Click) -> None:
         """Report the clicked choice."""
@@ -370,7 +351,9 @@ class ApprovalPanel(Widget, can_focus=True):
         ("ctrl+n", "move(1)"),
         ("ctrl+p", "move(-1)"),
         ("ctrl+f", "enlarge"),
-        *[(key, f"scroll('{key}')") for key in ("up", "down", "pageup", "pagedown", "home", "end")],
+        ("pageup", "scroll('page_up')"),
+        ("pagedown", "scroll('page_down')"),
+        *[(key, f"scroll('{key}')") for key in ("up", "down", "home", "end")],
     ]
 
     class Dismissed(Message):
@@ -390,7 +373,11 @@ class ApprovalPanel(Widget, can_focus=True):
         After a while, a new request takes the focus.
         """
         super().__init__()
-        self._focus_policy = FocusPolicy(idle_s)
+        self._idle_s = idle_s
+        self._asked_ids: frozenset[str] = frozenset()
+        self._awaits_focus = False
+        """Whether there is a request that the user has not focused yet. A new one takes the focus
+        once, and never while the user types."""
         self._focus_timer: Timer | None = None
         self._session = session
         self._state = ApprovalState(session, now=now, on_notice=on_notice)
@@ -430,10 +417,13 @@ class ApprovalPanel(Widget, can_focus=True):
             self.display = True
         elif not is_needed and self.display:
             self._hide_panel()
-        is_new = self._focus_policy.update(self._state.asked_ids, has_focus=has_focus)
+        asked_ids = self._state.asked_ids
+        is_new = not asked_ids <= self._asked_ids
+        self._asked_ids = asked_ids
+        self._awaits_focus = bool(asked_ids) and not has_focus and (self._awaits_focus or is_new)
         if is_new and not self._is_on_top:
             self.app.bell()
-        show_approval_banner(self.app, is_asked=bool(self._state.asked_ids))
+        show_approval_banner(self.app, is_asked=bool(asked_ids))
         self._take_focus_if_idle()
         self._request_preview()
         self._draw()
@@ -441,18 +431,17 @@ class ApprovalPanel(Widget, can_focus=True):
     def _take_focus_if_idle(self) -> None:
         """Take the focus if the user is idle; never from another screen."""
         timer = self._focus_timer
-        if timer is not None and self._focus_policy.is_pending:
+        if timer is not None and self._awaits_focus:
             timer.resume()
         elif timer is not None:
             timer.pause()
-        is_seen = self._is_on_top and self.display
-        if is_seen and not self.has_focus_within and self._focus_policy.is_due:
+        is_seen = self._is_on_top and self.display and not self.has_focus_within
+        if is_seen and self._awaits_focus and self._idle_s() >= _IDLE_S:
             self._key_guard.focus_taken()
             self.focus()
 
     @property
     def _is_on_top(self) -> bool:
-        """Whether no other screen is above."""
         return self.app.screen is self.screen
 
     def _hide_panel(self) -> None:
@@ -464,7 +453,6 @@ class ApprovalPanel(Widget, can_focus=True):
         self.display = False
 
     def _request_preview(self) -> None:
-        """Load the preview of a waiting call."""
         if pending := self._state.select_preview():
             self._fetch_preview(pending)
 
@@ -529,9 +517,9 @@ class ApprovalPanel(Widget, can_focus=True):
         self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
-    def action_scroll(self, key: str) -> None:
+    def action_scroll(self, direction: str) -> None:
         """Scroll the call."""
-        self._call_pane.text_view.scroll_by_key(key)
+        getattr(self._call_pane.text_view, f"scroll_{direction}")(animate=False)
 
     def action_back(self) -> None:
         """Go back one step: from the input to the choices, from there to the prompt."""
@@ -548,7 +536,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
-        self._focus_policy.mark_focused()
+        self._awaits_focus = False  # a user who leaves is not called back
         if self._state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
@@ -579,7 +567,6 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        """Draw the state."""
         state = self._state
         self._show_answer_input(state.edited_choice is not None)
         self.border_title = Content(state.title)
@@ -603,14 +590,11 @@ class ApprovalPanel(Widget, can_focus=True):
         self._fit()
 
     def _call_lines(self) -> list[CallLine]:
-        """Return the lines to read about the shown call or the listed ones."""
         shown, listed = self._state.shown_call, self._state.listed_calls
         if listed or shown is None:
             return describe_calls(listed)
-        request = shown.request
-        return describe_call(
-            shown, self._state.loaded_preview if request is None else request.preview
-        )
+        preview = shown.request.preview if shown.request else self._state.loaded_preview
+        return describe_call(shown, preview)
 
     def _show_answer_input(self, is_open: bool) -> None:
         if is_open == self._answer_input.display:

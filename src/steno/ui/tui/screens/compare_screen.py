@@ -221,7 +221,6 @@ class CompareView(Widget, can_focus=True):
 
     @property
     def _column(self) -> int:
-        """The width of a column."""
         return (self.size.width - 4) // 2 if self._is_wide else self.size.width - 3
 
     def _names(self) -> Strip:
@@ -265,7 +264,6 @@ class CompareView(Widget, can_focus=True):
                 yield [Segment(mark, rule), *line]
 
     def _side(self, side: ComparedEntry | None) -> list[list[Segment]]:
-        """Return one side of a row as lines of a column."""
         if side is None:
             return []
         text = Text(side.text)

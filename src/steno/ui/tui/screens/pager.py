@@ -35,7 +35,6 @@ _MAX_MARKDOWN: Final = 200_000
 
 
 def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return all lines of a text for a width, sanitized."""
     if content.form is TextForm.DIFF:
         return diff_lines(content.body, width, styles)
     if content.form is TextForm.MARKDOWN and len(content.body) <= _MAX_MARKDOWN:

@@ -89,13 +89,11 @@ def _draw_session(
 
 
 def _underline_matches(text: Content, search: str) -> Content:
-    """Return a text with the searched words underlined."""
     pattern = "|".join(map(re.escape, search.split()))
     return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
 
 
 def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
-    """Return the names of the columns."""
     title, cells_text = _fit_columns(
         width - _ROW_MARGIN, "session", [column.name for column in _COLUMNS]
     )

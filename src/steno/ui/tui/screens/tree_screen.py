@@ -44,15 +44,7 @@ from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, InputScreen, PickerScreen, TitledScreen
 
 T = TypeVar("T")
-_TREE_KEYS: Final = (
-    "Enter go",
-    "f fork",
-    "e edit",
-    "l label",
-    "c compare",
-    "? keys",
-    "Esc close",
-)
+_TREE_KEYS: Final = ("Enter go", "f fork", "e edit", "l label", "c compare", "? keys", "Esc close")
 _ALL_TREE_KEYS: Final = """\
 ↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
 Enter  go on from here, or show what is folded
@@ -125,7 +117,6 @@ class TreeView(ScrollView, can_focus=True):
         self._lay_out_tree(self.lines.active_end if index is None else index)
 
     def _lay_out_tree(self, index: int) -> None:
-        """Draw everything again, with the cursor at a row."""
         self.virtual_size = Size(0, len(self.lines))
         line = self.lines.line_of(index)
         if line == self.cursor:

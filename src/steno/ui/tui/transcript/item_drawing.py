@@ -201,7 +201,6 @@ class ItemDrawing:
         return styled_strip((f"… {hidden} ({_UNFOLD_HINT})", self._styles.dim))
 
     def _live_output(self, body: str, count: int) -> list[Strip]:
-        """Return the end of the output of a running command."""
         if not body:
             return []
         styles = self._styles
@@ -269,7 +268,6 @@ class ItemDrawing:
         )
 
     def _body(self, body: str, width: int) -> list[Strip]:
-        """Return a body in its form."""
         if not body:
             return []
         if self._item.form is TextForm.MARKDOWN:

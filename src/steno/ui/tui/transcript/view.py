@@ -65,7 +65,6 @@ class ImageCache:
         *,
         has_color: Callable[[], bool],
     ) -> None:
-        """Take a function that starts a coroutine, and one to call when an item has changed."""
         self.find_image: FindImage = find_no_image
         """The source of image bytes."""
         self._start = start
@@ -290,7 +289,6 @@ class Transcript(ScrollView, can_focus=True):
         self._item_layout.fit(self.scrollable_size.width - LEFT_MARGIN, self._item_styles)
 
     def _report_unseen(self, bottom: int) -> None:
-        """Report the number of new items below the screen, if it has changed."""
         before = self._unseen_count
         self._unseen_items = {
             item for item in self._unseen_items if self._item_layout.bottom_of(item) > bottom
