@@ -69,14 +69,8 @@ class Popup(Widget, can_focus=False):
 
     DEFAULT_CSS: ClassVar[str] = """
     Popup {
-        display: none;
-        overlay: screen;
-        offset-y: -100%;
-        width: 100%;
-        height: auto;
-        background: $panel;
-        color: $foreground;
-
+        display: none; overlay: screen; offset-y: -100%; width: 100%; height: auto;
+        background: $panel; color: $foreground;
         & .popup--about { color: $text-muted; }
         & .popup--chosen {
             background: $block-cursor-background;
@@ -102,23 +96,15 @@ class Popup(Widget, can_focus=False):
         return self._choices[self._index] if self._choices else None
 
     def show(self, choices: Sequence[Suggestion], *, chosen: Suggestion | None = None) -> None:
-        """Show suggestions; select `chosen` if it is among them, else the first."""
-        if not choices:
-            self.hide()
+        """Show suggestions, or none; select `chosen` if it is among them, else the first."""
+        if not choices and not self._choices:
             return
         is_another_size = _popup_height(choices) != _popup_height(self._choices)
         self._index = choices.index(chosen) if chosen in choices else 0
         self._choices = choices
         self._scroll()
-        self.display = True
+        self.display = bool(choices)
         self.refresh(layout=is_another_size)
-
-    def hide(self) -> None:
-        """Show nothing."""
-        if self._choices:
-            self._choices = ()
-            self._index = self._first_row = 0
-            self.display = False
 
     def move(self, rows: int) -> None:
         """Select another suggestion; wraps around."""
@@ -198,10 +184,7 @@ class Editor(TextArea):
 
     DEFAULT_CSS: ClassVar[str] = """
     Editor {
-        width: 1fr;
-        height: auto;
-        padding: 0;
-        background: transparent;
+        width: 1fr; height: auto; padding: 0; background: transparent;
         & .editor--placeholder { color: $accent; text-style: bold; }
         & .text-area--placeholder { color: $text-muted; }
     }
@@ -269,9 +252,8 @@ class Editor(TextArea):
     def typed_word(self) -> TypedWord | None:
         """Return the word at the cursor."""
         row, column = self.cursor_location
-        return word_at(
-            self.document.get_line(row), column, is_whole_text=self.document.line_count == 1
-        )
+        is_whole_text = self.document.line_count == 1
+        return word_at(self.document.get_line(row), column, is_whole_text=is_whole_text)
 
     def is_at_edge(self, rows: int) -> bool:
         """Return whether no line is above the cursor (negative), or below it."""
@@ -334,10 +316,7 @@ class Prompt(Widget):
 
     DEFAULT_CSS: ClassVar[str] = """
     Prompt {
-        layout: horizontal;
-        height: auto;
-        background: $surface;
-
+        layout: horizontal; height: auto; background: $surface;
         & > .prompt--sign { width: 2; height: 1; color: $primary; text-style: bold; }
         &.-shell > .prompt--sign { color: $warning; }
         &.-command > .prompt--sign { color: $accent; }
@@ -396,9 +375,7 @@ class Prompt(Widget):
 
     def compose(self) -> ComposeResult:
         """Yield the list, which is drawn above, the sign and the editor."""
-        yield self._popup
-        yield self._sign
-        yield self._editor
+        yield from (self._popup, self._sign, self._editor)
 
     # -- public methods ------------------------------------------------------------------------
 
@@ -479,8 +456,7 @@ class Prompt(Widget):
 
     def action_enter(self) -> None:
         """Accept the selected suggestion, break the line after a backslash, or send."""
-        word = self._completion.word
-        chosen = self._popup.chosen
+        word, chosen = self._completion.word, self._popup.chosen
         if self._search_draft is not None:
             self._end_search(None if chosen is None else chosen.text)
         elif chosen is not None and word is not None and chosen.text != word.typed:
@@ -507,7 +483,7 @@ class Prompt(Widget):
             self._end_search(self._search_draft)
         elif self._popup.chosen is not None:
             self._completion.dismiss()
-            self._popup.hide()
+            self._popup.show(())
         else:
             raise SkipAction
 
@@ -585,7 +561,7 @@ class Prompt(Widget):
         self._editor.set_text(text, at_first_row=at_first_row)
         self._is_setting_text = False
         self._completion.set_word(None)
-        self._popup.hide()
+        self._popup.show(())
         self._show_mode()
 
     def _update_popup(self) -> None:
@@ -604,12 +580,11 @@ class Prompt(Widget):
     def _leave_word(self, message: TextArea.SelectionChanged) -> None:
         """Close the list when the cursor leaves the word; moving back does not open it again."""
         message.stop()
-        word = self._editor.typed_word()
-        current = self._completion.word
+        word, current = self._editor.typed_word(), self._completion.word
         has_left = current is not None and (word is None or word.start != current.start)
         if self._search_draft is None and has_left:
             self._completion.set_word(None)
-            self._popup.hide()
+            self._popup.show(())
 
     @on(TextArea.Changed)
     def _stop_text_changed(self, message: TextArea.Changed) -> None:

@@ -42,8 +42,7 @@ class CompareView(Widget, can_focus=True):
 
     DEFAULT_CSS: ClassVar[str] = """
     CompareView {
-        width: 1fr;
-        height: 1fr;
+        width: 1fr; height: 1fr;
         & > .compare-view--head, & > .compare-view--rule { color: $text-muted; }
         & > .compare-view--differs { color: $warning; text-style: bold underline; }
         & > .compare-view--cursor { color: $primary; text-style: bold; }
@@ -104,10 +103,6 @@ class CompareView(Widget, can_focus=True):
         for item in (before, now):
             self._drawn.discard(item)
         self._reveal()
-
-    def watch_chosen(self) -> None:
-        """Show which side is chosen."""
-        self.refresh()
 
     # -- moving ------------------------------------------------------------------------------
 
@@ -232,9 +227,8 @@ class CompareView(Widget, can_focus=True):
             # The arrows are for terminals without colours.
             before, after = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
             number = "" if self._is_wide else _SIDE_MARKS[side]
-            shown = truncate_to_width(
-                f"{number}{terminal_line(name)}", width - 1 - len(before + after)
-            )
+            columns = width - 1 - len(before + after)
+            shown = truncate_to_width(f"{number}{terminal_line(name)}", columns)
             text = f"{before}{shown}{after}"
             segments += Strip([Segment(text, style)]).crop_extend(0, width, style)
         return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
@@ -283,9 +277,8 @@ class CompareView(Widget, can_focus=True):
     ) -> Iterator[list[Segment]]:
         rule, plain, column = self._style("rule"), self.rich_style, self._column
         nothing: list[Segment] = []
-        for number, (left_line, right_line) in enumerate(
-            zip_longest(left, right, fillvalue=nothing)
-        ):
+        lines = zip_longest(left, right, fillvalue=nothing)
+        for number, (left_line, right_line) in enumerate(lines):
             between = " │ " if is_same or number else " ≠ "
             padded = Strip(left_line).crop_extend(0, column, plain)
             yield [*padded, Segment(between, rule), *right_line]

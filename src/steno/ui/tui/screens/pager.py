@@ -27,8 +27,15 @@ from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import LineInput, TitledScreen
 from steno.ui.tui.transcript.item_drawing import create_markdown_drawing
-from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
-from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strips
+from steno.ui.tui.transcript.text_lines import (
+    STYLE_CLASSES,
+    STYLE_SHEET,
+    TranscriptStyles,
+    break_lines,
+    diff_lines,
+    read_styles,
+    styled_strips,
+)
 
 _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
@@ -47,10 +54,7 @@ class PagerText(ScrollView, can_focus=True):
     """The text, laid out for the current width; only visible lines are drawn."""
 
     ALLOW_SELECT: ClassVar[bool] = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "pager--match",
-        *(STYLE_PREFIX + part for part in STYLE_PARTS),
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"pager--match", *STYLE_CLASSES}
     DEFAULT_CSS: ClassVar[str] = (
         STYLE_SHEET.replace("Transcript", "PagerText", 1)
         + """
@@ -111,16 +115,12 @@ class PagerText(ScrollView, can_focus=True):
             return
         share = self.scroll_y / len(self._lines) if self._lines else 0.0
         self._laid_out_for = layout_key
-        self._lines = _render_text(self._content, width, self._read_styles())
+        self._lines = _render_text(self._content, width, read_styles(self))
         self.virtual_size = Size(width, len(self._lines))
         self.scroll_to(y=round(share * len(self._lines)), animate=False)
         current = self._current_match
         self._find_matches()
         self._current_match = min(current, len(self._matches) - 1)
-
-    def _read_styles(self) -> TranscriptStyles:
-        styles = [self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS]
-        return TranscriptStyles._make([*styles, self.rich_style, self.app.current_theme.dark])
 
     def render_line(self, y: int) -> Strip:
         """Draw a line; see Widget."""
@@ -155,11 +155,10 @@ class PagerText(ScrollView, can_focus=True):
 
     def _find_matches(self) -> None:
         pattern = self._pattern
-        self._matches = (
-            [number for number, line in enumerate(self._lines) if pattern.search(line.text)]
-            if pattern is not None
-            else []
-        )
+        self._matches = []
+        if pattern is not None:
+            lines = enumerate(self._lines)
+            self._matches = [number for number, line in lines if pattern.search(line.text)]
         self._current_match = -1
         self.refresh()
         self.post_message(self.PositionChanged())
@@ -209,15 +208,14 @@ class PagerScreen(TitledScreen[None]):
 
     def compose_content(self) -> ComposeResult:
         """Yield the text and the search input."""
-        yield self._text
-        yield self._input
+        yield from (self._text, self._input)
 
     @on(PagerText.PositionChanged)
     def _update_hints(self) -> None:
         keys = ["/ search", "Esc close"]
         if self._input.value:
             keys = ["n next", "N before", "Esc ends search", "q close"]
-        self.key_hints.update([*self._text.summary, *keys])
+        self.key_hints.parts = (*self._text.summary, *keys)
 
     @on(Input.Changed)
     def _search_typed(self) -> None:

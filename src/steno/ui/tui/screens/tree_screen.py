@@ -65,10 +65,7 @@ class TreeView(ScrollView, can_focus=True):
 
     DEFAULT_CSS: ClassVar[str] = """
     TreeView {
-        width: 1fr;
-        height: 1fr;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
+        width: 1fr; height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1;
         & > .tree-view--graph, & > .tree-view--number, & > .tree-view--kind {
             color: $text-muted;
         }
@@ -294,8 +291,8 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self._view.show(rows, status.branch)
         entries = format_count(len(rows), "entry", "entries")
         branches = format_count(len(names), "branch", "branches")
-        title = f"Tree of {terminal_line(status.title) or 'this session'} · {entries} · {branches}"
-        self.title_bar.update(title)
+        title = terminal_line(status.title) or "this session"
+        self.title_bar.text = f"Tree of {title} · {entries} · {branches}"
 
     def on_tree_view_cursor_moved(self) -> None:
         """Show the entry that the cursor is at, from top to bottom."""
@@ -451,7 +448,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     def action_keys(self) -> None:
         """Show all keys, or those that matter most."""
         self._shows_keys = not self._shows_keys
-        self.key_hints.update((_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS)
+        self.key_hints.parts = (_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS
 
     # -- comparison --------------------------------------------------------------------------
 

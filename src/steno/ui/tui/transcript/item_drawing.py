@@ -27,9 +27,9 @@ from steno.render.items import (
 )
 from steno.render.quantities import format_count
 from steno.ui.help_text import HINT_TEXTS
-from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
+    TranscriptStyles,
     break_lines,
     diff_lines,
     fit_head,

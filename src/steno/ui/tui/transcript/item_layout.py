@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from steno.render.items import TranscriptItem
 from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimate_height
-from steno.ui.tui.transcript.styles import TranscriptStyles
+from steno.ui.tui.transcript.text_lines import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
 """The number of items that stay drawn; others are drawn again when the user scrolls there."""

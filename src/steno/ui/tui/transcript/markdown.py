@@ -24,9 +24,9 @@ from rich.theme import Theme
 from textual.strip import Strip
 
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     TAB_SIZE,
+    TranscriptStyles,
     break_lines,
     create_console,
     plain_console,

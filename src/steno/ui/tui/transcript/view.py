@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from time import process_time
 from typing import Any, ClassVar, Final, TypeAlias, final
 
@@ -29,8 +30,14 @@ from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
 from steno.ui.tui.transcript.item_drawing import DrawImage, copied_text
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
-from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
-from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
+from steno.ui.tui.transcript.text_lines import (
+    STYLE_CLASSES,
+    STYLE_SHEET,
+    TranscriptStyles,
+    fit_head,
+    read_styles,
+    styled_strip,
+)
 
 MAX_CACHED_IMAGES: Final = 64
 """The number of images that stay drawn."""
@@ -122,7 +129,7 @@ class Transcript(ScrollView, can_focus=True):
     """A transcript that can be scrolled, folded, selected item by item, and copied."""
 
     DEFAULT_CSS: ClassVar[str] = STYLE_SHEET
-    COMPONENT_CLASSES: ClassVar[set[str]] = {STYLE_PREFIX + part for part in STYLE_PARTS}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*STYLE_CLASSES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,alt+up", "select(-1)", "Previous", show=False),
         Binding("down,alt+down", "select(1)", "Next", show=False),
@@ -132,19 +139,17 @@ class Transcript(ScrollView, can_focus=True):
         Binding("escape", "leave", "Leave", show=False),
     ]
 
+    @dataclass
     class UnseenChanged(Message):
         """The number of new items below the screen has changed; 0 once the end is visible."""
 
-        def __init__(self, count: int) -> None:
-            super().__init__()
-            self.count = count
+        count: int
 
+    @dataclass
     class EditRequested(Message):
         """The user wants to edit an item."""
 
-        def __init__(self, item: TranscriptItem) -> None:
-            super().__init__()
-            self.item = item
+        item: TranscriptItem
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -186,9 +191,8 @@ class Transcript(ScrollView, can_focus=True):
         self._image_cache.find_image = find_image
 
     def _redraw_item(self, item: TranscriptItem) -> None:
-        if (index := self._item_layout.index_of(item)) is not None:
-            self._item_layout.invalidate(index)
-            self._redraw_soon()
+        self._changed_items.add(item)
+        self._redraw_soon()
 
     def show_items(self, items: Sequence[TranscriptItem]) -> None:
         """Replace the items, and scroll to the end; without items, show the greeting."""
@@ -215,9 +219,8 @@ class Transcript(ScrollView, can_focus=True):
     def update_item(self, item: TranscriptItem) -> None:
         """Draw a changed item again soon. An unknown item is ignored."""
         if self._item_layout.index_of(item) is not None:
-            self._changed_items.add(item)
             self._unseen_items.add(item)
-            self._redraw_soon()
+            self._redraw_item(item)
 
     def remove_item(self, item: TranscriptItem) -> None:
         """Remove an item. An unknown item is ignored."""
@@ -280,12 +283,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _fit_styles(self) -> None:
         if self._item_styles is None:
-            styles = {
-                part: self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS
-            }
-            self._item_styles = TranscriptStyles(
-                **styles, base=self.rich_style, is_dark=self.app.current_theme.dark
-            )
+            self._item_styles = read_styles(self)
         self._item_layout.fit(self.scrollable_size.width - LEFT_MARGIN, self._item_styles)
 
     def _report_unseen(self, bottom: int) -> None:
@@ -381,10 +379,9 @@ class Transcript(ScrollView, can_focus=True):
 
     def deselect(self) -> bool:
         """Select no item; return whether one was selected."""
-        was_selected = self.selected is not None
-        self.selected = None
+        before, self.selected = self.selected, None
         self.refresh()
-        return was_selected
+        return before is not None
 
     def _bring_into_view(self, index: int) -> None:
         """Scroll to an item, its head first; move as little as possible."""
