@@ -50,17 +50,12 @@ class ApprovalChoice(StrEnum):
     HELP = "?"
 
 
-SCOPE_BY_CHOICE: Final = {
-    ApprovalChoice.SESSION: GrantScope.SESSION,
-    ApprovalChoice.PROJECT: GrantScope.PROJECT,
-    ApprovalChoice.USER: GrantScope.USER,
-}
-"""The choices that allow more than this call, by a rule."""
 _RULE_LIFETIMES: Final = {
     ApprovalChoice.SESSION: "in this session",
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
+"""The choices that allow more than this call, by a rule. Each is also a `GrantScope`."""
 
 
 class ApprovalOffer(NamedTuple):
@@ -192,12 +187,12 @@ def decision_for(
     if choice is ApprovalChoice.REASON:
         reason = (text or "").strip()
         return ApprovalDecision(allowed=False, actor=actor, reason=reason) if reason else None
-    if request is None or choice not in SCOPE_BY_CHOICE:
+    if request is None or choice not in _RULE_LIFETIMES:
         return None
     rule = preview_rule(request.rule if text is None else text, request).rule
     if rule is None:
         return None
-    return ApprovalDecision(allowed=True, actor=actor, scope=SCOPE_BY_CHOICE[choice], rule=rule)
+    return ApprovalDecision(allowed=True, actor=actor, scope=GrantScope(choice), rule=rule)
 
 
 def stored_rule_notice(decision: ApprovalDecision) -> str:
@@ -346,7 +341,7 @@ class ApprovalState:
         if offer is not None and shown is not None:
             self.reset()
             self.edited_choice, self.offered_rule = offer.choice, ""
-            if shown.request is not None and offer.choice in SCOPE_BY_CHOICE:
+            if shown.request is not None and offer.choice in _RULE_LIFETIMES:
                 self.offered_rule = shown.request.rule
 
     # -- highlighted choice ---------------------------------------------------------------
@@ -361,7 +356,7 @@ class ApprovalState:
     @property
     def is_rule_offered(self) -> bool:
         """Whether Enter would store a rule, which can be edited first."""
-        return self.highlighted is not None and self.highlighted.choice in SCOPE_BY_CHOICE
+        return self.highlighted is not None and self.highlighted.choice in _RULE_LIFETIMES
 
     # -- keys -----------------------------------------------------------------------------
 
@@ -630,9 +625,8 @@ class KeyGuard:
         pause_s = self._now() - self._letter_at
         if pause_s >= (_PROSE_PAUSE_S if self._is_prose else READING_TIME_S):
             self._recent_letters = ""
-        is_alone = not self._recent_letters or (
-            letter == self._recent_letters and pause_s >= _REPEAT_PAUSE_S
-        )
+        is_repeated = letter == self._recent_letters and pause_s >= _REPEAT_PAUSE_S
+        is_alone = is_repeated or not self._recent_letters
         self._recent_letters += letter if letter not in self._recent_letters else ""
         self._letter_at = self._now()
         refusal = self.check_key() or (None if is_alone else KeyRefusal.PROSE)
@@ -663,8 +657,6 @@ class KeyGuard:
         return KeyRefusal.DOUBLE_CLICK if pause_s < READING_TIME_S else None
 
     def _check_read(self) -> KeyRefusal | None:
-        now = self._now()
-        is_read = (
-            now - self._appeared_at >= READING_TIME_S and now - self._taken_at >= _FOCUS_GRACE_S
-        )
+        shown_s, focused_s = self._now() - self._appeared_at, self._now() - self._taken_at
+        is_read = shown_s >= READING_TIME_S and focused_s >= _FOCUS_GRACE_S
         return None if is_read else KeyRefusal.TOO_SOON

@@ -191,7 +191,7 @@ def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
         status.show_activity(None)
         await pilot.pause()
         assert "idle" in app.text
-        assert status._tick_timer is None
+        assert status.auto_refresh is None
 
     run_steps(status, then)
 

@@ -126,7 +126,9 @@ class TerminalApp(App[int]):
         """A clock in seconds."""
         self._open_session = open_session
         self._load_controller = load_controller
-        self._prompt_history = PromptHistory(history)
+        self.transcript: Final = Transcript(id="transcript")
+        self.prompt: Final = Prompt(PromptHistory(history), id="prompt")
+        self.status_line: Final = StatusLine(clock=clock, id="status")
         self._controller: Controller | None = None
         self._early_input: list[Prompt.Submitted] = []
         self._ctrl_c_at = float("-inf")
@@ -136,24 +138,7 @@ class TerminalApp(App[int]):
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of the first paint."""
-        yield Transcript(id="transcript")
-        yield Prompt(history=self._prompt_history, id="prompt")
-        yield StatusLine(clock=self.clock, id="status")
-
-    @property
-    def transcript(self) -> Transcript:
-        """The conversation."""
-        return self.screen_stack[0].query_one("#transcript", Transcript)
-
-    @property
-    def prompt(self) -> Prompt:
-        """The prompt."""
-        return self.screen_stack[0].query_one("#prompt", Prompt)
-
-    @property
-    def status_line(self) -> StatusLine:
-        """The status line."""
-        return self.screen_stack[0].query_one("#status", StatusLine)
+        yield from (self.transcript, self.prompt, self.status_line)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer none: commands are typed in the prompt."""
@@ -328,7 +313,7 @@ class TerminalApp(App[int]):
 
     def action_select_next(self, step: int) -> None:
         """Select another item while one is selected."""
-        self.transcript.select(step)
+        self.transcript.action_select(step)
         self._show_keys()
 
     def action_leave_item(self) -> None:

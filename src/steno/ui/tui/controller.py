@@ -202,7 +202,9 @@ class SessionController:
                 case TypedCommand("theme", name):
                     await self._change_theme(name)
                 case TypedCommand("tree", _):
-                    await self._open_tree_screen()
+                    prompt = await self._app.push_screen_wait(TreeScreen(self._session))
+                    if prompt is not None:
+                        self._load_prompt(prompt)
                 case TypedCommand("resume", ""):
                     await self._app.push_screen_wait(SessionsScreen(self._session))
                 case TypedCommand("model", ""):
@@ -216,9 +218,8 @@ class SessionController:
 
     def _show_report(self, report: Report) -> None:
         if report.body.count("\n") < _MAX_INLINE_LINES:
-            self._live_items.add_text(
-                ItemKind.REPLY, report.body, head=report.title, form=report.form
-            )
+            title, form = report.title, report.form
+            self._live_items.add_text(ItemKind.REPLY, report.body, head=title, form=form)
         else:
             self._app.push_screen(PagerScreen(report))
 
@@ -240,11 +241,8 @@ class SessionController:
     async def _change_theme(self, name: str) -> None:
         names = all_theme_names()
         if not name:
-            choices = [Suggestion(theme_name) for theme_name in names]
-            picked = await self._app.push_screen_wait(
-                PickerScreen("theme", choices, self._app.theme)
-            )
-            name = picked or ""
+            picker = PickerScreen("theme", [*map(Suggestion, names)], self._app.theme)
+            name = await self._app.push_screen_wait(picker) or ""
         if not name:
             return
         theme = theme_named(name)
@@ -298,11 +296,6 @@ class SessionController:
     def open_tree(self) -> None:
         """Show the branches."""
         self._start(self._run_command("", TypedCommand("tree", "")))
-
-    async def _open_tree_screen(self) -> None:
-        prompt = await self._app.push_screen_wait(TreeScreen(self._session))
-        if prompt is not None:
-            self._load_prompt(prompt)
 
     def edit_item(self, item: TranscriptItem) -> None:
         """Load a user message into the prompt, in a new branch before it."""

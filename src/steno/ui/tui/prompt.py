@@ -179,11 +179,11 @@ def _choice_text(choice: Suggestion) -> str:
 
 
 @final
-class Editor(TextArea):
+class _Editor(TextArea):
     """An editor of a few lines."""
 
     DEFAULT_CSS: ClassVar[str] = """
-    Editor {
+    _Editor {
         width: 1fr; height: auto; padding: 0; background: transparent;
         & .editor--placeholder { color: $accent; text-style: bold; }
         & .text-area--placeholder { color: $text-muted; }
@@ -216,7 +216,6 @@ class Editor(TextArea):
                     return
 
     def on_paste(self, event: Paste) -> None:
-        """Hand a paste to the owner."""
         self.last_key_at = time.monotonic()
         event.stop()
         event.prevent_default()
@@ -235,7 +234,6 @@ class Editor(TextArea):
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line with its placeholders highlighted."""
         line = super().get_line(line_index)
         for span in self._placeholders.spans(line.plain):
             style = self.get_component_rich_style("editor--placeholder", partial=True)
@@ -250,7 +248,6 @@ class Editor(TextArea):
         return min(self.virtual_size.height, max(1, viewport.height // 3))
 
     def typed_word(self) -> TypedWord | None:
-        """Return the word at the cursor."""
         row, column = self.cursor_location
         is_whole_text = self.document.line_count == 1
         return word_at(self.document.get_line(row), column, is_whole_text=is_whole_text)
@@ -271,7 +268,6 @@ class Editor(TextArea):
         self.move_cursor(location)
 
     def insert_text(self, text: str) -> None:
-        """Insert a text at the cursor, in place of the selection."""
         result = self.replace(text, *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
@@ -285,7 +281,6 @@ class Editor(TextArea):
         return True
 
     def action_break_line(self) -> None:
-        """Insert a line break."""
         self.insert_text("\n")
 
     def action_clear(self) -> None:
@@ -371,7 +366,7 @@ class Prompt(Widget):
         self._shown_sign = ">"
         self._popup = Popup()
         self._sign = Static(self._shown_sign, classes="prompt--sign", markup=False)
-        self._editor = Editor(self, self._placeholders)
+        self._editor = _Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
         """Yield the list, which is drawn above, the sign and the editor."""

@@ -163,7 +163,6 @@ class StatusLine(Widget):
         self._current_activity: str | None = None
         self._is_interruptible = False
         self._since = 0.0
-        self._tick_timer: Timer | None = None
         self._message_timer: Timer | None = None
 
     def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
@@ -175,7 +174,8 @@ class StatusLine(Widget):
             return
         if text != self._current_activity:
             self._current_activity, self._since = text, self._clock()
-            self._tick()
+            if self.is_attached:
+                self._count_seconds()
         self._is_interruptible = is_interruptible
         self.refresh()
 
@@ -188,16 +188,10 @@ class StatusLine(Widget):
 
     def on_mount(self) -> None:
         """Start to count seconds, if there is an activity."""
-        self._tick()
+        self._count_seconds()
 
-    def _tick(self) -> None:
-        """Redraw every second, but only while an activity is shown."""
-        if self._current_activity is None:
-            if self._tick_timer is not None:
-                self._tick_timer.stop()
-            self._tick_timer = None
-        elif self._tick_timer is None and self.is_attached:
-            self._tick_timer = self.set_interval(1, self.refresh)
+    def _count_seconds(self) -> None:
+        self.auto_refresh = None if self._current_activity is None else 1
 
     def _clear_message(self) -> None:
         self._shown_message = None

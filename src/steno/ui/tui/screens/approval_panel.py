@@ -71,14 +71,12 @@ _WrappedRow: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @final
-class CallTextView(ScrollView, can_focus=False):
+class _CallText(ScrollView, can_focus=False):
     """Shows lines, as many as there is room for."""
 
     DEFAULT_CSS: ClassVar[str] = """
-    CallTextView {
-        scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable;
-        overflow-x: hidden;
+    _CallText {
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden;
         & > .call-text--bar { color: $text-muted; }
         & > .call-text--heading { color: $text-muted; text-style: bold; }
         & > .call-text--note { color: $text-muted; }
@@ -101,13 +99,11 @@ class CallTextView(ScrollView, can_focus=False):
         self._visible_rows = 0
 
     def show_lines(self, lines: Sequence[CallLine]) -> None:
-        """Show other lines, from their beginning."""
         self._lines, self._width = lines, 0
         self.scroll_to(y=0, animate=False)
 
     @property
     def rows_below(self) -> int:
-        """The number of rows below the visible ones."""
         return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
 
     def wrap_to_width(self, width: int) -> int:
@@ -126,7 +122,6 @@ class CallTextView(ScrollView, can_focus=False):
         self.styles.height = self._visible_rows
 
     def render_line(self, y: int) -> Strip:
-        """Draw one visible row."""
         number = y + self.scroll_offset.y
         if number >= len(self._rows):
             return Strip.blank(self.size.width, self.rich_style)
@@ -176,11 +171,11 @@ def _wrap_text(line: str, columns: int) -> Iterator[str]:
 
 
 @final
-class CallPane(Vertical, can_focus=False):
+class _CallPane(Vertical, can_focus=False):
     """The lines of a call, as many as fit, and a footer about the rest."""
 
     DEFAULT_CSS: ClassVar[str] = """
-    CallPane {
+    _CallPane {
         height: auto;
         & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
     }
@@ -193,15 +188,13 @@ class CallPane(Vertical, can_focus=False):
         self._fits_large = True
         """Whether all rows fit when it is enlarged."""
         self._footer_text = ""
-        self.text_view = CallTextView()
+        self.text_view = _CallText()
         self._footer = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """Stack the lines and the footer."""
         yield from (self.text_view, self._footer)
 
     def on_mount(self) -> None:
-        """Update the footer when the lines are scrolled."""
         self.watch(self.text_view, "scroll_y", self._update_footer, init=False)
 
     @property
@@ -236,10 +229,10 @@ class CallPane(Vertical, can_focus=False):
 
 
 @final
-class AnswerInput(LineInput):
+class _AnswerInput(LineInput):
     """Takes one line."""
 
-    DEFAULT_CSS: ClassVar[str] = "AnswerInput { background: $surface; }"
+    DEFAULT_CSS: ClassVar[str] = "_AnswerInput { background: $surface; }"
 
     @dataclass
     class Ignored(Message):
@@ -254,12 +247,10 @@ class AnswerInput(LineInput):
         """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
 
     def on_key(self, event: Key) -> None:
-        """Record the key."""
         if event.key != "enter":  # see action_submit
             self._key_guard.check_key()
 
     async def action_submit(self) -> None:
-        """Submit the typed text."""
         refusal = self._key_guard.check_enter(allows_quick_enter=self.allows_quick_enter)
         if refusal is None:
             await super().action_submit()
@@ -268,10 +259,10 @@ class AnswerInput(LineInput):
 
 
 @final
-class ChoiceBar(Widget, can_focus=False):
+class _ChoiceBar(Widget, can_focus=False):
     """Draws the choices. The highlighted one has arrows, for terminals without colours."""
 
-    DEFAULT_CSS: ClassVar[str] = "ChoiceBar { height: auto; }"
+    DEFAULT_CSS: ClassVar[str] = "_ChoiceBar { height: auto; }"
 
     @dataclass
     class ChoiceClicked(Message):
@@ -292,16 +283,13 @@ class ChoiceBar(Widget, can_focus=False):
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return how many rows it takes."""
         return len(self._rows(width))
 
     def render(self) -> Content:
-        """Draw all of them."""
         gap, rows = Content(_CHOICE_GAP), self._rows(self.size.width)
         return Content("\n").join([gap.join(map(self._offer_content, row)) for row in rows])
 
     def on_click(self, event: Click) -> None:
-        """Report the clicked choice."""
         choice = event.style.meta.get(_CHOICE_META)
         if choice is not None:
             self.post_message(self.ChoiceClicked(ApprovalChoice(choice)))
@@ -332,14 +320,12 @@ class ApprovalPanel(Widget, can_focus=True):
     DEFAULT_CSS: ClassVar[str] = """
     ApprovalPanel {
         display: none; height: auto; padding: 0 1; background: $surface;
-        border-top: solid $warning;
-        border-title-color: $warning;
-        border-title-style: bold;
+        border-top: solid $warning; border-title-color: $warning; border-title-style: bold;
         &:focus, &:focus-within { border-top: heavy $warning; }
         & > Static { height: auto; }
         & > .calls { text-wrap: nowrap; text-overflow: ellipsis; }
         & > .calls, & > .note, & > .hint { color: $text-muted; }
-        &.-roomy { padding: 0 1 1 1; & > CallPane { margin-bottom: 1; } }
+        &.-roomy { padding: 0 1 1 1; & > _CallPane { margin-bottom: 1; } }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -385,10 +371,10 @@ class ApprovalPanel(Widget, can_focus=True):
         self._shown_call_key: object = None
         """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
-        self._call_pane = CallPane()
+        self._call_pane = _CallPane()
         self._note = Static(markup=False, classes="note")
-        self._choices = ChoiceBar()
-        self._answer_input = AnswerInput(self._key_guard)
+        self._choices = _ChoiceBar()
+        self._answer_input = _AnswerInput(self._key_guard)
         self._answer_input.display = False
         self._hint = Static(markup=False, classes="hint")
 
@@ -528,8 +514,8 @@ class ApprovalPanel(Widget, can_focus=True):
         self._state.reset()
         self._draw()
 
-    @on(ChoiceBar.ChoiceClicked)
-    def _handle_choice_click(self, message: ChoiceBar.ChoiceClicked) -> None:
+    @on(_ChoiceBar.ChoiceClicked)
+    def _handle_choice_click(self, message: _ChoiceBar.ChoiceClicked) -> None:
         message.stop()
         self._state.click(message.choice)
         self.show_pending(self._session.pending_calls)
@@ -546,20 +532,20 @@ class ApprovalPanel(Widget, can_focus=True):
         self._state.highlight(None, self._state.message)
         self._draw()
 
-    @on(AnswerInput.Changed)
-    def _handle_answer_changed(self, message: AnswerInput.Changed) -> None:
+    @on(_AnswerInput.Changed)
+    def _handle_answer_changed(self, message: _AnswerInput.Changed) -> None:
         message.stop()
         self._state.message = ""
         self._draw()
 
-    @on(AnswerInput.Ignored)
-    def _handle_enter_ignored(self, message: AnswerInput.Ignored) -> None:
+    @on(_AnswerInput.Ignored)
+    def _handle_enter_ignored(self, message: _AnswerInput.Ignored) -> None:
         message.stop()
         self._state.message = message.reason
         self._draw()
 
-    @on(AnswerInput.Submitted)
-    def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
+    @on(_AnswerInput.Submitted)
+    def _handle_answer_submitted(self, message: _AnswerInput.Submitted) -> None:
         message.stop()
         self._state.submit(message.value)
         self.show_pending(self._session.pending_calls)

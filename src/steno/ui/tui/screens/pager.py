@@ -50,15 +50,15 @@ def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Seque
 
 
 @final
-class PagerText(ScrollView, can_focus=True):
+class _PagerText(ScrollView, can_focus=True):
     """The text, laid out for the current width; only visible lines are drawn."""
 
     ALLOW_SELECT: ClassVar[bool] = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"pager--match", *STYLE_CLASSES}
     DEFAULT_CSS: ClassVar[str] = (
-        STYLE_SHEET.replace("Transcript", "PagerText", 1)
+        STYLE_SHEET.replace("Transcript", "_PagerText", 1)
         + """
-    PagerText {
+    _PagerText {
         height: 1fr; padding: 0 1;
         & > .pager--match { text-style: bold reverse; }
     }
@@ -100,11 +100,9 @@ class PagerText(ScrollView, can_focus=True):
     # -- drawing ----------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Follow the theme."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self._lay_out_text())
 
     def on_resize(self) -> None:
-        """Follow the width."""
         self._lay_out_text()
 
     def _lay_out_text(self) -> None:
@@ -123,7 +121,6 @@ class PagerText(ScrollView, can_focus=True):
         self._current_match = min(current, len(self._matches) - 1)
 
     def render_line(self, y: int) -> Strip:
-        """Draw a line; see Widget."""
         number = self.scroll_offset.y + y
         line = self._lines[number] if number < len(self._lines) else Strip([])
         line = line.apply_style(self.rich_style)
@@ -142,7 +139,6 @@ class PagerText(ScrollView, can_focus=True):
         return Strip.join(parts)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report the scroll position."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.PositionChanged())
 
@@ -203,14 +199,14 @@ class PagerScreen(TitledScreen[None]):
     def __init__(self, content: Report) -> None:
         super().__init__(content.title)
         self.title_bar.display = bool(content.title.strip())
-        self._text = PagerText(content)
+        self._text = _PagerText(content)
         self._input = LineInput(placeholder="words to find", select_on_focus=False)
 
     def compose_content(self) -> ComposeResult:
         """Yield the text and the search input."""
         yield from (self._text, self._input)
 
-    @on(PagerText.PositionChanged)
+    @on(_PagerText.PositionChanged)
     def _update_hints(self) -> None:
         keys = ["/ search", "Esc close"]
         if self._input.value:

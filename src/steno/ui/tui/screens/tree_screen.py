@@ -66,9 +66,7 @@ class TreeView(ScrollView, can_focus=True):
     DEFAULT_CSS: ClassVar[str] = """
     TreeView {
         width: 1fr; height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1;
-        & > .tree-view--graph, & > .tree-view--number, & > .tree-view--kind {
-            color: $text-muted;
-        }
+        & > .tree-view--graph, & > .tree-view--number, & > .tree-view--kind { color: $text-muted; }
         & > .tree-view--mark { color: $success; }
         & > .tree-view--active { text-style: bold; }
         & > .tree-view--label { color: $warning; }
@@ -332,9 +330,8 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         if len(names) == 1:
             on_choice(names[0])
         else:
-            candidates = [Suggestion(name) for name in names]
-            picker = PickerScreen(question, candidates, self._session.status.branch)
-            self._push(picker, on_choice)
+            branch = self._session.status.branch
+            self._push(PickerScreen(question, [*map(Suggestion, names)], branch), on_choice)
 
     # -- navigation --------------------------------------------------------------------------
 

@@ -146,10 +146,8 @@ class ItemLayout:
         self._index_by_item.update(
             {other: position for position, other in enumerate(self._items[index:], index)}
         )
-        heights = [
-            self._heights[position] for position in range(len(self._items) + 1) if position != index
-        ]
-        self._heights = HeightIndex(heights)
+        positions = [*range(index), *range(index + 1, len(self._heights))]
+        self._heights = HeightIndex(self._heights[position] for position in positions)
         for position in [*self._drawings.keys()]:
             if position >= index:
                 self._drawings.discard(position)

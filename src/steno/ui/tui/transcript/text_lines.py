@@ -74,12 +74,8 @@ STYLE_PARTS: Final = tuple(
 STYLE_CLASSES: Final = frozenset(_STYLE_PREFIX + part for part in STYLE_PARTS)
 STYLE_SHEET: Final = """
 Transcript {
-    background: $background;
-    color: $foreground;
-    overflow-x: hidden;
-    overflow-y: auto;
-    scrollbar-gutter: stable;
-    scrollbar-size-vertical: 1;
+    background: $background; color: $foreground; overflow-x: hidden; overflow-y: auto;
+    scrollbar-gutter: stable; scrollbar-size-vertical: 1;
     & > .transcript--user_text { background: $panel; color: $foreground; }
     & > .transcript--user_mark { background: $panel; color: $primary; text-style: bold; }
     & > .transcript--dim { color: $foreground 60%; }

@@ -45,6 +45,8 @@ ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image, in any thread; None if they cannot be read."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
 """Returns a reader of an image, by its entry and its number among the blocks there."""
+_ImageKey: TypeAlias = tuple[ImageLocation, int]
+"""An image and a width."""
 # Each fits into the narrowest terminal that there is room in.
 GREETING_HINTS: Final = (
     "Say what to do, then Enter; @file points at a file.",
@@ -77,10 +79,8 @@ class ImageCache:
         self._start = start
         self._on_change = on_change
         self._has_color = has_color
-        self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
-            MAX_CACHED_IMAGES
-        )
-        self._pending: dict[tuple[ImageLocation, int], set[TranscriptItem]] = {}
+        self._drawn: LRUCache[_ImageKey, Sequence[Strip]] = LRUCache(MAX_CACHED_IMAGES)
+        self._pending: dict[_ImageKey, set[TranscriptItem]] = {}
 
     def drawer_for(self, item: TranscriptItem) -> DrawImage:
         """Return the function that draws the images of an item: at once, or a placeholder first."""
@@ -100,7 +100,7 @@ class ImageCache:
 
         return draw
 
-    async def _draw(self, read: ReadImageBytes, key: tuple[ImageLocation, int]) -> None:
+    async def _draw(self, read: ReadImageBytes, key: _ImageKey) -> None:
         self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], self._has_color())
         for item in self._pending.pop(key):
             self._on_change(item)
@@ -306,7 +306,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _on_theme_changed(self, _: object) -> None:
         self._item_styles = None
-        self._lay_out_visible(self._anchor())
+        self.on_resize()
 
     def on_resize(self) -> None:
         """Draw the visible items again for the new width."""
@@ -365,7 +365,7 @@ class Transcript(ScrollView, can_focus=True):
 
     # -- selection ------------------------------------------------------------------------
 
-    def select(self, delta: int) -> None:
+    def action_select(self, delta: int) -> None:
         """Select an item further down or up; the first time, a visible one."""
         if not self.items or not self.size.height:
             return
@@ -375,20 +375,16 @@ class Transcript(ScrollView, can_focus=True):
         else:
             index = max(0, min(index + delta, len(self.items) - 1))
         self.selected = self.items[index]
-        self._bring_into_view(index)
+        # Scroll to it, its head first; move as little as possible.
+        height = self._item_layout.height_of(index)
+        row = self._item_layout.top_of(index) - top
+        self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
 
     def deselect(self) -> bool:
         """Select no item; return whether one was selected."""
         before, self.selected = self.selected, None
         self.refresh()
         return before is not None
-
-    def _bring_into_view(self, index: int) -> None:
-        """Scroll to an item, its head first; move as little as possible."""
-        rows = self.size.height
-        height = self._item_layout.height_of(index)
-        row = self._item_layout.top_of(index) - self.scroll_offset.y
-        self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
 
     def fold(self, item: TranscriptItem) -> None:
         """Fold or unfold an item; its head stays in place."""
@@ -409,10 +405,6 @@ class Transcript(ScrollView, can_focus=True):
         position = self._item_layout.position_at(line)
         if line < self._item_layout.height and position.line == 0:
             self.fold(self.items[position.item])
-
-    def action_select(self, delta: int) -> None:
-        """Select the next item, or the one before."""
-        self.select(delta)
 
     def action_fold(self) -> None:
         """Fold or unfold the selected item."""
