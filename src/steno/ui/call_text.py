@@ -32,7 +32,6 @@ class LineTone(StrEnum):
     NOTE = "note"
     """A note of the tool about the call."""
     FILE = "file"
-    """The file of a diff."""
     HUNK = "hunk"
     ADDED = "added"
     REMOVED = "removed"

@@ -46,7 +46,6 @@ class PastedText(NamedTuple):
 
     text: str
     removed_characters: int
-    """The number of removed invisible characters."""
 
 
 def sanitize_pasted(text: str) -> PastedText:

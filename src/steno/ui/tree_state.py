@@ -24,7 +24,6 @@ from steno.render.terminal_text import (
 )
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
-"""The number of characters of an entry that are shown."""
 _MAX_UNFOLDED_RUN: Final = 3
 """A run of this length is not folded."""
 LinePart: TypeAlias = tuple[str, str]
@@ -94,7 +93,6 @@ class TreeState:
         self.unfolded: Final = set(unfolded)
         self._shows_all = False
         self.search_text: str = ""
-        """The last search."""
         self.marked_branch: str = ""
         """The branch that another is to be compared with."""
         self._active_branch = ""

@@ -68,10 +68,8 @@ _LIST_COMMAND_HINTS: Final = (
 )
 """The arguments that `/model`, `/resume` and `/tree` take here."""
 _MAX_LINE_WIDTH: Final = 100
-"""The width of a line in a list."""
 _CONTINUATION_PROMPT: Final = "... "
 _YES: Final = "yes"
-"""The answer that confirms."""
 _RECENT_ENTRIES: Final = 5
 """A user who returns within this number of entries does not need a recap."""
 
@@ -158,9 +156,7 @@ class _PlainSession:
         """The number of times Ctrl+C was pressed since the last line."""
         self._is_stopped = False
         self._last_entry: str | None = None
-        """The last written entry."""
         self._shown_session: str | None = ""
-        """The session that was shown last."""
 
     async def run(self, first_prompt: str = "") -> None:
         """Read and run lines until the user leaves."""

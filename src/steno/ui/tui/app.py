@@ -123,7 +123,6 @@ class TerminalApp(App[int]):
         if self.no_color:
             self._filters = [NoColorFilter()]  # Textual has no other way to set them
         self.clock = clock
-        """A clock in seconds."""
         self._open_session = open_session
         self._load_controller = load_controller
         self.transcript: Final = Transcript(id="transcript")

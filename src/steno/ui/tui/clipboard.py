@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 _TIMEOUT_S: Final = 3.0
-"""The time limit of each program."""
 _MAX_BYTES: Final = 20_000_000
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 

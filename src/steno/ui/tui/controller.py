@@ -83,7 +83,6 @@ class SessionController:
         self._interruptible_count = 0
         """The number of requests in progress that can be interrupted before a run starts."""
         self._shown_session: str | None = ""
-        """The session that was shown last."""
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:

@@ -14,7 +14,7 @@ PLAIN_STYLES = TranscriptStyles(**{part: Style() for part in STYLE_PARTS}, is_da
 def drawing_of(
     item: TranscriptItem, width: int = 60, styles: TranscriptStyles = PLAIN_STYLES
 ) -> ItemDrawing:
-    drawing = ItemDrawing(item, width, styles, lambda data, width: [])
+    drawing = ItemDrawing(item, width, styles, lambda item, data, width: [])
     drawing.draw()
     return drawing
 

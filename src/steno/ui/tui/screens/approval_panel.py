@@ -45,7 +45,6 @@ from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_
 from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
 _QUOTE_BAR: Final = "│ "
-"""Precedes every quoted line."""
 _MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
@@ -184,7 +183,6 @@ class _CallPane(Vertical, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.is_large = False
-        """Whether the panel is enlarged."""
         self._fits_large = True
         """Whether all rows fit when it is enlarged."""
         self._footer_text = ""
@@ -369,7 +367,6 @@ class ApprovalPanel(Widget, can_focus=True):
         self._state = ApprovalState(session, now=now, on_notice=on_notice)
         self._key_guard = self._state.key_guard
         self._shown_call_key: object = None
-        """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
         self._call_pane = _CallPane()
         self._note = Static(markup=False, classes="note")

@@ -64,7 +64,6 @@ class CompareView(Widget, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(1)
-    """The item under the cursor."""
     chosen: reactive[int] = reactive(1)
     """The side that Enter goes to: 0 or 1."""
 

@@ -94,7 +94,6 @@ class TreeView(ScrollView, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(0)
-    """The number of the line under the cursor."""
 
     class CursorMoved(Message):
         """The cursor has moved, or the line under it has changed."""
@@ -260,7 +259,6 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self._detail = VerticalScroll(self._entry, id="detail")
         self._shows_keys = False
         self._empty_text = _LOADING_TEXT
-        """The text for a session without entries."""
 
     def compose_content(self) -> ComposeResult:
         """Yield the tree with an entry."""

@@ -56,7 +56,6 @@ DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
 _MAX_NAME_LENGTH: Final = 1000
 """Longer names are cut before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
-"""The opacity of a detail next to a name."""
 _BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 

@@ -58,8 +58,8 @@ _STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
 }
 """The marks of the states, also for terminals without colours, and the names of their styles."""
 
-DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
-"""Returns an image as lines of a width, or a placeholder until it is drawn."""
+DrawImage: TypeAlias = Callable[[TranscriptItem, ImageLocation, int], Sequence[Strip]]
+"""Returns an image of an item as lines of a width, or a placeholder until it is drawn."""
 DrawMarkdown: TypeAlias = Callable[[str], Sequence[Strip]]
 """Returns all lines of a Markdown text, which may grow from call to call."""
 
@@ -297,7 +297,8 @@ class ItemDrawing:
         return [*lines, *self._omission_line(shown.omission)]
 
     def _images(self, width: int) -> list[Strip]:
-        return [line for image in self._item.images for line in self._draw_image(image, width)]
+        item, draw = self._item, self._draw_image
+        return [line for image in item.images for line in draw(item, image, width)]
 
     def _omission_line(self, omitted: str) -> list[Strip]:
         return [styled_strip((f"{omitted}; y copies all", self._styles.dim))] if omitted else []

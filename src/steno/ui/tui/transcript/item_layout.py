@@ -7,8 +7,8 @@ widget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias, final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, final
 
 from textual.cache import LRUCache
 from textual.strip import Strip
@@ -19,7 +19,6 @@ from steno.ui.tui.transcript.text_lines import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
 """The number of items that stay drawn; others are drawn again when the user scrolls there."""
-DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
 class LinePosition(NamedTuple):
@@ -105,8 +104,8 @@ class ScrollAnchor(NamedTuple):
 class ItemLayout:
     """Items, their heights, and the drawings of those that were visible."""
 
-    def __init__(self, drawer_for: DrawImageFor) -> None:
-        self._drawer_for = drawer_for
+    def __init__(self, draw_image: DrawImage) -> None:
+        self._draw_image = draw_image
         self._items: list[TranscriptItem] = []
         self._index_by_item: dict[TranscriptItem, int] = {}
         self._heights = HeightIndex()
@@ -244,7 +243,7 @@ class ItemLayout:
         if drawing is None:
             assert self._styles is not None, "fit comes first"
             item = self._items[index]
-            drawing = ItemDrawing(item, self._width, self._styles, self._drawer_for(item))
+            drawing = ItemDrawing(item, self._width, self._styles, self._draw_image)
             self._drawings[index] = drawing
         if drawing.is_stale:
             drawing.draw()

@@ -36,9 +36,7 @@ class TranscriptStyles(NamedTuple):
     """
 
     user_text: Style
-    """The user's text."""
     user_mark: Style
-    """The mark before it."""
     dim: Style
     """Less important text: thinking, hints, rules."""
     output: Style
@@ -47,7 +45,6 @@ class TranscriptStyles(NamedTuple):
     heading: Style
     link: Style
     code: Style
-    """Code and its background."""
     waiting: Style
     running: Style
     done: Style
@@ -102,8 +99,8 @@ Transcript {
 
 def read_styles(widget: Widget) -> TranscriptStyles:
     """Return the styles that the theme and the style sheet set for a widget."""
-    parts = [widget.get_component_rich_style(_STYLE_PREFIX + part) for part in STYLE_PARTS]
-    return TranscriptStyles(*parts, base=widget.rich_style, is_dark=widget.app.current_theme.dark)
+    parts = {part: widget.get_component_rich_style(_STYLE_PREFIX + part) for part in STYLE_PARTS}
+    return TranscriptStyles(**parts, base=widget.rich_style, is_dark=widget.app.current_theme.dark)
 
 
 class Excerpt(NamedTuple):

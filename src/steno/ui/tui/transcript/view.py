@@ -9,7 +9,7 @@ come from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import process_time
 from typing import Any, ClassVar, Final, TypeAlias, final
@@ -28,7 +28,7 @@ from textual.strip import Strip
 
 from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.item_drawing import DrawImage, copied_text
+from steno.ui.tui.transcript.item_drawing import copied_text
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
 from steno.ui.tui.transcript.text_lines import (
     STYLE_CLASSES,
@@ -40,13 +40,11 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 MAX_CACHED_IMAGES: Final = 64
-"""The number of images that stay drawn."""
 ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image, in any thread; None if they cannot be read."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
 """Returns a reader of an image, by its entry and its number among the blocks there."""
 _ImageKey: TypeAlias = tuple[ImageLocation, int]
-"""An image and a width."""
 # Each fits into the narrowest terminal that there is room in.
 GREETING_HINTS: Final = (
     "Say what to do, then Enter; @file points at a file.",
@@ -64,46 +62,34 @@ def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
 
 
 @final
-class ImageCache:
-    """Draws images, and reports when one is ready."""
+class _ImageCache:
+    """Draws the images of a transcript, and redraws its items when one is ready."""
 
-    def __init__(
-        self,
-        start: Callable[[Coroutine[Any, Any, None]], object],
-        on_change: Callable[[TranscriptItem], None],
-        *,
-        has_color: Callable[[], bool],
-    ) -> None:
+    def __init__(self, view: Transcript) -> None:
         self.find_image: FindImage = find_no_image
-        """The source of image bytes."""
-        self._start = start
-        self._on_change = on_change
-        self._has_color = has_color
+        self._view = view
         self._drawn: LRUCache[_ImageKey, Sequence[Strip]] = LRUCache(MAX_CACHED_IMAGES)
         self._pending: dict[_ImageKey, set[TranscriptItem]] = {}
 
-    def drawer_for(self, item: TranscriptItem) -> DrawImage:
-        """Return the function that draws the images of an item: at once, or a placeholder first."""
-
-        def draw(image: ImageLocation, width: int) -> Sequence[Strip]:
-            key = (image, width)
-            if (drawn := self._drawn.get(key)) is not None:
-                return drawn
-            if key not in self._pending:
-                read = self.find_image(*image)
-                if read is None:
-                    return []  # it may be available later
-                self._pending[key] = set()
-                self._start(self._draw(read, key))
-            self._pending[key].add(item)
-            return [Strip([Segment("[image …]", Style(dim=True))])]
-
-        return draw
+    def draw(self, item: TranscriptItem, image: ImageLocation, width: int) -> Sequence[Strip]:
+        """Return an image of an item as lines; a placeholder until it is drawn."""
+        key = (image, width)
+        if (drawn := self._drawn.get(key)) is not None:
+            return drawn
+        if key not in self._pending:
+            read = self.find_image(*image)
+            if read is None:
+                return []  # it may be available later
+            self._pending[key] = set()
+            self._view.run_worker(self._draw(read, key), group="images")
+        self._pending[key].add(item)
+        return [Strip([Segment("[image …]", Style(dim=True))])]
 
     async def _draw(self, read: ReadImageBytes, key: _ImageKey) -> None:
-        self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], self._has_color())
+        has_color = not self._view.app.no_color
+        self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], has_color)
         for item in self._pending.pop(key):
-            self._on_change(item)
+            self._view.redraw_item(item)
 
 
 def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequence[Strip]:
@@ -153,17 +139,12 @@ class Transcript(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._image_cache = ImageCache(
-            lambda coroutine: self.run_worker(coroutine, group="images"),
-            self._redraw_item,
-            has_color=lambda: not self.app.no_color,
-        )
-        self._item_layout = ItemLayout(self._image_cache.drawer_for)
+        self._image_cache = _ImageCache(self)
+        self._item_layout = ItemLayout(self._image_cache.draw)
         self._item_styles: TranscriptStyles | None = None
         self.selected: TranscriptItem | None = None
         """The selected item; None while keys only scroll."""
         self._has_content = False
-        """Whether items were set."""
         self._greeting_text = ""
         self._changed_items: set[TranscriptItem] = set()
         self._unseen_items: set[TranscriptItem] = set()
@@ -190,7 +171,8 @@ class Transcript(ScrollView, can_focus=True):
         """Set the source of images; it is used when an image is drawn, and not before."""
         self._image_cache.find_image = find_image
 
-    def _redraw_item(self, item: TranscriptItem) -> None:
+    def redraw_item(self, item: TranscriptItem) -> None:
+        """Draw an item again soon."""
         self._changed_items.add(item)
         self._redraw_soon()
 
@@ -220,7 +202,7 @@ class Transcript(ScrollView, can_focus=True):
         """Draw a changed item again soon. An unknown item is ignored."""
         if self._item_layout.index_of(item) is not None:
             self._unseen_items.add(item)
-            self._redraw_item(item)
+            self.redraw_item(item)
 
     def remove_item(self, item: TranscriptItem) -> None:
         """Remove an item. An unknown item is ignored."""
