@@ -10,6 +10,7 @@ and a subject counts as visible where the preview contains it by itself.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -163,11 +164,11 @@ def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
-    counts: dict[LineTone, int] = {}
+    counts: Counter[LineTone] = Counter()
     for number, line in reversed(list(enumerate(lines))):
-        counts[line.tone] = counts.get(line.tone, 0) + 1
+        counts[line.tone] += 1
         if line.tone is LineTone.FILE:
-            added, removed = counts.get(LineTone.ADDED, 0), counts.get(LineTone.REMOVED, 0)
+            added, removed = counts[LineTone.ADDED], counts[LineTone.REMOVED]
             lines[number] = line._replace(added=added, removed=removed)
             counts.clear()
     return lines

@@ -52,8 +52,6 @@ _PLAIN_KEYS: Final = (
     ("Ctrl+C", "interrupt, or clear the line; twice leaves"),
     ("Ctrl+D", "leave"),
     ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
-)
-_LIST_COMMAND_HINTS: Final = (
     ("/model 2", "take the second model of the list"),
     ("/resume 3", "go on with the third session of the list"),
     ("/resume find WORDS", "list the sessions that hold them"),
@@ -66,7 +64,7 @@ _LIST_COMMAND_HINTS: Final = (
     ("/tree edit 12", "say again what you said there, in a new branch"),
     ("/tree compare ONE OTHER", "say what two branches have of their own"),
 )
-"""The arguments that `/model`, `/resume` and `/tree` take here."""
+"""Keys, and arguments that commands take only here."""
 _MAX_LINE_WIDTH: Final = 100
 _CONTINUATION_PROMPT: Final = "... "
 _YES: Final = "yes"
@@ -399,8 +397,7 @@ class _PlainSession:
             case TypedCommand("quit", _):
                 self._is_leaving = True
             case TypedCommand("help", _):
-                help_text = build_help((*_PLAIN_KEYS, *_LIST_COMMAND_HINTS))
-                self._write_report(text_report(help_text, "help"))
+                self._write_report(text_report(build_help(_PLAIN_KEYS), "help"))
             case TypedCommand("theme", _):
                 self._writer.write("Notice", "there are no themes here: lines have no colours")
             case TypedCommand("tree", argument):

@@ -154,7 +154,11 @@ class TerminalApp(App[int]):
         self.prompt.hint = _PROMPT_HINT
         self.prompt.focus()
         self.status_line.show_activity("starting")
+        self.watch(self.transcript, "unseen_count", self._show_unseen_count)
         self.call_after_refresh(self._start_session)
+
+    def _show_unseen_count(self, count: int) -> None:
+        self.status_line.unseen_count = count
 
     def _start_session(self) -> None:
         loop = asyncio.get_running_loop()
@@ -205,10 +209,6 @@ class TerminalApp(App[int]):
     @on(Prompt.Notified)
     def _show_notice(self, message: Prompt.Notified) -> None:
         self.transcript.add_item(TranscriptItem(ItemKind.NOTICE, body=message.text))
-
-    @on(Transcript.UnseenChanged)
-    def _show_unseen_count(self, message: Transcript.UnseenChanged) -> None:
-        self.status_line.unseen_count = message.count
 
     @on(Transcript.EditRequested)
     def _edit_item(self, message: Transcript.EditRequested) -> None:

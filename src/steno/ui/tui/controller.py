@@ -241,7 +241,8 @@ class SessionController:
         names = all_theme_names()
         if not name:
             picker = PickerScreen("theme", [*map(Suggestion, names)], self._app.theme)
-            name = await self._app.push_screen_wait(picker) or ""
+            picked = await self._app.push_screen_wait(picker)
+            name = picked or ""
         if not name:
             return
         theme = theme_named(name)

@@ -22,7 +22,6 @@ from textual.widget import Widget
 
 from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
-from steno.errors import StenoError
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import ComparedEntry, CompareState
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
@@ -320,11 +319,8 @@ class CompareScreen(TitledScreen[bool | None]):
             text = "this branch is the active one; ← → chooses the other"
             self.show_message(text, is_error=True)
             return
-        try:
+        with self.showing_errors():
             self._session.branches.switch(name)
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-        else:
             self.dismiss(True)
 
     def action_swap(self) -> None:

@@ -276,19 +276,16 @@ class TreeScreen(TitledScreen[PromptInput | None]):
 
     async def _load(self) -> None:
         """Read the tree, which takes a while where it is long, and show it."""
-        try:
+        with self.showing_errors():
             rows = await self._session.branches.rows()
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-            return
-        status, names = self._session.status, self._session.branches.names()
-        self._empty_text = _EMPTY_TEXT
-        self.show_message("" if rows else _EMPTY_TEXT)
-        self._view.show(rows, status.branch)
-        entries = format_count(len(rows), "entry", "entries")
-        branches = format_count(len(names), "branch", "branches")
-        title = terminal_line(status.title) or "this session"
-        self.title_bar.text = f"Tree of {title} · {entries} · {branches}"
+            status, names = self._session.status, self._session.branches.names()
+            self._empty_text = _EMPTY_TEXT
+            self.show_message("" if rows else _EMPTY_TEXT)
+            self._view.show(rows, status.branch)
+            entries = format_count(len(rows), "entry", "entries")
+            branches = format_count(len(names), "branch", "branches")
+            title = terminal_line(status.title) or "this session"
+            self.title_bar.text = f"Tree of {title} · {entries} · {branches}"
 
     def on_tree_view_cursor_moved(self) -> None:
         """Show the entry that the cursor is at, from top to bottom."""
@@ -344,12 +341,9 @@ class TreeScreen(TitledScreen[PromptInput | None]):
                 self.action_fork()
 
     def _switch(self, name: str) -> None:
-        try:
+        with self.showing_errors():
             if name != self._session.status.branch:
                 self._session.branches.switch(name)
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-        else:
             self.dismiss(None)
 
     def action_branch(self) -> None:
@@ -474,11 +468,8 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self._compare(other, name)
 
     def _compare(self, left: str, right: str) -> None:
-        try:
+        with self.showing_errors():
             screen = CompareScreen(self._session, self._view.lines.rows, left, right)
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-        else:
             self.show_message("")
             self._push(screen, lambda _: self.dismiss(None))
 

@@ -7,7 +7,8 @@ the current width, so that thousands cost little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, TypeAlias, TypeVar, final
@@ -224,6 +225,14 @@ class TitledScreen(ModalScreen[T]):
         self._message_bar.update(Content(terminal_line(text)))
         self._message_bar.set_class(is_error, "-error")
         self._message_bar.display = bool(text)
+
+    @contextmanager
+    def showing_errors(self) -> Generator[None]:
+        """Show an error inside the `with` block as a message."""
+        try:
+            yield
+        except StenoError as exc:
+            self.show_message(str(exc), is_error=True)
 
 
 # -- a line to type ----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -125,11 +126,8 @@ class Transcript(ScrollView, can_focus=True):
         Binding("escape", "leave", "Leave", show=False),
     ]
 
-    @dataclass
-    class UnseenChanged(Message):
-        """The number of new items below the screen has changed; 0 once the end is visible."""
-
-        count: int
+    unseen_count: reactive[int] = reactive(0, repaint=False)
+    """The number of new items below the screen; 0 once the end is visible."""
 
     @dataclass
     class EditRequested(Message):
@@ -148,7 +146,6 @@ class Transcript(ScrollView, can_focus=True):
         self._greeting_text = ""
         self._changed_items: set[TranscriptItem] = set()
         self._unseen_items: set[TranscriptItem] = set()
-        self._unseen_count = 0
         self.is_at_end: bool = True
         """Whether the end is visible, so that new items are."""
         self._is_laying_out = False
@@ -260,22 +257,15 @@ class Transcript(ScrollView, can_focus=True):
         finally:
             self._is_laying_out = False
         self.is_at_end = top >= self._item_layout.height - rows
-        self._report_unseen(top + rows)
+        bottoms = {item: self._item_layout.bottom_of(item) for item in self._unseen_items}
+        self._unseen_items = {item for item in bottoms if bottoms[item] > top + rows}
+        self.unseen_count = len(self._unseen_items)
         self.refresh()
 
     def _fit_styles(self) -> None:
         if self._item_styles is None:
             self._item_styles = read_styles(self)
         self._item_layout.fit(self.scrollable_size.width - LEFT_MARGIN, self._item_styles)
-
-    def _report_unseen(self, bottom: int) -> None:
-        before = self._unseen_count
-        self._unseen_items = {
-            item for item in self._unseen_items if self._item_layout.bottom_of(item) > bottom
-        }
-        self._unseen_count = len(self._unseen_items)
-        if self._unseen_count != before:
-            self.post_message(self.UnseenChanged(self._unseen_count))
 
     def notify_style_update(self) -> None:
         """Read the styles again after a change of the theme."""
