@@ -105,13 +105,6 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequenc
     return draw_image(data, width, has_color=has_color)
 
 
-def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
-    """Return the greeting as lines; `about` names the folder and the model, and may be empty."""
-    lines = [(about, styles.head)] if about else []
-    lines += [(line, styles.dim) for line in GREETING_HINTS]
-    return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in lines]]
-
-
 class Transcript(ScrollView, can_focus=True):
     """A transcript that can be scrolled, folded, selected item by item, and copied."""
 
@@ -331,9 +324,11 @@ class Transcript(ScrollView, can_focus=True):
         """Return a row below all items: an empty one, or a line of the greeting."""
         if self.items or not self._has_content:
             return Strip([])
-        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)
-        margin = Strip([Segment(" " * LEFT_MARGIN)])
-        return Strip.join([margin, *lines[row : row + 1]]).apply_style(styles.base)
+        about = [(self._greeting_text, styles.head)] if self._greeting_text else []
+        lines = [("", styles.base), *about, *[(line, styles.dim) for line in GREETING_HINTS]]
+        columns = self.size.width - LEFT_MARGIN
+        shown = [(fit_head(text, columns), style) for text, style in lines[row : row + 1]]
+        return styled_strip((" " * LEFT_MARGIN, styles.base), *shown).apply_style(styles.base)
 
     # -- selection ------------------------------------------------------------------------
 
