@@ -141,11 +141,11 @@ def test_a_list_that_has_changed_is_left() -> None:
 
 
 def test_an_impossible_choice_is_explained_and_not_highlighted() -> None:
-    state = state_of(pending_call(rule=""))
+    state, _, _ = keys_for(pending_call(rule=""))
     state.highlight(find_offer(state.offers, "s"))
     assert state.highlighted is None
     assert state.message.startswith("for session: ")
-    state.highlight_next(-1)
+    state.press_arrow(-1)
     assert state.highlighted is not None
     assert state.highlighted.choice is ApprovalChoice.REASON
 

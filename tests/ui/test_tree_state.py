@@ -115,7 +115,9 @@ def test_every_twig_is_on_one_line_in_its_order(
     remarkable: list[bool], opened: set[int], shows_all: bool
 ) -> None:
     rows = chain(len(remarkable), *[n for n, is_so in enumerate(remarkable) if is_so])
-    lines = TreeState(rows, {f"e{n}" for n in opened}, shows_all=shows_all)
+    lines = TreeState(rows, {f"e{n}" for n in opened})
+    if shows_all:
+        lines.toggle_all()
     shown = [lines[n] for n in range(len(lines))]
     assert [n for line in shown for n in range(line.first, line.first + line.length)] == [
         *range(len(rows))

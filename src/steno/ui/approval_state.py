@@ -50,17 +50,12 @@ class ApprovalChoice(StrEnum):
     HELP = "?"
 
 
-SCOPE_BY_CHOICE: Final = {
-    ApprovalChoice.SESSION: GrantScope.SESSION,
-    ApprovalChoice.PROJECT: GrantScope.PROJECT,
-    ApprovalChoice.USER: GrantScope.USER,
-}
-"""The choices that allow more than this call, by a rule."""
 _RULE_LIFETIMES: Final = {
     ApprovalChoice.SESSION: "in this session",
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
+"""The choices that allow more than this call, by a rule. Each is also a `GrantScope`."""
 
 
 class ApprovalOffer(NamedTuple):
@@ -100,14 +95,9 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
     if request is not None and not obstacle:
         preview = preview_rule(request.rule, request)
         rule = f"{request.rule}{'' if preview.is_narrow else f' ({preview.description})'}"
+    stores_rule = f"stores the rule {rule} · kept"
     scopes = [
-        ApprovalOffer(
-            choice,
-            choice[0],
-            f"for {choice}",
-            f"stores the rule {rule} · kept {lifetime}",
-            obstacle,
-        )
+        ApprovalOffer(choice, choice[0], f"for {choice}", f"{stores_rule} {lifetime}", obstacle)
         for choice, lifetime in _RULE_LIFETIMES.items()
     ]
     label, meaning = f"all {undecided} once", f"lists all {undecided} before any runs"
@@ -134,9 +124,8 @@ def typed_offers(pending: PendingCall, undecided: int) -> list[ApprovalOffer]:
 def find_offer(offers: Iterable[ApprovalOffer], typed: str) -> ApprovalOffer | None:
     """Return the offer of a typed key, word or label; None if there is none."""
     answer = typed.strip().lower()
-    return next(
-        (offer for offer in offers if answer in (offer.key, offer.choice, offer.label)), None
-    )
+    found = (offer for offer in offers if answer in (offer.key, offer.choice, offer.label))
+    return next(found, None)
 
 
 def list_offers(offers: Iterable[ApprovalOffer]) -> str:
@@ -185,11 +174,7 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
 
 
 def decision_for(
-    choice: ApprovalChoice,
-    request: ApprovalRequest | None,
-    *,
-    actor: str,
-    text: str | None = None,
+    choice: ApprovalChoice, request: ApprovalRequest | None, *, actor: str, text: str | None = None
 ) -> ApprovalDecision | None:
     """Return the decision of a choice; None if it makes none.
 
@@ -202,12 +187,12 @@ def decision_for(
     if choice is ApprovalChoice.REASON:
         reason = (text or "").strip()
         return ApprovalDecision(allowed=False, actor=actor, reason=reason) if reason else None
-    if request is None or choice not in SCOPE_BY_CHOICE:
+    if request is None or choice not in _RULE_LIFETIMES:
         return None
     rule = preview_rule(request.rule if text is None else text, request).rule
     if rule is None:
         return None
-    return ApprovalDecision(allowed=True, actor=actor, scope=SCOPE_BY_CHOICE[choice], rule=rule)
+    return ApprovalDecision(allowed=True, actor=actor, scope=GrantScope(choice), rule=rule)
 
 
 def stored_rule_notice(decision: ApprovalDecision) -> str:
@@ -273,7 +258,6 @@ class ApprovalState:
         now: Callable[[], float],
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Start without a call; take a clock in seconds, and a function for notices."""
         self._session = session
         self._add_notice = on_notice
         self.key_guard: Final = KeyGuard(now)
@@ -357,7 +341,7 @@ class ApprovalState:
         if offer is not None and shown is not None:
             self.reset()
             self.edited_choice, self.offered_rule = offer.choice, ""
-            if shown.request is not None and offer.choice in SCOPE_BY_CHOICE:
+            if shown.request is not None and offer.choice in _RULE_LIFETIMES:
                 self.offered_rule = shown.request.rule
 
     # -- highlighted choice ---------------------------------------------------------------
@@ -372,15 +356,7 @@ class ApprovalState:
     @property
     def is_rule_offered(self) -> bool:
         """Whether Enter would store a rule, which can be edited first."""
-        return self.highlighted is not None and self.highlighted.choice in SCOPE_BY_CHOICE
-
-    def highlight_next(self, step: int) -> None:
-        """Highlight the next choice that is possible, or the one before."""
-        possible = [offer for offer in self.offers if not offer.obstacle]
-        if self.highlighted is not None and self.highlighted in possible:
-            self.highlight(possible[(possible.index(self.highlighted) + step) % len(possible)])
-        elif possible:
-            self.highlight(possible[0 if step > 0 else -1])
+        return self.highlighted is not None and self.highlighted.choice in _RULE_LIFETIMES
 
     # -- keys -----------------------------------------------------------------------------
 
@@ -403,14 +379,17 @@ class ApprovalState:
         return enlarges
 
     def press_arrow(self, step: int) -> None:
-        """Highlight another choice, unless the input is open."""
+        """Highlight the next possible choice, or the one before, unless the input is open."""
         refusal = self.key_guard.check_key()
         if self.edited_choice is not None:
             return
-        if refusal is None:
-            self.highlight_next(step)
-        else:
+        possible = [offer for offer in self.offers if not offer.obstacle]
+        if refusal is not None:
             self.highlight(None, refusal)
+        elif self.highlighted is not None and self.highlighted in possible:
+            self.highlight(possible[(possible.index(self.highlighted) + step) % len(possible)])
+        elif possible:
+            self.highlight(possible[0 if step > 0 else -1])
 
     def press_enter(self) -> None:
         """Confirm the highlighted choice; the input submits its own text."""
@@ -538,7 +517,7 @@ class ApprovalState:
         status = "waits" if request is None else "asked"
         if decision is not None:
             status = "allowed" if decision.allowed else "denied"
-        headline = None if request is None else request.headline
+        headline = request.headline if request else None
         if headline is None:
             headline = self._session.headline(pending.call)
         return f"{status:7}  {summarize_call(pending.call, lambda _: headline)}"
@@ -597,8 +576,6 @@ _PASTE_PAUSE_S: Final = 0.02
 """No user types as fast as this."""
 _KEY_REPEAT_S: Final = 0.8
 """Longer than keyboards wait before they repeat a key that is held down."""
-IDLE_S: Final = 1.0
-"""The idle time of the prompt after which a request takes the focus."""
 
 
 class KeyRefusal(StrEnum):
@@ -648,9 +625,8 @@ class KeyGuard:
         pause_s = self._now() - self._letter_at
         if pause_s >= (_PROSE_PAUSE_S if self._is_prose else READING_TIME_S):
             self._recent_letters = ""
-        is_alone = not self._recent_letters or (
-            letter == self._recent_letters and pause_s >= _REPEAT_PAUSE_S
-        )
+        is_repeated = letter == self._recent_letters and pause_s >= _REPEAT_PAUSE_S
+        is_alone = is_repeated or not self._recent_letters
         self._recent_letters += letter if letter not in self._recent_letters else ""
         self._letter_at = self._now()
         refusal = self.check_key() or (None if is_alone else KeyRefusal.PROSE)
@@ -681,39 +657,6 @@ class KeyGuard:
         return KeyRefusal.DOUBLE_CLICK if pause_s < READING_TIME_S else None
 
     def _check_read(self) -> KeyRefusal | None:
-        now = self._now()
-        is_read = (
-            now - self._appeared_at >= READING_TIME_S and now - self._taken_at >= _FOCUS_GRACE_S
-        )
+        shown_s, focused_s = self._now() - self._appeared_at, self._now() - self._taken_at
+        is_read = shown_s >= READING_TIME_S and focused_s >= _FOCUS_GRACE_S
         return None if is_read else KeyRefusal.TOO_SOON
-
-
-@final
-class FocusPolicy:
-    """Decides when a new request may take the focus: once, and never while the user types."""
-
-    def __init__(self, idle_s: Callable[[], float]) -> None:
-        """Take the idle time of the prompt in seconds; 0 while it holds text."""
-        self._idle_s = idle_s
-        self._asked_ids: frozenset[str] = frozenset()
-        self.is_pending: bool = False
-        """Whether there is a request that the user has not focused yet."""
-
-    def update(self, asked: frozenset[str], *, has_focus: bool) -> bool:
-        """Take the ids of the requests; return whether any of them is new.
-
-        `has_focus` is True if the panel has the focus already.
-        """
-        is_new = not asked <= self._asked_ids
-        self.is_pending = bool(asked) and not has_focus and (self.is_pending or is_new)
-        self._asked_ids = asked
-        return is_new
-
-    def mark_focused(self) -> None:
-        """Record that the panel has the focus; a user who leaves it is not called back."""
-        self.is_pending = False
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the panel may take the focus now."""
-        return self.is_pending and self._idle_s() >= IDLE_S

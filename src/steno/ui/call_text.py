@@ -10,6 +10,7 @@ and a subject counts as visible where the preview contains it by itself.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -32,7 +33,6 @@ class LineTone(StrEnum):
     NOTE = "note"
     """A note of the tool about the call."""
     FILE = "file"
-    """The file of a diff."""
     HUNK = "hunk"
     ADDED = "added"
     REMOVED = "removed"
@@ -68,9 +68,7 @@ def describe_call(pending: PendingCall, preview: CallPreview) -> list[CallLine]:
     lines = [line for part in preview.parts for line in _part_lines(part)]
     subjects = () if pending.request is None else pending.request.subjects
     shown = terminal_line(preview.text)
-    not_shown = [
-        subject for subject in map(terminal_line, subjects) if _find_separate(shown, subject) < 0
-    ]
+    not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
     if not_shown:
         lines += [CallLine("about", LineTone.HEADING), *map(CallLine, not_shown)]
     if arguments := _arguments_not_shown(pending.call, preview):
@@ -98,9 +96,8 @@ def _part_lines(part: PreviewPart) -> list[CallLine]:
         case PreviewKind.DIFF:
             return diff_lines(part.text)
         case PreviewKind.NOTE:
-            return [
-                line._replace(tone=LineTone.NOTE) for line in quote_text(part.text) if line.text
-            ]
+            lines = quote_text(part.text)
+            return [line._replace(tone=LineTone.NOTE) for line in lines if line.text]
         case PreviewKind.TEXT | PreviewKind.CODE:
             return quote_text(part.text)
 
@@ -110,9 +107,8 @@ def _arguments_not_shown(call: ToolCall, preview: CallPreview) -> list[CallLine]
     kinds = {part.kind for part in preview.parts}
     if not kinds or PreviewKind.ARGUMENTS in kinds or arguments is None:
         return describe_arguments(call)
-    return _describe_mapping(
-        {name: arguments[name] for name in arguments if name not in preview.shown_arguments}
-    )
+    shown = preview.shown_arguments
+    return _describe_mapping({name: arguments[name] for name in arguments if name not in shown})
 
 
 def quote_text(text: str) -> list[CallLine]:
@@ -168,12 +164,11 @@ def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
-    """Set the counts of added and removed lines of each file."""
-    counts: dict[LineTone, int] = {}
+    counts: Counter[LineTone] = Counter()
     for number, line in reversed(list(enumerate(lines))):
-        counts[line.tone] = counts.get(line.tone, 0) + 1
+        counts[line.tone] += 1
         if line.tone is LineTone.FILE:
-            added, removed = counts.get(LineTone.ADDED, 0), counts.get(LineTone.REMOVED, 0)
+            added, removed = counts[LineTone.ADDED], counts[LineTone.REMOVED]
             lines[number] = line._replace(added=added, removed=removed)
             counts.clear()
     return lines
@@ -233,12 +228,9 @@ def _find_separate(text: str, part: str) -> int:
     position = -1
     for _ in range(_MAX_MATCHES):
         position = text.find(part, position + 1)
-        neighbors = (
-            text[max(position - 1, 0) : position]
-            + text[position + len(part) : position + len(part) + 1]
-        )
-        if position < 0 or not any(
-            character.isalnum() or character in _WORD_CHARACTERS for character in neighbors
-        ):
+        end = position + len(part)
+        neighbors = text[max(position - 1, 0) : position] + text[end : end + 1]
+        is_inside = any(sign.isalnum() or sign in _WORD_CHARACTERS for sign in neighbors)
+        if position < 0 or not is_inside:
             return position
     return -1

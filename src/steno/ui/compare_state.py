@@ -39,11 +39,8 @@ class EntryPair(NamedTuple):
     @property
     def is_same(self) -> bool:
         """Whether both sides are equal."""
-        return (
-            self.left is not None
-            and self.right is not None
-            and self.left.payload == self.right.payload
-        )
+        left, right = self
+        return left is not None and right is not None and left.payload == right.payload
 
 
 class BranchComparison(NamedTuple):
@@ -56,9 +53,8 @@ class BranchComparison(NamedTuple):
 
     def swapped(self) -> BranchComparison:
         """Return the same with left and right exchanged."""
-        return BranchComparison(
-            self.shared, tuple([EntryPair(row.right, row.left) for row in self.rows])
-        )
+        rows = [EntryPair(row.right, row.left) for row in self.rows]
+        return BranchComparison(self.shared, tuple(rows))
 
 
 def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchComparison:
@@ -83,14 +79,8 @@ def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[EntryPair]:
     """Yield the entries of two turns in rows; the nearest entry of the same kind is the partner."""
-    left_kinds, right_kinds = (
-        [_entry_kind(entry) for entry in left],
-        [_entry_kind(entry) for entry in right],
-    )
-    left_positions, right_positions = (
-        _positions_by_kind(left_kinds),
-        _positions_by_kind(right_kinds),
-    )
+    left_kinds, right_kinds = [*map(_entry_kind, left)], [*map(_entry_kind, right)]
+    left_positions, right_positions = map(_positions_by_kind, (left_kinds, right_kinds))
     i = j = 0
     while i < len(left) and j < len(right):
         beyond_right = _distance(right_positions.get(left_kinds[i], []), j)
@@ -173,7 +163,6 @@ def _unequal_spans(
 
 
 def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the number of parts that both start with."""
     shorter = min(len(left), len(right))
     return next((number for number in range(shorter) if left[number] != right[number]), shorter)
 
@@ -220,7 +209,6 @@ class CompareState:
 
     @property
     def _first_row(self) -> int:
-        """The item of the first row after the shared entries."""
         return 1 + (self.shared if self.shows_shared else 0)
 
     def __len__(self) -> int:

@@ -23,7 +23,6 @@ TERMINAL_KEYS: Final = (
     ("Ctrl+C", "copy what is marked, clear the prompt, or interrupt; twice: quit"),
     ("Ctrl+D on an empty prompt, Ctrl+Q", "quit"),
 )
-"""Keys of the full screen and their effect."""
 
 PROMPT_SIGNS: Final = (
     ("@", "files, folders, resources: `@src/main.py:1-40`"),

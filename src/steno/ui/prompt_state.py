@@ -50,7 +50,6 @@ class PastedText(NamedTuple):
 
     text: str
     removed_characters: int
-    """The number of removed invisible characters."""
 
 
 def sanitize_pasted(text: str) -> PastedText:
@@ -88,7 +87,6 @@ def image_files(text: str) -> Sequence[Path]:
 
 
 def _split_paths(text: str) -> Iterator[list[str]]:
-    """Yield how a text may be split into names."""
     yield [text]
     yield [line.strip() for line in text.splitlines() if line.strip()]
     with suppress(ValueError):  # a quote is not closed
@@ -164,14 +162,8 @@ class PastePlaceholders:
         unassigned = {match[0]: match[1] for match in _IMAGE_PLACEHOLDER.finditer(text)}
         added: list[str] = []
         for image in images:
-            placeholder = next(
-                (
-                    placeholder
-                    for placeholder, name in unassigned.items()
-                    if name == _image_label(image)
-                ),
-                None,
-            )
+            label = _image_label(image)
+            placeholder = next((key for key, name in unassigned.items() if name == label), None)
             if placeholder is None:
                 added.append(self.add_image(image))
             else:
@@ -263,10 +255,9 @@ class PromptHistory:
         try:
             _append_line(self._file, text)
         except OSError as exc:
-            if self._is_failure_reported:
-                return None
-            self._is_failure_reported = True
-            return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
+            was_reported, self._is_failure_reported = self._is_failure_reported, True
+            if not was_reported:
+                return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
         return None
 
     def search(self, search: str) -> list[str]:
@@ -449,10 +440,8 @@ def _command_choices(typed: str) -> list[Suggestion]:
     name, blank, argument = typed[1:].partition(" ")
     if not blank:
         return [
-            Suggestion(
-                f"/{command.name}", command.description, bool(command.argument), command.argument
-            )
-            for command in match_commands(name)
+            Suggestion(f"/{found.name}", found.description, bool(found.argument), found.argument)
+            for found in match_commands(name)
         ]
     command = SLASH_COMMANDS_BY_NAME.get(name)
     choices = () if command is None else command.choices

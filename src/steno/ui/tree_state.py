@@ -24,7 +24,6 @@ from steno.render.terminal_text import (
 )
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
-"""The number of characters of an entry that are shown."""
 _MAX_UNFOLDED_RUN: Final = 3
 """A run of this length is not folded."""
 LinePart: TypeAlias = tuple[str, str]
@@ -89,18 +88,11 @@ class TreeLine(NamedTuple):
 class TreeState:
     """A tree as lines; reading one line takes constant time."""
 
-    def __init__(
-        self,
-        rows: Sequence[BranchTreeRow] = (),
-        unfolded: Collection[str] = (),
-        *,
-        shows_all: bool = False,
-    ) -> None:
-        """Take the rows, and the ids of entries whose runs are unfolded, or `shows_all`."""
+    def __init__(self, rows: Sequence[BranchTreeRow] = (), unfolded: Collection[str] = ()) -> None:
+        """Take the rows, and the ids of entries whose runs are unfolded."""
         self.unfolded: Final = set(unfolded)
-        self.shows_all = shows_all
+        self._shows_all = False
         self.search_text: str = ""
-        """The last search."""
         self.marked_branch: str = ""
         """The branch that another is to be compared with."""
         self._active_branch = ""
@@ -130,7 +122,7 @@ class TreeState:
     def _fold(self) -> None:
         self._lines: list[TreeLine] = []
         for run in self._runs:
-            is_open = self.shows_all or self.rows[run.first].entry.id in self.unfolded
+            is_open = self._shows_all or self.rows[run.first].entry.id in self.unfolded
             if run.length > _MAX_UNFOLDED_RUN and not is_open:
                 self._lines.append(run)
             else:
@@ -164,7 +156,7 @@ class TreeState:
 
     def toggle_all(self) -> None:
         """Give every row a line, or fold them again."""
-        self.shows_all = not self.shows_all
+        self._shows_all = not self._shows_all
         self.unfolded.clear()
         self._fold()
 
@@ -201,11 +193,11 @@ class TreeState:
         """Return the parts of a line for a width."""
         line = self[number]
         row = self.rows[line.first]
-        graph = _draw_graph(
-            row.graph_prefix,
-            starts_branch=self.starts_side_branch(line.first),
-            max_width=width // 3,
-        )
+        graph = row.graph_prefix.replace("|", "│")
+        if self.starts_side_branch(line.first):
+            graph = f"{graph[:-2]}├─"
+        if len(graph) > width // 3:  # its end matters most
+            graph = f"…{graph[1 - width // 3 :]}"
         if line.is_run:
             return [(graph, "graph"), (f"⋮ … {line.length:,} entries", "graph")]
         parts = [
@@ -231,11 +223,3 @@ class TreeState:
             texts = re.split(f"({re.escape(self.search_text)})", summary, flags=re.IGNORECASE)
         for number, text in enumerate(texts):
             yield text, "found" if number % 2 else "active" if row.is_active else "summary"
-
-
-def _draw_graph(graph_prefix: str, *, starts_branch: bool, max_width: int) -> str:
-    """Return the graph of a row; only its end if it is too wide."""
-    drawn = graph_prefix.replace("|", "│")
-    if starts_branch:
-        drawn = f"{drawn[:-2]}├─"
-    return drawn if len(drawn) <= max_width else f"…{drawn[1 - max_width :]}"

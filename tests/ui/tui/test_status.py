@@ -69,7 +69,7 @@ def shown(
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         if values is not None:
-            status.show_status(values)
+            status.session_status = values
         status.show_activity(doing)
         await pilot.pause()
         lines.extend(app.lines[: status.size.height])
@@ -176,7 +176,7 @@ def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         assert "starting" in app.text
-        status.show_status(STANDING)
+        status.session_status = STANDING
         status.show_activity("waiting for model")
         await pilot.pause()
         assert "waiting for model  " in app.text
@@ -191,7 +191,7 @@ def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
         status.show_activity(None)
         await pilot.pause()
         assert "idle" in app.text
-        assert status._tick_timer is None
+        assert status.auto_refresh is None
 
     run_steps(status, then)
 
@@ -200,7 +200,7 @@ def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
     status = StatusLine(clock=Clock())
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
-        status.show_status(STANDING)
+        status.session_status = STANDING
         status.show_activity("running bash")
         status.show_message("Ctrl+C again leaves")
         await pilot.pause()
@@ -217,7 +217,7 @@ def test_it_can_be_read_in_both_themes(theme: str) -> None:
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         for mode in Mode:
-            status.show_status(STANDING._replace(mode=mode, context_tokens=31_000))
+            status.session_status = STANDING._replace(mode=mode, context_tokens=31_000)
             await pilot.pause()
             assert least_contrast(app) >= 4.5
 

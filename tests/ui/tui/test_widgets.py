@@ -84,7 +84,7 @@ def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: 
         title = Title("before" if is_said_later else hostile)
         await app.screen.mount(title)
         if is_said_later:
-            title.update(hostile)
+            title.text = hostile
         line = f" {terminal_line(hostile)}"
         await wait_until(pilot, lambda: line in [one.rstrip() for one in app.lines])
 

@@ -88,7 +88,6 @@ class LineApprovals:
         *,
         styles: Mapping[LineTone, str] = MappingProxyType({}),
     ) -> None:
-        """Take the styles of quoted lines, if they have any."""
         self._session = session
         self._styles = styles
         self._writer = writer
@@ -112,11 +111,8 @@ class LineApprovals:
         while self.is_due:
             self._announce_questions()
             # An answer without a number is about the first call that the run waits for.
-            number, pending = next(
-                (number, pending)
-                for number, pending in self._questions.items()
-                if pending.request is not None
-            )
+            questions = self._questions.items()
+            number, pending = next(question for question in questions if question[1].request)
             name = terminal_line(pending.call.name)
             subject = name if len(self._questions) == 1 else f"question {number}, {name}"
             prompt = f"{subject}: {list_offers(self._offers(pending))}? "
@@ -170,9 +166,8 @@ class LineApprovals:
         else:
             question = f"{name} asks for permission to {request.capability}"
         self._writer.write(f"Question {number} of {max(count, number)}", question)
-        self._write_quote(
-            pending, CallPreview() if request is None else request.preview, _MAX_PREVIEW_LINES
-        )
+        preview = request.preview if request else CallPreview()
+        self._write_quote(pending, preview, _MAX_PREVIEW_LINES)
         obstacle = rule_obstacle(request)
         if request is not None and not obstacle:
             self._writer.write("Rule for session, project and user", request.rule)
@@ -233,9 +228,8 @@ class LineApprovals:
             preview = request.preview if request else await self._session.preview(pending.call)
             self._write_quote(pending, preview, None)
         elif offer.choice is ApprovalChoice.HELP:
-            self._writer.write_lines(
-                [f"{offer.key} {offer.label}: {offer.meaning}" for offer in offers]
-            )
+            about = [f"{offer.key} {offer.label}: {offer.meaning}" for offer in offers]
+            self._writer.write_lines(about)
             if len(self._questions) > 1:
                 self._writer.write_lines([_SEVERAL_HINT])
         elif offer.choice is ApprovalChoice.REASON:
@@ -296,8 +290,8 @@ class LineApprovals:
         decision = decision_for(choice, request, actor=actor, text=reason)
         if decision is None:
             self._writer.write("Notice", "nothing was decided")
-            return
-        self._decide(listed, choice, decision, f": {decision.rule}" if decision.rule else "")
+        else:
+            self._decide(listed, choice, decision, f": {decision.rule}" if decision.rule else "")
 
     def _decide(
         self,

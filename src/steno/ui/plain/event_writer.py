@@ -272,7 +272,6 @@ class EventWriter:
         self._streamed_text[2].feed(text)
 
     def _end_text(self) -> None:
-        """Write the rest of the streamed text."""
         self._end_thinking()
         if self._streamed_text is not None:
             self._streamed_text[2].end()

@@ -288,7 +288,6 @@ class LineReader:
             loop.remove_reader(self._descriptor)
 
     def _has_next(self) -> bool:
-        """Return whether a line is complete, or the input has ended."""
         return self.has_ended or self.has_line
 
     def _read_chunk(self) -> None:

@@ -20,20 +20,15 @@ _RESET: Final = "\x1b[0m"
 _MIN_WIDTH: Final = 20
 
 
-def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether the terminal shows bold text and the user has not switched it off."""
-    is_able = not is_dumb_terminal(environ) and out.isatty()
-    return is_able and not environ.get("NO_COLOR")
-
-
 @final
 class LineWriter:
     """Writes lines to a terminal or a pipe, and makes all text printable."""
 
     def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
         self._out = out
-        self._is_styled = supports_styles(out, environ)
         self._has_width = out.isatty()
+        shows_styles = self._has_width and not is_dumb_terminal(environ)
+        self._is_styled = shows_styles and not environ.get("NO_COLOR")
         self._typed_line: Callable[[], str] | None = None
         self.is_closed: bool = False
         """Whether the reader has gone away."""
@@ -60,13 +55,8 @@ class LineWriter:
         """
         width = self._width(len(_BAR))
         start, end = (style, _RESET) if style and self._is_styled else ("", "")
-        self._print(
-            [
-                f"{start}{_BAR}{part}{end}"
-                for line in lines
-                for part in _break_line(terminal_text(line), width)
-            ]
-        )
+        parts = [part for line in lines for part in _break_line(terminal_text(line), width)]
+        self._print([f"{start}{_BAR}{part}{end}" for part in parts])
 
     def write_prompt(self, prompt: str) -> None:
         """Write a prompt of steno; the user answers on the same line."""

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO, final
@@ -18,11 +18,18 @@ from typing import Final, TextIO, final
 from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
 from steno.agent.session_events import BranchChanged, InputReturned, SessionEvent
+from steno.app.branch_tree import BranchTreeRow
 from steno.app.commands.report import Report, text_report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
-from steno.errors import InvalidValue, StenoError
+from steno.app.session_list import SessionSummary
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.ids import utc_now
+from steno.log.queries import searchable_text
+from steno.render.quantities import format_age, format_count
 from steno.render.session_items import ChangeSummarizer, describe_bug
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.ui.compare_state import CompareState
 from steno.ui.help_text import UNFINISHED_NOTICE, build_help
 from steno.ui.plain.approvals import LineApprovals
 from steno.ui.plain.event_writer import EventWriter, write_recap
@@ -35,8 +42,8 @@ from steno.ui.plain.line_input import (
     has_readline,
 )
 from steno.ui.plain.line_writer import LineWriter
-from steno.ui.plain.list_commands import LIST_COMMAND_HINTS, ListCommands
 from steno.ui.prompt_state import PromptHistory, sanitize_pasted
+from steno.ui.tree_state import entry_names
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -45,10 +52,22 @@ _PLAIN_KEYS: Final = (
     ("Ctrl+C", "interrupt, or clear the line; twice leaves"),
     ("Ctrl+D", "leave"),
     ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
+    ("/model 2", "take the second model of the list"),
+    ("/resume 3", "go on with the third session of the list"),
+    ("/resume find WORDS", "list the sessions that hold them"),
+    ("/resume rename 3 TITLE", "give it another title"),
+    ("/resume delete 3", "remove it for good, after a question"),
+    ("/tree 12", "say all of entry 12"),
+    ("/tree go NAME", "go over to a branch"),
+    ("/tree fork 12 NAME", "begin a branch behind entry 12"),
+    ("/tree label 12 NAME", "give it a name"),
+    ("/tree edit 12", "say again what you said there, in a new branch"),
+    ("/tree compare ONE OTHER", "say what two branches have of their own"),
 )
+"""Keys, and arguments that commands take only here."""
+_MAX_LINE_WIDTH: Final = 100
 _CONTINUATION_PROMPT: Final = "... "
 _YES: Final = "yes"
-"""The answer that confirms."""
 _RECENT_ENTRIES: Final = 5
 """A user who returns within this number of entries does not need a recap."""
 
@@ -73,8 +92,9 @@ async def run_plain(
     editor: ReadlineEditor | None = None
     if stdin == 0 and stdout is None and has_readline(environ):
         editor = ReadlineEditor(session.complete, prompt_history.entries())
-    plain = _PlainSession(session, writer, reader, is_verbose=is_verbose)
-    plain.use_editor(editor, prompt_history)
+    plain = _PlainSession(
+        session, writer, reader, editor=editor, history=prompt_history, is_verbose=is_verbose
+    )
     try:
         with _handle_ctrl_c(plain.interrupt, is_enabled=reader.is_terminal):
             await plain.run(first_prompt)
@@ -90,7 +110,6 @@ async def run_plain(
 
 @contextmanager
 def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generator[None]:
-    """Call a function on Ctrl+C inside the `with` block."""
     is_main = threading.current_thread() is threading.main_thread()
     # A process that was started in the background ignores it.
     if not (is_enabled and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -114,6 +133,8 @@ class _PlainSession:
         writer: LineWriter,
         reader: LineReader,
         *,
+        editor: ReadlineEditor | None,
+        history: PromptHistory,
         is_verbose: bool,
     ) -> None:
         self._session = session
@@ -121,10 +142,10 @@ class _PlainSession:
         self._reader = reader
         self._is_verbose = is_verbose
         self._event_writer = EventWriter(writer, session.headline, is_verbose=is_verbose)
-        self._editor: ReadlineEditor | None = None
-        self._history = PromptHistory()
+        self._editor = editor
+        self._history = history
         self._approvals = LineApprovals(session, writer, self._read_answer)
-        self._lists = ListCommands(session, writer, self._confirm)
+        self._lists = _ListCommands(session, writer, self._confirm)
         self._multiline = MultilineInput()
         self._wake = asyncio.Event()
         self._current_task: asyncio.Task[None] | None = None
@@ -133,13 +154,7 @@ class _PlainSession:
         """The number of times Ctrl+C was pressed since the last line."""
         self._is_stopped = False
         self._last_entry: str | None = None
-        """The last written entry."""
         self._shown_session: str | None = ""
-        """The session that was shown last."""
-
-    def use_editor(self, editor: ReadlineEditor | None, history: PromptHistory) -> None:
-        """Set the line editor, if there is one, and the history."""
-        self._editor, self._history = editor, history
 
     async def run(self, first_prompt: str = "") -> None:
         """Read and run lines until the user leaves."""
@@ -197,27 +212,24 @@ class _PlainSession:
                 await self._wait_for_event(lambda: self._approvals.is_due)
         elif self._reader.is_terminal:
             try:
-                line = await self._next_line(
-                    lambda: self._session.is_running and not self._approvals.is_due
-                )
+                line = await self._next_line(self._is_run_undisturbed)
             except InputNoLongerNeeded:
                 return
             await self._handle_line(line)
         else:
-            await self._wait_for_event(
-                lambda: self._session.is_running and not self._approvals.is_due
-            )
+            await self._wait_for_event(self._is_run_undisturbed)
+
+    def _is_run_undisturbed(self) -> bool:
+        return self._session.is_running and not self._approvals.is_due
 
     async def _wait_for_event(self, should_wait: Callable[[], bool]) -> None:
-        """Wait for the next event, if `should_wait` returns true."""
         self._wake.clear()
         if should_wait():
             await self._wake.wait()
 
     async def _read_prompt(self) -> None:
-        prompt = (
-            _CONTINUATION_PROMPT if self._multiline.is_open else f"{self._session.status.mode}> "
-        )
+        mode_prompt = f"{self._session.status.mode}> "
+        prompt = _CONTINUATION_PROMPT if self._multiline.is_open else mode_prompt
         try:
             await self._handle_line(await self._read_typed(prompt))
         except InputNoLongerNeeded:
@@ -229,7 +241,6 @@ class _PlainSession:
             self._discard_line()
 
     def _discard_line(self) -> None:
-        """Start the line again; drop the text typed so far."""
         self._is_stopped = False
         self._multiline.end()
         if not self._is_leaving:
@@ -313,9 +324,8 @@ class _PlainSession:
             self._writer.write("Notice", failure)
         if self._editor is not None:
             self._editor.add_history(text)
-        self._current_task = asyncio.create_task(
-            self._execute(sanitize_pasted(text).text, is_typed=is_typed)
-        )
+        execution = self._execute(sanitize_pasted(text).text, is_typed=is_typed)
+        self._current_task = asyncio.create_task(execution)
         try:
             await self._current_task
         except asyncio.CancelledError:
@@ -387,8 +397,7 @@ class _PlainSession:
             case TypedCommand("quit", _):
                 self._is_leaving = True
             case TypedCommand("help", _):
-                help_text = build_help((*_PLAIN_KEYS, *LIST_COMMAND_HINTS))
-                self._write_report(text_report(help_text, "help"))
+                self._write_report(text_report(build_help(_PLAIN_KEYS), "help"))
             case TypedCommand("theme", _):
                 self._writer.write("Notice", "there are no themes here: lines have no colours")
             case TypedCommand("tree", argument):
@@ -415,3 +424,168 @@ class _PlainSession:
     def _write_report(self, report: Report) -> None:
         if (text := report.plain_text).strip():
             self._writer.write(report.title.capitalize() or "Reply", text)
+
+
+# -- lists and choices from them ------------------------------------------------------------------
+
+
+@final
+class _ListCommands:
+    """The commands `/model`, `/resume` and `/tree`: they write a list and take a choice from it."""
+
+    def __init__(
+        self, session: AgentSession, writer: LineWriter, confirm: Callable[[str], Awaitable[bool]]
+    ) -> None:
+        self._session = session
+        self._writer = writer
+        self._confirm = confirm
+        self._models: list[str] = []
+        self._sessions: list[SessionSummary] = []
+
+    # -- models ------------------------------------------------------------------------------
+
+    async def list_models(self) -> None:
+        models = await self._session.list_models()
+        self._models = [model.text for model in models]
+        current_model = self._session.status.model
+        self._writer.write("Models", f"{len(models)}, {current_model} answers now")
+        self._write_numbered([_describe(model.text, model.description) for model in models])
+
+    def model_named(self, argument: str) -> str:
+        """Return the model of a name, or of a number in the list."""
+        number = _parse_number(argument, len(self._models))
+        return argument if number is None else self._models[number]
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    async def run_resume(self, argument: str) -> None:
+        word, _, rest = argument.partition(" ")
+        if word in ("", "find"):
+            await self._list_sessions(rest.strip())
+        elif word == "rename":
+            name, _, title = rest.strip().partition(" ")
+            await self._session.session_list.rename(self._find_session_id(name), title.strip())
+            self._writer.write("Session", f"it is called {title.strip()}")
+        elif word == "delete":
+            session = self._find_session_id(rest.strip())
+            if await self._confirm(f"delete session {terminal_line(session)} for good?"):
+                await self._session.session_list.delete(session)
+                self._writer.write("Session", "deleted")
+        else:
+            await self._session.session_list.resume(self._find_session_id(argument))
+
+    async def _list_sessions(self, search: str) -> None:
+        self._sessions = list(await self._session.session_list.summaries(search))
+        self._writer.write("Sessions", f"{len(self._sessions)}, the latest first")
+        now = utc_now()
+        self._write_numbered(
+            [
+                _describe(
+                    summary.title or "no title",
+                    format_count(summary.entries, "entry", "entries"),
+                    format_age(summary.changed_at, now),
+                    "" if summary.is_in_this_folder else summary.folder or "",
+                    summary.snippet,
+                )
+                for summary in self._sessions
+            ]
+        )
+
+    def _find_session_id(self, argument: str) -> str:
+        if not argument:
+            raise InvalidValue(
+                "say which session, by its number in the list or its id",
+                code="session_not_named",
+                place="/resume",
+            )
+        number = _parse_number(argument, len(self._sessions))
+        return argument if number is None else self._sessions[number].id
+
+    # -- the tree ----------------------------------------------------------------------------
+
+    async def run_tree(self, argument: str) -> PromptInput | None:
+        """Write the tree, or move in it; return the prompt to edit, if that is requested."""
+        word, _, rest = argument.partition(" ")
+        name, _, text = rest.strip().partition(" ")
+        branches = self._session.branches
+        match word:
+            case "":
+                await self._write_tree()
+            case "go":
+                branches.switch(rest.strip())
+            case "fork":
+                branches.fork(text.strip(), at=(await self._find_row(name)).entry.id)
+            case "label":
+                branches.label((await self._find_row(name)).entry.id, text.strip())
+                self._writer.write("Notice", "it has this name now")
+            case "edit":
+                return branches.fork_before((await self._find_row(name)).entry.id, text.strip())
+            case "compare":
+                await self._compare(name, text.strip())
+            case _:
+                row = await self._find_row(word)
+                text = searchable_text(row.entry).strip() or row.summary
+                self._writer.write(_row_head(row), text)
+        return None
+
+    async def _write_tree(self) -> None:
+        rows = await self._session.branches.rows()
+        shown = [row for row in rows if row.is_notable or row.labels or row.branches]
+        names = self._session.branches.names()
+        about = f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}"
+        self._writer.write("Tree", f"{about}; here the {len(shown)} that matter most")
+        self._write_short(
+            [f"{row.graph_prefix}{_row_head(row)}: {terminal_line(row.summary)}" for row in shown]
+        )
+
+    async def _find_row(self, number: str) -> BranchTreeRow:
+        rows = await self._session.branches.rows()
+        found = [row for row in rows if str(row.number) == number.removeprefix("#")]
+        if not found:
+            raise Missing(
+                f"there is no entry {terminal_line(number)}; /tree lists them",
+                code="entry_missing",
+                place="/tree",
+            )
+        return found[0]
+
+    async def _compare(self, left: str, right: str) -> None:
+        names = self._session.branches.names()
+        if left not in names or right not in names:
+            raise Missing(
+                f"name two of {', '.join(names)}", code="branches_not_named", place="/tree compare"
+            )
+        state = CompareState(self._session, await self._session.branches.rows(), left, right)
+        self._writer.write("Both", format_count(state.shared, "entry", "entries"))
+        for side, name in enumerate(state.names):
+            rows = state.own_rows(side)
+            self._writer.write(f"Only in {name}", format_count(len(rows), "entry", "entries"))
+            self._write_short([f"{row.number}. {_row_summary(row)}" for row in rows])
+
+    def _write_numbered(self, texts: Iterable[str]) -> None:
+        self._write_short([f"{number}. {text}" for number, text in enumerate(texts, 1)])
+
+    def _write_short(self, lines: Iterable[str]) -> None:
+        self._writer.write_lines([truncate_to_width(line, _MAX_LINE_WIDTH) for line in lines])
+
+
+def _parse_number(argument: str, count: int) -> int | None:
+    """Return the index of a number in a list; ids may be digits, too, but are longer."""
+    is_number = argument.isascii() and argument.isdigit() and not argument.startswith("0")
+    return int(argument) - 1 if is_number and int(argument) <= count else None
+
+
+def _describe(name: str, *facts: str) -> str:
+    known_facts = ", ".join(map(terminal_line, filter(None, facts)))
+    return ": ".join(filter(None, [terminal_line(name), known_facts]))
+
+
+def _row_head(row: BranchTreeRow) -> str:
+    facts = [*([] if row.is_active else ["elsewhere"]), *entry_names(row)]
+    about = f" ({', '.join(facts)})" if facts else ""
+    return f"{row.number}. {terminal_line(row.kind)}{about}"
+
+
+def _row_summary(row: BranchTreeRow) -> str:
+    # Text that does not fit need not be sanitized either.
+    return terminal_line(f"{row.kind}: {row.summary[: 10 * _MAX_LINE_WIDTH]}")

@@ -33,8 +33,8 @@ SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContex
 _PROMPT_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
 _MAIN_SCREEN_ACTIONS: Final = frozenset(
     {
-        *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "focus_approvals"),
-        *("scroll_page", "select", "help", "select_next", "leave_item"),
+        *("interrupt", "session", "leave_if_blank", "fold"),
+        *("scroll_page", "select", "select_next", "leave_item"),
     }
 )
 """Actions that need the transcript on top of the screen stack."""
@@ -49,7 +49,7 @@ _DOUBLE_PRESS_S: Final = 2.0
 
 
 class Controller(Protocol):
-    """Handles the keys once a session is open."""
+    """Handles the input once a session is open; see also `TerminalApp.action_session`."""
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
         """Run the early input, and handle events until the user leaves."""
@@ -59,28 +59,12 @@ class Controller(Protocol):
         """Run the submitted text."""
         ...
 
-    def open_help(self) -> None:
-        """Show the help."""
-        ...
-
     def complete(self, typed: str) -> None:
         """Request suggestions."""
         ...
 
     def interrupt(self) -> bool:
         """Interrupt the run and the shell command; return whether either was running."""
-        ...
-
-    def change_mode(self) -> None:
-        """Go from plan to act, or back."""
-        ...
-
-    def open_tree(self) -> None:
-        """Show the branches."""
-        ...
-
-    def focus_approvals(self) -> None:
-        """Focus the approval panel."""
         ...
 
     def edit_item(self, item: TranscriptItem) -> None:
@@ -105,20 +89,20 @@ class TerminalApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave_item", "back", show=False, priority=True),
         Binding("escape", "interrupt", "interrupt", show=False),
-        Binding("shift+tab", "change_mode", "plan/act", priority=True),
+        Binding("shift+tab", "session('change_mode')", "plan/act", priority=True),
         Binding("ctrl+c", "stop", "stop", priority=True),
         Binding("ctrl+d", "leave_if_blank", "leave", priority=True),
         Binding("ctrl+q", "leave", "leave", priority=True),
         Binding("ctrl+o", "fold", "fold", priority=True),
-        Binding("ctrl+t", "tree", "tree", priority=True),
-        Binding("ctrl+g", "focus_approvals", "decide", priority=True),
+        Binding("ctrl+t", "session('open_tree')", "tree", priority=True),
+        Binding("ctrl+g", "session('focus_approvals')", "decide", priority=True),
         Binding("pageup", "scroll_page(-1)", "scroll", priority=True),
         Binding("pagedown", "scroll_page(1)", "scroll", priority=True),
         Binding("alt+up", "select(-1)", "select", priority=True),
         Binding("alt+down", "select(1)", "select", priority=True),
         Binding("up", "select_next(-1)", "select", show=False, priority=True),
         Binding("down", "select_next(1)", "select", show=False, priority=True),
-        Binding("f1", "help", "help"),
+        Binding("f1", "session('open_help')", "help"),
     ]
 
     def __init__(
@@ -130,7 +114,6 @@ class TerminalApp(App[int]):
         history: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the opener of the session, the loader of the controller, and settings."""
         super().__init__(driver_class=TerminalDriver)
         # Set before anything is styled: for a later theme, Textual reads all styles twice.
         for own_theme in THEMES:
@@ -140,38 +123,21 @@ class TerminalApp(App[int]):
         if self.no_color:
             self._filters = [NoColorFilter()]  # Textual has no other way to set them
         self.clock = clock
-        """A clock in seconds."""
         self._open_session = open_session
         self._load_controller = load_controller
-        self._prompt_history = PromptHistory(history)
+        self.transcript: Final = Transcript(id="transcript")
+        self.prompt: Final = Prompt(PromptHistory(history), id="prompt")
+        self.status_line: Final = StatusLine(clock=clock, id="status")
         self._controller: Controller | None = None
         self._early_input: list[Prompt.Submitted] = []
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
         """The error that kept the session from opening."""
         self.exit_status: int = 0
-        """The exit status."""
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of the first paint."""
-        yield Transcript(id="transcript")
-        yield Prompt(history=self._prompt_history, id="prompt")
-        yield StatusLine(clock=self.clock, id="status")
-
-    @property
-    def transcript(self) -> Transcript:
-        """The conversation."""
-        return self.screen_stack[0].query_one("#transcript", Transcript)
-
-    @property
-    def prompt(self) -> Prompt:
-        """The prompt."""
-        return self.screen_stack[0].query_one("#prompt", Prompt)
-
-    @property
-    def status_line(self) -> StatusLine:
-        """The status line."""
-        return self.screen_stack[0].query_one("#status", StatusLine)
+        yield from (self.transcript, self.prompt, self.status_line)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer none: commands are typed in the prompt."""
@@ -188,7 +154,11 @@ class TerminalApp(App[int]):
         self.prompt.hint = _PROMPT_HINT
         self.prompt.focus()
         self.status_line.show_activity("starting")
+        self.watch(self.transcript, "unseen_count", self._show_unseen_count)
         self.call_after_refresh(self._start_session)
+
+    def _show_unseen_count(self, count: int) -> None:
+        self.status_line.unseen_count = count
 
     def _start_session(self) -> None:
         loop = asyncio.get_running_loop()
@@ -240,10 +210,6 @@ class TerminalApp(App[int]):
     def _show_notice(self, message: Prompt.Notified) -> None:
         self.transcript.add_item(TranscriptItem(ItemKind.NOTICE, body=message.text))
 
-    @on(Transcript.UnseenChanged)
-    def _show_unseen_count(self, message: Transcript.UnseenChanged) -> None:
-        self.status_line.show_unseen_count(message.count)
-
     @on(Transcript.EditRequested)
     def _edit_item(self, message: Transcript.EditRequested) -> None:
         if self._controller is not None:
@@ -251,21 +217,17 @@ class TerminalApp(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         """Send keys that no widget takes to the prompt."""
-        is_typed = isinstance(event, events.Paste) or (
-            isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
-        )
+        is_typed = isinstance(event, events.Paste)
+        if isinstance(event, events.Key) and event.is_printable:
+            is_typed = event.key not in _ITEM_KEYS or self.transcript.selected is None
         # While the terminal window is not focused, no widget is; the key restores the focus.
         is_main_screen = self.app_focus and len(self.screen_stack) == 1
         if is_typed and is_main_screen and self.focused in (None, self.transcript):
             self._leave_item()
         await super().on_event(event)
 
-    def _is_item_key(self, event: events.Key) -> bool:
-        return event.key in _ITEM_KEYS and self.transcript.selected is not None
-
     @property
     def _is_transcript_focused(self) -> bool:
-        """Whether the transcript has the focus."""
         return self.screen_stack[0].focused is self.transcript
 
     def _leave_item(self) -> None:
@@ -275,9 +237,8 @@ class TerminalApp(App[int]):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_keys(self) -> None:
-        """Show the keys of a selected item."""
         is_selected = self._is_transcript_focused and self.transcript.selected is not None
-        self.status_line.show_keys(_ITEM_KEY_HINTS if is_selected else None)
+        self.status_line.shown_keys = _ITEM_KEY_HINTS if is_selected else None
 
     def on_approval_panel_dismissed(self) -> None:
         """Focus the prompt; bound by name, because the panel is imported later."""
@@ -327,40 +288,22 @@ class TerminalApp(App[int]):
         else:
             self.prompt.action_delete_right()
 
-    def action_change_mode(self) -> None:
-        """Go from plan to act, or back."""
+    def action_session(self, method: str) -> None:
+        """Call a method of the controller without arguments, once there is one."""
         if self._controller is not None:
-            self._controller.change_mode()
-
-    def action_tree(self) -> None:
-        """Show the branches."""
-        if self._controller is not None:
-            self._controller.open_tree()
-
-    def action_focus_approvals(self) -> None:
-        """Focus the approval panel."""
-        if self._controller is not None:
-            self._controller.focus_approvals()
-
-    def action_help(self) -> None:
-        """Show the help."""
-        if self._controller is not None:
-            self._controller.open_help()
+            getattr(self._controller, method)()
 
     def action_fold(self) -> None:
         """Unfold everything, or fold it again."""
-        foldable: Sequence[TranscriptItem] = [
-            item for item in self.transcript.items if item.can_fold
-        ]
-        is_any_folded = any(item.is_folded for item in foldable)
+        items = self.transcript.items
+        is_any_folded = any(item.is_folded for item in items if item.can_fold)
         self.transcript.fold_all(is_folded=not is_any_folded)
 
     def action_scroll_page(self, pages: int) -> None:
         """Scroll the conversation, wherever the cursor is."""
-        if pages < 0:
-            self.transcript.scroll_page_up(animate=False)
-        else:
-            self.transcript.scroll_page_down(animate=False)
+        transcript = self.transcript
+        scroll = transcript.scroll_page_up if pages < 0 else transcript.scroll_page_down
+        scroll(animate=False)
 
     def action_select(self, step: int) -> None:
         """Select another item."""
@@ -369,7 +312,7 @@ class TerminalApp(App[int]):
 
     def action_select_next(self, step: int) -> None:
         """Select another item while one is selected."""
-        self.transcript.select(step)
+        self.transcript.action_select(step)
         self._show_keys()
 
     def action_leave_item(self) -> None:
@@ -383,7 +326,7 @@ class TerminalApp(App[int]):
         if len(self.screen_stack) > 1:
             super().action_focus_next()
         elif self.prompt.has_focus_within:
-            self.action_focus_approvals()
+            self.action_session("focus_approvals")
         else:
             self.prompt.focus()
 

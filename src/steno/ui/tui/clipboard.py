@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 _TIMEOUT_S: Final = 3.0
-"""The time limit of each program."""
 _MAX_BYTES: Final = 20_000_000
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
@@ -78,7 +77,6 @@ def missing_program_hint() -> str | None:
 
 
 def _available_programs(environment: Mapping[str, str]) -> list[_ClipboardProgram]:
-    """Return the programs that fit the desktop, the best first."""
     return [
         program
         for program in _PROGRAMS

@@ -14,11 +14,7 @@ from functools import partial
 from typing import Any, Final, final
 
 from steno.agent import PromptInput
-from steno.agent.events import (
-    ApprovalRequested,
-    EntryRecorded,
-    RunEnded,
-)
+from steno.agent.events import ApprovalRequested, EntryRecorded, RunEnded
 from steno.agent.session_events import (
     BranchChanged,
     ErrorRaised,
@@ -92,7 +88,6 @@ class SessionController:
         self._interruptible_count = 0
         """The number of requests in progress that can be interrupted before a run starts."""
         self._shown_session: str | None = ""
-        """The session that was shown last."""
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
@@ -151,7 +146,7 @@ class SessionController:
     def _show_status(self) -> None:
         status = self._session.status
         self._shown_session = status.session
-        self._status_line.show_status(status)
+        self._status_line.session_status = status
         self._app.transcript.show_greeting(terminal_line(f"{status.folder} · {status.model}"))
 
     def _show_pending(self) -> None:
@@ -211,7 +206,9 @@ class SessionController:
                 case TypedCommand("theme", name):
                     await self._change_theme(name)
                 case TypedCommand("tree", _):
-                    await self._open_tree_screen()
+                    prompt = await self._app.push_screen_wait(TreeScreen(self._session))
+                    if prompt is not None:
+                        self._load_prompt(prompt)
                 case TypedCommand("resume", ""):
                     await self._app.push_screen_wait(SessionsScreen(self._session))
                 case TypedCommand("model", ""):
@@ -225,9 +222,8 @@ class SessionController:
 
     def _show_report(self, report: Report) -> None:
         if report.body.count("\n") < _MAX_INLINE_LINES:
-            self._live_items.add_text(
-                ItemKind.REPLY, report.body, head=report.title, form=report.form
-            )
+            title, form = report.title, report.form
+            self._live_items.add_text(ItemKind.REPLY, report.body, head=title, form=form)
         else:
             self._app.push_screen(PagerScreen(report))
 
@@ -249,10 +245,8 @@ class SessionController:
     async def _change_theme(self, name: str) -> None:
         names = all_theme_names()
         if not name:
-            choices = [Suggestion(theme_name) for theme_name in names]
-            picked = await self._app.push_screen_wait(
-                PickerScreen("theme", choices, self._app.theme)
-            )
+            picker = PickerScreen("theme", [*map(Suggestion, names)], self._app.theme)
+            picked = await self._app.push_screen_wait(picker)
             name = picked or ""
         if not name:
             return
@@ -307,11 +301,6 @@ class SessionController:
     def open_tree(self) -> None:
         """Show the branches."""
         self._start(self._run_command("", TypedCommand("tree", "")))
-
-    async def _open_tree_screen(self) -> None:
-        prompt = await self._app.push_screen_wait(TreeScreen(self._session))
-        if prompt is not None:
-            self._load_prompt(prompt)
 
     def edit_item(self, item: TranscriptItem) -> None:
         """Load a user message into the prompt, in a new branch before it."""

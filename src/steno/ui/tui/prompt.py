@@ -69,14 +69,8 @@ class Popup(Widget, can_focus=False):
 
     DEFAULT_CSS: ClassVar[str] = """
     Popup {
-        display: none;
-        overlay: screen;
-        offset-y: -100%;
-        width: 100%;
-        height: auto;
-        background: $panel;
-        color: $foreground;
-
+        display: none; overlay: screen; offset-y: -100%; width: 100%; height: auto;
+        background: $panel; color: $foreground;
         & .popup--about { color: $text-muted; }
         & .popup--chosen {
             background: $block-cursor-background;
@@ -102,23 +96,15 @@ class Popup(Widget, can_focus=False):
         return self._choices[self._index] if self._choices else None
 
     def show(self, choices: Sequence[Suggestion], *, chosen: Suggestion | None = None) -> None:
-        """Show suggestions; select `chosen` if it is among them, else the first."""
-        if not choices:
-            self.hide()
+        """Show suggestions, or none; select `chosen` if it is among them, else the first."""
+        if not choices and not self._choices:
             return
         is_another_size = _popup_height(choices) != _popup_height(self._choices)
         self._index = choices.index(chosen) if chosen in choices else 0
         self._choices = choices
         self._scroll()
-        self.display = True
+        self.display = bool(choices)
         self.refresh(layout=is_another_size)
-
-    def hide(self) -> None:
-        """Show nothing."""
-        if self._choices:
-            self._choices = ()
-            self._index = self._first_row = 0
-            self.display = False
 
     def move(self, rows: int) -> None:
         """Select another suggestion; wraps around."""
@@ -177,7 +163,6 @@ class Popup(Widget, can_focus=False):
 
 
 def _row_count(choices: Sequence[Suggestion]) -> int:
-    """Return how many of them are shown."""
     return min(MAX_POPUP_ROWS, len(choices))
 
 
@@ -194,15 +179,12 @@ def _choice_text(choice: Suggestion) -> str:
 
 
 @final
-class Editor(TextArea):
+class _Editor(TextArea):
     """An editor of a few lines."""
 
     DEFAULT_CSS: ClassVar[str] = """
-    Editor {
-        width: 1fr;
-        height: auto;
-        padding: 0;
-        background: transparent;
+    _Editor {
+        width: 1fr; height: auto; padding: 0; background: transparent;
         & .editor--placeholder { color: $accent; text-style: bold; }
         & .text-area--placeholder { color: $text-muted; }
     }
@@ -234,7 +216,6 @@ class Editor(TextArea):
                     return
 
     def on_paste(self, event: Paste) -> None:
-        """Hand a paste to the owner."""
         self.last_key_at = time.monotonic()
         event.stop()
         event.prevent_default()
@@ -253,7 +234,6 @@ class Editor(TextArea):
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line with its placeholders highlighted."""
         line = super().get_line(line_index)
         for span in self._placeholders.spans(line.plain):
             style = self.get_component_rich_style("editor--placeholder", partial=True)
@@ -268,11 +248,9 @@ class Editor(TextArea):
         return min(self.virtual_size.height, max(1, viewport.height // 3))
 
     def typed_word(self) -> TypedWord | None:
-        """Return the word at the cursor."""
         row, column = self.cursor_location
-        return word_at(
-            self.document.get_line(row), column, is_whole_text=self.document.line_count == 1
-        )
+        is_whole_text = self.document.line_count == 1
+        return word_at(self.document.get_line(row), column, is_whole_text=is_whole_text)
 
     def is_at_edge(self, rows: int) -> bool:
         """Return whether no line is above the cursor (negative), or below it."""
@@ -290,7 +268,6 @@ class Editor(TextArea):
         self.move_cursor(location)
 
     def insert_text(self, text: str) -> None:
-        """Insert a text at the cursor, in place of the selection."""
         result = self.replace(text, *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
@@ -304,7 +281,6 @@ class Editor(TextArea):
         return True
 
     def action_break_line(self) -> None:
-        """Insert a line break."""
         self.insert_text("\n")
 
     def action_clear(self) -> None:
@@ -335,10 +311,7 @@ class Prompt(Widget):
 
     DEFAULT_CSS: ClassVar[str] = """
     Prompt {
-        layout: horizontal;
-        height: auto;
-        background: $surface;
-
+        layout: horizontal; height: auto; background: $surface;
         & > .prompt--sign { width: 2; height: 1; color: $primary; text-style: bold; }
         &.-shell > .prompt--sign { color: $warning; }
         &.-command > .prompt--sign { color: $accent; }
@@ -393,13 +366,11 @@ class Prompt(Widget):
         self._shown_sign = ">"
         self._popup = Popup()
         self._sign = Static(self._shown_sign, classes="prompt--sign", markup=False)
-        self._editor = Editor(self, self._placeholders)
+        self._editor = _Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
         """Yield the list, which is drawn above, the sign and the editor."""
-        yield self._popup
-        yield self._sign
-        yield self._editor
+        yield from (self._popup, self._sign, self._editor)
 
     # -- public methods ------------------------------------------------------------------------
 
@@ -480,8 +451,7 @@ class Prompt(Widget):
 
     def action_enter(self) -> None:
         """Accept the selected suggestion, break the line after a backslash, or send."""
-        word = self._completion.word
-        chosen = self._popup.chosen
+        word, chosen = self._completion.word, self._popup.chosen
         if self._search_draft is not None:
             self._end_search(None if chosen is None else chosen.text)
         elif chosen is not None and word is not None and chosen.text != word.typed:
@@ -508,7 +478,7 @@ class Prompt(Widget):
             self._end_search(self._search_draft)
         elif self._popup.chosen is not None:
             self._completion.dismiss()
-            self._popup.hide()
+            self._popup.show(())
         else:
             raise SkipAction
 
@@ -586,7 +556,7 @@ class Prompt(Widget):
         self._editor.set_text(text, at_first_row=at_first_row)
         self._is_setting_text = False
         self._completion.set_word(None)
-        self._popup.hide()
+        self._popup.show(())
         self._show_mode()
 
     def _update_popup(self) -> None:
@@ -605,12 +575,11 @@ class Prompt(Widget):
     def _leave_word(self, message: TextArea.SelectionChanged) -> None:
         """Close the list when the cursor leaves the word; moving back does not open it again."""
         message.stop()
-        word = self._editor.typed_word()
-        current = self._completion.word
+        word, current = self._editor.typed_word(), self._completion.word
         has_left = current is not None and (word is None or word.start != current.start)
         if self._search_draft is None and has_left:
             self._completion.set_word(None)
-            self._popup.hide()
+            self._popup.show(())
 
     @on(TextArea.Changed)
     def _stop_text_changed(self, message: TextArea.Changed) -> None:
@@ -622,7 +591,6 @@ class Prompt(Widget):
         self.action_tab()
 
     def _accept_choice(self, choice: Suggestion) -> None:
-        """Replace the typed word by the suggestion."""
         word = self._completion.word
         if word is None:
             return

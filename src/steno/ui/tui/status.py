@@ -14,6 +14,7 @@ from typing import ClassVar, Final, NamedTuple, final
 from textual.app import RenderResult
 from textual.content import Content
 from textual.geometry import Size
+from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -38,17 +39,13 @@ _RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
 _SESSION_PART_ORDER: Final = ("title", "folder")
 
 
-# -- numbers -----------------------------------------------------------------------------------
-
-
 def abbreviate_count(number: int) -> str:
     """Return a number in at most five characters: 950, 4.2k, 32k, 1.3M."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= size * 0.9995:
             share = number / size
-            return (
-                f"{share:.1f}".removesuffix(".0") + unit if share < 9.95 else f"{share:.0f}{unit}"
-            )
+            digits = f"{share:.1f}".removesuffix(".0") if share < 9.95 else f"{share:.0f}"
+            return digits + unit
     return str(number)
 
 
@@ -67,7 +64,9 @@ def _status_parts(status: SessionStatus) -> dict[str, _StatusPart]:
     title = _clean_name(status.title) if status.session is not None else "not kept"
     folder = _clean_name(status.folder)
     return {
-        "model": _two_forms(model.rpartition("/")[2], 24, model, 48, style="$text-primary"),
+        "model": _two_forms(model.rpartition("/")[2], 24, model, 48)._replace(
+            style="$text-primary"
+        ),
         "branch": _two_forms(branch, 18, branch, 34),
         "context": _context_part(status),
         "cost": _StatusPart(() if status.cost is None else (format_dollars(status.cost),)),
@@ -77,12 +76,8 @@ def _status_parts(status: SessionStatus) -> dict[str, _StatusPart]:
     }
 
 
-def _two_forms(
-    short: str, short_width: int, long: str, long_width: int, *, style: str = ""
-) -> _StatusPart:
-    return _StatusPart(
-        (truncate_to_width(short, short_width), truncate_to_width(long, long_width)), style
-    )
+def _two_forms(short: str, short_width: int, long: str, long_width: int) -> _StatusPart:
+    return _StatusPart((truncate_to_width(short, short_width), truncate_to_width(long, long_width)))
 
 
 def _clean_name(text: str) -> str:
@@ -109,12 +104,9 @@ def _token_part(usage: Usage) -> _StatusPart:
     sent, received = usage.input_tokens, usage.output_tokens
     if sent is None and received is None:
         return _StatusPart(())
-    return _StatusPart(
-        (
-            f"{abbreviate_count((sent or 0) + (received or 0))} tok",
-            f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(received or 0)} tok",
-        )
-    )
+    total = abbreviate_count((sent or 0) + (received or 0))
+    both = f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(received or 0)}"
+    return _StatusPart((f"{total} tok", f"{both} tok"))
 
 
 def _fit_parts(
@@ -156,28 +148,22 @@ class StatusLine(Widget):
     }
     """
 
+    session_status: reactive[SessionStatus | None] = reactive(None)
+    shown_keys: reactive[str | None] = reactive(None)
+    """Keys in place of the activity."""
+    unseen_count: reactive[int] = reactive(0)
+    """The number of new items below the visible ones."""
+    _shown_message: reactive[str | None] = reactive(None)
+
     def __init__(
-        self,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        id: str | None = None,
+        self, *, clock: Callable[[], float] = time.monotonic, id: str | None = None
     ) -> None:
         super().__init__(id=id)
         self._clock = clock
-        self._session_status: SessionStatus | None = None
         self._current_activity: str | None = None
         self._is_interruptible = False
-        self._shown_keys: str | None = None
         self._since = 0.0
-        self._shown_message: str | None = None
-        self._unseen_count = 0
-        self._tick_timer: Timer | None = None
         self._message_timer: Timer | None = None
-
-    def show_status(self, status: SessionStatus) -> None:
-        """Set the status."""
-        self._session_status = status
-        self.refresh()
 
     def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
         """Show an activity and its duration; None removes it.
@@ -188,15 +174,10 @@ class StatusLine(Widget):
             return
         if text != self._current_activity:
             self._current_activity, self._since = text, self._clock()
-            self._tick()
+            if self.is_attached:
+                self._count_seconds()
         self._is_interruptible = is_interruptible
         self.refresh()
-
-    def show_keys(self, text: str | None) -> None:
-        """Show keys in place of the activity; None restores it."""
-        if text != self._shown_keys:
-            self._shown_keys = text
-            self.refresh()
 
     def show_message(self, text: str) -> None:
         """Show a message for a few seconds in place of the activity."""
@@ -204,31 +185,16 @@ class StatusLine(Widget):
             self._message_timer.stop()
         self._shown_message = text
         self._message_timer = self.set_timer(_MESSAGE_S, self._clear_message)
-        self.refresh()
-
-    def show_unseen_count(self, count: int) -> None:
-        """Show the number of new items below the visible ones."""
-        self._unseen_count = count
-        self.refresh()
 
     def on_mount(self) -> None:
         """Start to count seconds, if there is an activity."""
-        self._tick()
+        self._count_seconds()
 
-    def _tick(self) -> None:
-        """Redraw every second, but only while an activity is shown."""
-        if self._current_activity is None:
-            if self._tick_timer is not None:
-                self._tick_timer.stop()
-            self._tick_timer = None
-        elif self._tick_timer is None and self.is_attached:
-            self._tick_timer = self.set_interval(1, self.refresh)
+    def _count_seconds(self) -> None:
+        self.auto_refresh = None if self._current_activity is None else 1
 
     def _clear_message(self) -> None:
         self._shown_message = None
-        self.refresh()
-
-    # -- drawing ----------------------------------------------------------------------------
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return 1, or 2 where the terminal is narrow."""
@@ -248,56 +214,48 @@ class StatusLine(Widget):
 
     def _max_left_width(self, width: int) -> int:
         """Return the maximal width of the activity: the interrupt hint matters more."""
-        if self._shown_keys is not None:
+        if self.shown_keys is not None:
             return width
-        return width * 3 // 4 if self._is_interruptible and self._shows_activity else width // 2
+        return width * 3 // 4 if self._shows_interrupt_hint else width // 2
 
     def _align_parts(self, left: Content, order: Sequence[str], width: int) -> Content:
         """Return a line with a left part, and the parts that fit on its right."""
-        if self._session_status is None:
+        if self.session_status is None:
             return left
         # The activity on the left grows every second; the right part must not move with it.
         left_width = max(left.cell_length, width // 3) if left else 0
-        fitting = _fit_parts(_status_parts(self._session_status), order, width - left_width)
+        fitting = _fit_parts(_status_parts(self.session_status), order, width - left_width)
         right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])
-        return (
-            left + " " * (width - left.cell_length - right.cell_length) + right if left else right
-        )
+        gap = " " * (width - left.cell_length - right.cell_length)
+        return left + gap + right if left else right
 
     def _left_part(self, width: int) -> Content:
         """Return the mode and the activity, which are never omitted."""
-        status = self._session_status
+        status = self.session_status
         mode = "" if status is None else f" {status.mode.upper()} "
         is_plan = status is not None and status.mode == Mode.PLAN
         style = "bold reverse" if is_plan else "bold reverse $text-success"
-        unseen = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
+        unseen = f"{_GAP}↓ {self.unseen_count} new below" if self.unseen_count else ""
         columns = width - display_width(mode) - 1 - display_width(unseen)
         activity = truncate_to_width(self._activity_text(), columns)
-        if (
-            self._is_interruptible
-            and self._shows_activity
-            and display_width(activity + _INTERRUPT_HINT) <= columns
-        ):
+        if self._shows_interrupt_hint and display_width(activity + _INTERRUPT_HINT) <= columns:
             activity += _INTERRUPT_HINT
         return Content.assemble(
             (mode, style), " " if mode else "", (activity, "$text"), (unseen, "bold $text-primary")
         )
 
     @property
-    def _shows_activity(self) -> bool:
-        return (
-            self._current_activity is not None
-            and self._shown_message is None
-            and self._shown_keys is None
-        )
+    def _shows_interrupt_hint(self) -> bool:
+        is_hidden = self._shown_message is not None or self.shown_keys is not None
+        return self._is_interruptible and self._current_activity is not None and not is_hidden
 
     def _activity_text(self) -> str:
         if self._shown_message is not None:
             return _clean_name(self._shown_message)
-        if self._shown_keys is not None:
-            return self._shown_keys
+        if self.shown_keys is not None:
+            return self.shown_keys
         if self._current_activity is None:
-            return "starting …" if self._session_status is None else "idle"
+            return "starting …" if self.session_status is None else "idle"
         seconds = int(self._clock() - self._since)
         elapsed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
         spinner = _SPINNER[seconds % len(_SPINNER)]

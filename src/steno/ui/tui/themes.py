@@ -63,7 +63,6 @@ STENO_LIGHT: Final = Theme(
     },
 )
 THEMES: Final = (STENO_DARK, STENO_LIGHT)
-"""The themes of steno."""
 _THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
 _LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
 """Of the sixteen colours of a terminal; 8 is a dark grey."""

@@ -6,7 +6,7 @@ from rich.style import Style
 
 from steno.render.items import TranscriptItem
 from steno.ui.tui.transcript.item_drawing import ItemDrawing
-from steno.ui.tui.transcript.styles import STYLE_PARTS, TranscriptStyles
+from steno.ui.tui.transcript.text_lines import STYLE_PARTS, TranscriptStyles
 
 PLAIN_STYLES = TranscriptStyles(**{part: Style() for part in STYLE_PARTS}, is_dark=True)
 
@@ -14,7 +14,7 @@ PLAIN_STYLES = TranscriptStyles(**{part: Style() for part in STYLE_PARTS}, is_da
 def drawing_of(
     item: TranscriptItem, width: int = 60, styles: TranscriptStyles = PLAIN_STYLES
 ) -> ItemDrawing:
-    drawing = ItemDrawing(item, width, styles, lambda data, width: [])
+    drawing = ItemDrawing(item, width, styles, lambda item, data, width: [])
     drawing.draw()
     return drawing
 

@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from steno.render.terminal_text import terminal_text
 from steno.ui.tui.transcript.markdown import StreamedMarkdown, render_block, split_blocks
-from steno.ui.tui.transcript.styles import TranscriptStyles
+from steno.ui.tui.transcript.text_lines import TranscriptStyles
 from tests.ui.tui.transcript.drawn_items import PLAIN_STYLES
 
 PARTS = [

@@ -28,8 +28,11 @@ class TranscriptApp(App[None]):
     def compose(self) -> ComposeResult:
         yield Transcript(id="transcript")
 
-    def on_transcript_unseen_changed(self, message: Transcript.UnseenChanged) -> None:
-        self.behind.append(message.count)
+    def on_mount(self) -> None:
+        self.watch(self.query_one(Transcript), "unseen_count", self.note_unseen, init=False)
+
+    def note_unseen(self, count: int) -> None:
+        self.behind.append(count)
 
     def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
         self.chosen.append(message.item)

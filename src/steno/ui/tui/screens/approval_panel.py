@@ -37,7 +37,6 @@ from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalOffer,
     ApprovalState,
-    FocusPolicy,
     KeyGuard,
     KeyRefusal,
 )
@@ -46,7 +45,6 @@ from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_
 from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
 _QUOTE_BAR: Final = "│ "
-"""Precedes every quoted line."""
 _MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
@@ -58,6 +56,8 @@ _TITLE_ROWS: Final = 1
 _MARGIN_MIN_HEIGHT: Final = 28
 """The height of the screen from which two rows around the choices stay empty."""
 _MARGIN_ROWS: Final = 2
+_IDLE_S: Final = 1.0
+"""The idle time of the prompt after which a request takes the focus."""
 _FOCUS_CHECK_S: Final = 0.1
 """The pause between two checks whether the panel may take the focus."""
 
@@ -70,14 +70,12 @@ _WrappedRow: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @final
-class CallTextView(ScrollView, can_focus=False):
+class _CallText(ScrollView, can_focus=False):
     """Shows lines, as many as there is room for."""
 
     DEFAULT_CSS: ClassVar[str] = """
-    CallTextView {
-        scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable;
-        overflow-x: hidden;
+    _CallText {
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden;
         & > .call-text--bar { color: $text-muted; }
         & > .call-text--heading { color: $text-muted; text-style: bold; }
         & > .call-text--note { color: $text-muted; }
@@ -92,9 +90,6 @@ class CallTextView(ScrollView, can_focus=False):
         *[f"call-text--{tone}" for tone in LineTone],
     }
 
-    class Scrolled(Message):
-        """The visible lines have changed."""
-
     def __init__(self) -> None:
         super().__init__()
         self._lines: Sequence[CallLine] = ()
@@ -103,13 +98,11 @@ class CallTextView(ScrollView, can_focus=False):
         self._visible_rows = 0
 
     def show_lines(self, lines: Sequence[CallLine]) -> None:
-        """Show other lines, from their beginning."""
         self._lines, self._width = lines, 0
         self.scroll_to(y=0, animate=False)
 
     @property
     def rows_below(self) -> int:
-        """The number of rows below the visible ones."""
         return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
 
     def wrap_to_width(self, width: int) -> int:
@@ -127,25 +120,7 @@ class CallTextView(ScrollView, can_focus=False):
         self._visible_rows = min(len(self._rows), max_rows)
         self.styles.height = self._visible_rows
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report that other lines are visible."""
-        super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Scrolled())
-
-    def scroll_by_key(self, key: str) -> None:
-        """Scroll to other lines."""
-        scrolls = {
-            "up": self.scroll_up,
-            "down": self.scroll_down,
-            "pageup": self.scroll_page_up,
-            "pagedown": self.scroll_page_down,
-            "home": self.scroll_home,
-            "end": self.scroll_end,
-        }
-        scrolls[key](animate=False)
-
     def render_line(self, y: int) -> Strip:
-        """Draw one visible row."""
         number = y + self.scroll_offset.y
         if number >= len(self._rows):
             return Strip.blank(self.size.width, self.rich_style)
@@ -195,11 +170,11 @@ def _wrap_text(line: str, columns: int) -> Iterator[str]:
 
 
 @final
-class CallPane(Vertical, can_focus=False):
+class _CallPane(Vertical, can_focus=False):
     """The lines of a call, as many as fit, and a footer about the rest."""
 
     DEFAULT_CSS: ClassVar[str] = """
-    CallPane {
+    _CallPane {
         height: auto;
         & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
     }
@@ -208,16 +183,17 @@ class CallPane(Vertical, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.is_large = False
-        """Whether the panel is enlarged."""
         self._fits_large = True
         """Whether all rows fit when it is enlarged."""
         self._footer_text = ""
-        self.text_view = CallTextView()
+        self.text_view = _CallText()
         self._footer = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """Stack the lines and the footer."""
         yield from (self.text_view, self._footer)
+
+    def on_mount(self) -> None:
+        self.watch(self.text_view, "scroll_y", self._update_footer, init=False)
 
     @property
     def can_enlarge(self) -> bool:
@@ -234,9 +210,7 @@ class CallPane(Vertical, can_focus=False):
         self.text_view.limit_rows(available_rows - self._footer.display)
         self._update_footer()
 
-    @on(CallTextView.Scrolled)
     def _update_footer(self) -> None:
-        """Show how many rows are hidden."""
         below, parts = self.text_view.rows_below, list[str]()
         if below:
             parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
@@ -253,10 +227,10 @@ class CallPane(Vertical, can_focus=False):
 
 
 @final
-class AnswerInput(LineInput):
+class _AnswerInput(LineInput):
     """Takes one line."""
 
-    DEFAULT_CSS: ClassVar[str] = "AnswerInput { background: $surface; }"
+    DEFAULT_CSS: ClassVar[str] = "_AnswerInput { background: $surface; }"
 
     @dataclass
     class Ignored(Message):
@@ -271,12 +245,10 @@ class AnswerInput(LineInput):
         """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
 
     def on_key(self, event: Key) -> None:
-        """Record the key."""
         if event.key != "enter":  # see action_submit
             self._key_guard.check_key()
 
     async def action_submit(self) -> None:
-        """Submit the typed text."""
         refusal = self._key_guard.check_enter(allows_quick_enter=self.allows_quick_enter)
         if refusal is None:
             await super().action_submit()
@@ -285,10 +257,10 @@ class AnswerInput(LineInput):
 
 
 @final
-class ChoiceBar(Widget, can_focus=False):
+class _ChoiceBar(Widget, can_focus=False):
     """Draws the choices. The highlighted one has arrows, for terminals without colours."""
 
-    DEFAULT_CSS: ClassVar[str] = "ChoiceBar { height: auto; }"
+    DEFAULT_CSS: ClassVar[str] = "_ChoiceBar { height: auto; }"
 
     @dataclass
     class ChoiceClicked(Message):
@@ -309,18 +281,13 @@ class ChoiceBar(Widget, can_focus=False):
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return how many rows it takes."""
         return len(self._rows(width))
 
     def render(self) -> Content:
-        """Draw all of them."""
-        rows = self._rows(self.size.width)
-        return Content("\n").join(
-            [Content(_CHOICE_GAP).join(map(self._offer_content, row)) for row in rows]
-        )
+        gap, rows = Content(_CHOICE_GAP), self._rows(self.size.width)
+        return Content("\n").join([gap.join(map(self._offer_content, row)) for row in rows])
 
     def on_click(self, event: Click) -> None:
-        """Report the clicked choice."""
         choice = event.style.meta.get(_CHOICE_META)
         if choice is not None:
             self.post_message(self.ChoiceClicked(ApprovalChoice(choice)))
@@ -351,14 +318,12 @@ class ApprovalPanel(Widget, can_focus=True):
     DEFAULT_CSS: ClassVar[str] = """
     ApprovalPanel {
         display: none; height: auto; padding: 0 1; background: $surface;
-        border-top: solid $warning;
-        border-title-color: $warning;
-        border-title-style: bold;
+        border-top: solid $warning; border-title-color: $warning; border-title-style: bold;
         &:focus, &:focus-within { border-top: heavy $warning; }
         & > Static { height: auto; }
         & > .calls { text-wrap: nowrap; text-overflow: ellipsis; }
         & > .calls, & > .note, & > .hint { color: $text-muted; }
-        &.-roomy { padding: 0 1 1 1; & > CallPane { margin-bottom: 1; } }
+        &.-roomy { padding: 0 1 1 1; & > _CallPane { margin-bottom: 1; } }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -370,7 +335,9 @@ class ApprovalPanel(Widget, can_focus=True):
         ("ctrl+n", "move(1)"),
         ("ctrl+p", "move(-1)"),
         ("ctrl+f", "enlarge"),
-        *[(key, f"scroll('{key}')") for key in ("up", "down", "pageup", "pagedown", "home", "end")],
+        ("pageup", "scroll('page_up')"),
+        ("pagedown", "scroll('page_down')"),
+        *[(key, f"scroll('{key}')") for key in ("up", "down", "home", "end")],
     ]
 
     class Dismissed(Message):
@@ -390,18 +357,21 @@ class ApprovalPanel(Widget, can_focus=True):
         After a while, a new request takes the focus.
         """
         super().__init__()
-        self._focus_policy = FocusPolicy(idle_s)
+        self._idle_s = idle_s
+        self._asked_ids: frozenset[str] = frozenset()
+        self._awaits_focus = False
+        """Whether there is a request that the user has not focused yet. A new one takes the focus
+        once, and never while the user types."""
         self._focus_timer: Timer | None = None
         self._session = session
         self._state = ApprovalState(session, now=now, on_notice=on_notice)
         self._key_guard = self._state.key_guard
         self._shown_call_key: object = None
-        """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
-        self._call_pane = CallPane()
+        self._call_pane = _CallPane()
         self._note = Static(markup=False, classes="note")
-        self._choices = ChoiceBar()
-        self._answer_input = AnswerInput(self._key_guard)
+        self._choices = _ChoiceBar()
+        self._answer_input = _AnswerInput(self._key_guard)
         self._answer_input.display = False
         self._hint = Static(markup=False, classes="hint")
 
@@ -430,10 +400,13 @@ class ApprovalPanel(Widget, can_focus=True):
             self.display = True
         elif not is_needed and self.display:
             self._hide_panel()
-        is_new = self._focus_policy.update(self._state.asked_ids, has_focus=has_focus)
+        asked_ids = self._state.asked_ids
+        is_new = not asked_ids <= self._asked_ids
+        self._asked_ids = asked_ids
+        self._awaits_focus = bool(asked_ids) and not has_focus and (self._awaits_focus or is_new)
         if is_new and not self._is_on_top:
             self.app.bell()
-        show_approval_banner(self.app, is_asked=bool(self._state.asked_ids))
+        show_approval_banner(self.app, is_asked=bool(asked_ids))
         self._take_focus_if_idle()
         self._request_preview()
         self._draw()
@@ -441,18 +414,17 @@ class ApprovalPanel(Widget, can_focus=True):
     def _take_focus_if_idle(self) -> None:
         """Take the focus if the user is idle; never from another screen."""
         timer = self._focus_timer
-        if timer is not None and self._focus_policy.is_pending:
+        if timer is not None and self._awaits_focus:
             timer.resume()
         elif timer is not None:
             timer.pause()
-        is_seen = self._is_on_top and self.display
-        if is_seen and not self.has_focus_within and self._focus_policy.is_due:
+        is_seen = self._is_on_top and self.display and not self.has_focus_within
+        if is_seen and self._awaits_focus and self._idle_s() >= _IDLE_S:
             self._key_guard.focus_taken()
             self.focus()
 
     @property
     def _is_on_top(self) -> bool:
-        """Whether no other screen is above."""
         return self.app.screen is self.screen
 
     def _hide_panel(self) -> None:
@@ -464,7 +436,6 @@ class ApprovalPanel(Widget, can_focus=True):
         self.display = False
 
     def _request_preview(self) -> None:
-        """Load the preview of a waiting call."""
         if pending := self._state.select_preview():
             self._fetch_preview(pending)
 
@@ -529,9 +500,9 @@ class ApprovalPanel(Widget, can_focus=True):
         self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
-    def action_scroll(self, key: str) -> None:
+    def action_scroll(self, direction: str) -> None:
         """Scroll the call."""
-        self._call_pane.text_view.scroll_by_key(key)
+        getattr(self._call_pane.text_view, f"scroll_{direction}")(animate=False)
 
     def action_back(self) -> None:
         """Go back one step: from the input to the choices, from there to the prompt."""
@@ -540,15 +511,15 @@ class ApprovalPanel(Widget, can_focus=True):
         self._state.reset()
         self._draw()
 
-    @on(ChoiceBar.ChoiceClicked)
-    def _handle_choice_click(self, message: ChoiceBar.ChoiceClicked) -> None:
+    @on(_ChoiceBar.ChoiceClicked)
+    def _handle_choice_click(self, message: _ChoiceBar.ChoiceClicked) -> None:
         message.stop()
         self._state.click(message.choice)
         self.show_pending(self._session.pending_calls)
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
-        self._focus_policy.mark_focused()
+        self._awaits_focus = False  # a user who leaves is not called back
         if self._state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
@@ -558,20 +529,20 @@ class ApprovalPanel(Widget, can_focus=True):
         self._state.highlight(None, self._state.message)
         self._draw()
 
-    @on(AnswerInput.Changed)
-    def _handle_answer_changed(self, message: AnswerInput.Changed) -> None:
+    @on(_AnswerInput.Changed)
+    def _handle_answer_changed(self, message: _AnswerInput.Changed) -> None:
         message.stop()
         self._state.message = ""
         self._draw()
 
-    @on(AnswerInput.Ignored)
-    def _handle_enter_ignored(self, message: AnswerInput.Ignored) -> None:
+    @on(_AnswerInput.Ignored)
+    def _handle_enter_ignored(self, message: _AnswerInput.Ignored) -> None:
         message.stop()
         self._state.message = message.reason
         self._draw()
 
-    @on(AnswerInput.Submitted)
-    def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
+    @on(_AnswerInput.Submitted)
+    def _handle_answer_submitted(self, message: _AnswerInput.Submitted) -> None:
         message.stop()
         self._state.submit(message.value)
         self.show_pending(self._session.pending_calls)
@@ -579,7 +550,6 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        """Draw the state."""
         state = self._state
         self._show_answer_input(state.edited_choice is not None)
         self.border_title = Content(state.title)
@@ -603,14 +573,11 @@ class ApprovalPanel(Widget, can_focus=True):
         self._fit()
 
     def _call_lines(self) -> list[CallLine]:
-        """Return the lines to read about the shown call or the listed ones."""
         shown, listed = self._state.shown_call, self._state.listed_calls
         if listed or shown is None:
             return describe_calls(listed)
-        request = shown.request
-        return describe_call(
-            shown, self._state.loaded_preview if request is None else request.preview
-        )
+        preview = shown.request.preview if shown.request else self._state.loaded_preview
+        return describe_call(shown, preview)
 
     def _show_answer_input(self, is_open: bool) -> None:
         if is_open == self._answer_input.display:

@@ -22,7 +22,6 @@ from textual.widget import Widget
 
 from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
-from steno.errors import StenoError
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import ComparedEntry, CompareState
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
@@ -42,8 +41,7 @@ class CompareView(Widget, can_focus=True):
 
     DEFAULT_CSS: ClassVar[str] = """
     CompareView {
-        width: 1fr;
-        height: 1fr;
+        width: 1fr; height: 1fr;
         & > .compare-view--head, & > .compare-view--rule { color: $text-muted; }
         & > .compare-view--differs { color: $warning; text-style: bold underline; }
         & > .compare-view--cursor { color: $primary; text-style: bold; }
@@ -65,7 +63,6 @@ class CompareView(Widget, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(1)
-    """The item under the cursor."""
     chosen: reactive[int] = reactive(1)
     """The side that Enter goes to: 0 or 1."""
 
@@ -104,10 +101,6 @@ class CompareView(Widget, can_focus=True):
         for item in (before, now):
             self._drawn.discard(item)
         self._reveal()
-
-    def watch_chosen(self) -> None:
-        """Show which side is chosen."""
-        self.refresh()
 
     # -- moving ------------------------------------------------------------------------------
 
@@ -221,7 +214,6 @@ class CompareView(Widget, can_focus=True):
 
     @property
     def _column(self) -> int:
-        """The width of a column."""
         return (self.size.width - 4) // 2 if self._is_wide else self.size.width - 3
 
     def _names(self) -> Strip:
@@ -233,9 +225,8 @@ class CompareView(Widget, can_focus=True):
             # The arrows are for terminals without colours.
             before, after = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
             number = "" if self._is_wide else _SIDE_MARKS[side]
-            shown = truncate_to_width(
-                f"{number}{terminal_line(name)}", width - 1 - len(before + after)
-            )
+            columns = width - 1 - len(before + after)
+            shown = truncate_to_width(f"{number}{terminal_line(name)}", columns)
             text = f"{before}{shown}{after}"
             segments += Strip([Segment(text, style)]).crop_extend(0, width, style)
         return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
@@ -265,7 +256,6 @@ class CompareView(Widget, can_focus=True):
                 yield [Segment(mark, rule), *line]
 
     def _side(self, side: ComparedEntry | None) -> list[list[Segment]]:
-        """Return one side of a row as lines of a column."""
         if side is None:
             return []
         text = Text(side.text)
@@ -285,9 +275,8 @@ class CompareView(Widget, can_focus=True):
     ) -> Iterator[list[Segment]]:
         rule, plain, column = self._style("rule"), self.rich_style, self._column
         nothing: list[Segment] = []
-        for number, (left_line, right_line) in enumerate(
-            zip_longest(left, right, fillvalue=nothing)
-        ):
+        lines = zip_longest(left, right, fillvalue=nothing)
+        for number, (left_line, right_line) in enumerate(lines):
             between = " │ " if is_same or number else " ≠ "
             padded = Strip(left_line).crop_extend(0, column, plain)
             yield [*padded, Segment(between, rule), *right_line]
@@ -330,11 +319,8 @@ class CompareScreen(TitledScreen[bool | None]):
             text = "this branch is the active one; ← → chooses the other"
             self.show_message(text, is_error=True)
             return
-        try:
+        with self.showing_errors():
             self._session.branches.switch(name)
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-        else:
             self.dismiss(True)
 
     def action_swap(self) -> None:

@@ -27,15 +27,21 @@ from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import LineInput, TitledScreen
 from steno.ui.tui.transcript.item_drawing import create_markdown_drawing
-from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
-from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strips
+from steno.ui.tui.transcript.text_lines import (
+    STYLE_CLASSES,
+    STYLE_SHEET,
+    TranscriptStyles,
+    break_lines,
+    diff_lines,
+    read_styles,
+    styled_strips,
+)
 
 _MAX_MARKDOWN: Final = 200_000
 """Characters; more than that takes too long to lay out, and is shown as it is."""
 
 
 def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return all lines of a text for a width, sanitized."""
     if content.form is TextForm.DIFF:
         return diff_lines(content.body, width, styles)
     if content.form is TextForm.MARKDOWN and len(content.body) <= _MAX_MARKDOWN:
@@ -44,18 +50,15 @@ def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Seque
 
 
 @final
-class PagerText(ScrollView, can_focus=True):
+class _PagerText(ScrollView, can_focus=True):
     """The text, laid out for the current width; only visible lines are drawn."""
 
     ALLOW_SELECT: ClassVar[bool] = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "pager--match",
-        *(STYLE_PREFIX + part for part in STYLE_PARTS),
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"pager--match", *STYLE_CLASSES}
     DEFAULT_CSS: ClassVar[str] = (
-        STYLE_SHEET.replace("Transcript", "PagerText", 1)
+        STYLE_SHEET.replace("Transcript", "_PagerText", 1)
         + """
-    PagerText {
+    _PagerText {
         height: 1fr; padding: 0 1;
         & > .pager--match { text-style: bold reverse; }
     }
@@ -97,11 +100,9 @@ class PagerText(ScrollView, can_focus=True):
     # -- drawing ----------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Follow the theme."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self._lay_out_text())
 
     def on_resize(self) -> None:
-        """Follow the width."""
         self._lay_out_text()
 
     def _lay_out_text(self) -> None:
@@ -112,19 +113,14 @@ class PagerText(ScrollView, can_focus=True):
             return
         share = self.scroll_y / len(self._lines) if self._lines else 0.0
         self._laid_out_for = layout_key
-        self._lines = _render_text(self._content, width, self._read_styles())
+        self._lines = _render_text(self._content, width, read_styles(self))
         self.virtual_size = Size(width, len(self._lines))
         self.scroll_to(y=round(share * len(self._lines)), animate=False)
         current = self._current_match
         self._find_matches()
         self._current_match = min(current, len(self._matches) - 1)
 
-    def _read_styles(self) -> TranscriptStyles:
-        styles = [self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS]
-        return TranscriptStyles._make([*styles, self.rich_style, self.app.current_theme.dark])
-
     def render_line(self, y: int) -> Strip:
-        """Draw a line; see Widget."""
         number = self.scroll_offset.y + y
         line = self._lines[number] if number < len(self._lines) else Strip([])
         line = line.apply_style(self.rich_style)
@@ -143,7 +139,6 @@ class PagerText(ScrollView, can_focus=True):
         return Strip.join(parts)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report the scroll position."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.PositionChanged())
 
@@ -156,11 +151,10 @@ class PagerText(ScrollView, can_focus=True):
 
     def _find_matches(self) -> None:
         pattern = self._pattern
-        self._matches = (
-            [number for number, line in enumerate(self._lines) if pattern.search(line.text)]
-            if pattern is not None
-            else []
-        )
+        self._matches = []
+        if pattern is not None:
+            lines = enumerate(self._lines)
+            self._matches = [number for number, line in lines if pattern.search(line.text)]
         self._current_match = -1
         self.refresh()
         self.post_message(self.PositionChanged())
@@ -205,20 +199,19 @@ class PagerScreen(TitledScreen[None]):
     def __init__(self, content: Report) -> None:
         super().__init__(content.title)
         self.title_bar.display = bool(content.title.strip())
-        self._text = PagerText(content)
+        self._text = _PagerText(content)
         self._input = LineInput(placeholder="words to find", select_on_focus=False)
 
     def compose_content(self) -> ComposeResult:
         """Yield the text and the search input."""
-        yield self._text
-        yield self._input
+        yield from (self._text, self._input)
 
-    @on(PagerText.PositionChanged)
+    @on(_PagerText.PositionChanged)
     def _update_hints(self) -> None:
         keys = ["/ search", "Esc close"]
         if self._input.value:
             keys = ["n next", "N before", "Esc ends search", "q close"]
-        self.key_hints.update([*self._text.summary, *keys])
+        self.key_hints.parts = (*self._text.summary, *keys)
 
     @on(Input.Changed)
     def _search_typed(self) -> None:

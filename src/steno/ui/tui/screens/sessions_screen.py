@@ -71,7 +71,13 @@ def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str
 
 
 def _draw_session(
-    width: int, detail: Style, *, summary: SessionSummary, now: datetime, mark: str, search: str
+    width: int,
+    detail: Style,
+    *,
+    summary: SessionSummary,
+    now: datetime,
+    current: str | None,
+    search: str,
 ) -> Sequence[Content]:
     cells = (
         format_age(summary.changed_at, now),
@@ -81,6 +87,7 @@ def _draw_session(
     )
     title, cells_text = _fit_columns(width - _ROW_MARGIN, summary.title or "(no title)", cells)
     head = _underline_matches(Content(title), search)
+    mark = "● " if summary.id == current else "  "
     lines = [Content.assemble(mark, head, (cells_text, detail))]
     if summary.snippet:
         snippet = Content.styled(fit_name(summary.snippet, width - 4), detail)
@@ -89,16 +96,13 @@ def _draw_session(
 
 
 def _underline_matches(text: Content, search: str) -> Content:
-    """Return a text with the searched words underlined."""
     pattern = "|".join(map(re.escape, search.split()))
     return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
 
 
 def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
-    """Return the names of the columns."""
-    title, cells_text = _fit_columns(
-        width - _ROW_MARGIN, "session", [column.name for column in _COLUMNS]
-    )
+    names = [column.name for column in _COLUMNS]
+    title, cells_text = _fit_columns(width - _ROW_MARGIN, "session", names)
     return [Content(f"  {title}{cells_text}")]
 
 
@@ -141,8 +145,7 @@ class SessionsScreen(TitledScreen[None]):
 
     def compose_content(self) -> ComposeResult:
         """Yield the list and a note about it."""
-        yield self._list
-        yield self._note
+        yield from (self._list, self._note)
 
     def on_mount(self) -> None:
         """List all sessions."""
@@ -176,23 +179,15 @@ class SessionsScreen(TitledScreen[None]):
         in_this_folder = [summary for summary in self._results if summary.is_in_this_folder]
         self._shown = in_this_folder if self._only_this_folder else self._results
         ids = [summary.id for summary in self._shown]
-        now, current, search = utc_now(), self._session.status.session, self._search or ""
+        current = self._session.status.session
+        draw = partial(_draw_session, now=utc_now(), current=current, search=self._search or "")
         rows = [
-            ListRow(
-                partial(
-                    _draw_session,
-                    summary=summary,
-                    now=now,
-                    mark="● " if summary.id == current else "  ",
-                    search=search,
-                ),
-                2 if summary.snippet else 1,
-            )
+            ListRow(partial(draw, summary=summary), 2 if summary.snippet else 1)
             for summary in self._shown
         ]
         self._list.show(rows, ids.index(selected_id) if selected_id in ids else index)
         scope = "this folder" if self._only_this_folder else "all folders, this one first"
-        self.title_bar.update(f"Sessions · {scope}")
+        self.title_bar.text = f"Sessions · {scope}"
         if self._shown:
             note = format_count(len(self._shown), "session", "sessions")
         elif self._results:

@@ -44,15 +44,7 @@ from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, InputScreen, PickerScreen, TitledScreen
 
 T = TypeVar("T")
-_TREE_KEYS: Final = (
-    "Enter go",
-    "f fork",
-    "e edit",
-    "l label",
-    "c compare",
-    "? keys",
-    "Esc close",
-)
+_TREE_KEYS: Final = ("Enter go", "f fork", "e edit", "l label", "c compare", "? keys", "Esc close")
 _ALL_TREE_KEYS: Final = """\
 ↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
 Enter  go on from here, or show what is folded
@@ -73,13 +65,8 @@ class TreeView(ScrollView, can_focus=True):
 
     DEFAULT_CSS: ClassVar[str] = """
     TreeView {
-        width: 1fr;
-        height: 1fr;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        & > .tree-view--graph, & > .tree-view--number, & > .tree-view--kind {
-            color: $text-muted;
-        }
+        width: 1fr; height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1;
+        & > .tree-view--graph, & > .tree-view--number, & > .tree-view--kind { color: $text-muted; }
         & > .tree-view--mark { color: $success; }
         & > .tree-view--active { text-style: bold; }
         & > .tree-view--label { color: $warning; }
@@ -107,7 +94,6 @@ class TreeView(ScrollView, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(0)
-    """The number of the line under the cursor."""
 
     class CursorMoved(Message):
         """The cursor has moved, or the line under it has changed."""
@@ -125,7 +111,6 @@ class TreeView(ScrollView, can_focus=True):
         self._lay_out_tree(self.lines.active_end if index is None else index)
 
     def _lay_out_tree(self, index: int) -> None:
-        """Draw everything again, with the cursor at a row."""
         self.virtual_size = Size(0, len(self.lines))
         line = self.lines.line_of(index)
         if line == self.cursor:
@@ -274,7 +259,6 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self._detail = VerticalScroll(self._entry, id="detail")
         self._shows_keys = False
         self._empty_text = _LOADING_TEXT
-        """The text for a session without entries."""
 
     def compose_content(self) -> ComposeResult:
         """Yield the tree with an entry."""
@@ -292,19 +276,16 @@ class TreeScreen(TitledScreen[PromptInput | None]):
 
     async def _load(self) -> None:
         """Read the tree, which takes a while where it is long, and show it."""
-        try:
+        with self.showing_errors():
             rows = await self._session.branches.rows()
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-            return
-        status, names = self._session.status, self._session.branches.names()
-        self._empty_text = _EMPTY_TEXT
-        self.show_message("" if rows else _EMPTY_TEXT)
-        self._view.show(rows, status.branch)
-        entries = format_count(len(rows), "entry", "entries")
-        branches = format_count(len(names), "branch", "branches")
-        title = f"Tree of {terminal_line(status.title) or 'this session'} · {entries} · {branches}"
-        self.title_bar.update(title)
+            status, names = self._session.status, self._session.branches.names()
+            self._empty_text = _EMPTY_TEXT
+            self.show_message("" if rows else _EMPTY_TEXT)
+            self._view.show(rows, status.branch)
+            entries = format_count(len(rows), "entry", "entries")
+            branches = format_count(len(names), "branch", "branches")
+            title = terminal_line(status.title) or "this session"
+            self.title_bar.text = f"Tree of {title} · {entries} · {branches}"
 
     def on_tree_view_cursor_moved(self) -> None:
         """Show the entry that the cursor is at, from top to bottom."""
@@ -344,9 +325,8 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         if len(names) == 1:
             on_choice(names[0])
         else:
-            candidates = [Suggestion(name) for name in names]
-            picker = PickerScreen(question, candidates, self._session.status.branch)
-            self._push(picker, on_choice)
+            branch = self._session.status.branch
+            self._push(PickerScreen(question, [*map(Suggestion, names)], branch), on_choice)
 
     # -- navigation --------------------------------------------------------------------------
 
@@ -361,12 +341,9 @@ class TreeScreen(TitledScreen[PromptInput | None]):
                 self.action_fork()
 
     def _switch(self, name: str) -> None:
-        try:
+        with self.showing_errors():
             if name != self._session.status.branch:
                 self._session.branches.switch(name)
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-        else:
             self.dismiss(None)
 
     def action_branch(self) -> None:
@@ -460,7 +437,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     def action_keys(self) -> None:
         """Show all keys, or those that matter most."""
         self._shows_keys = not self._shows_keys
-        self.key_hints.update((_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS)
+        self.key_hints.parts = (_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS
 
     # -- comparison --------------------------------------------------------------------------
 
@@ -491,11 +468,8 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self._compare(other, name)
 
     def _compare(self, left: str, right: str) -> None:
-        try:
+        with self.showing_errors():
             screen = CompareScreen(self._session, self._view.lines.rows, left, right)
-        except StenoError as exc:
-            self.show_message(str(exc), is_error=True)
-        else:
             self.show_message("")
             self._push(screen, lambda _: self.dismiss(None))
 

@@ -7,7 +7,8 @@ the current width, so that thousands cost little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, TypeAlias, TypeVar, final
@@ -20,6 +21,7 @@ from textual.content import Content
 from textual.css.styles import RulesMap
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.style import Style
@@ -55,7 +57,6 @@ DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
 _MAX_NAME_LENGTH: Final = 1000
 """Longer names are cut before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
-"""The opacity of a detail next to a name."""
 _BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
@@ -93,18 +94,15 @@ class Title(Widget):
     }
     """
 
+    text: reactive[str] = reactive("")
+
     def __init__(self, text: str = "") -> None:
         super().__init__()
-        self._text = text
-
-    def update(self, text: str) -> None:
-        """Set the text."""
-        self._text = text
-        self.refresh()
+        self.text = text
 
     def render(self) -> RenderResult:
         """Draw it; see Widget."""
-        return Content(terminal_line(self._text))
+        return Content(terminal_line(self.text))
 
 
 @final
@@ -115,12 +113,6 @@ class MessageBar(Static):
     MessageBar { height: auto; max-height: 4; padding: 0 1; display: none; }
     MessageBar.-error { color: $error; }
     """
-
-    def show_message(self, text: str, *, is_error: bool = False) -> None:
-        """Set the message."""
-        self.update(Content(terminal_line(text)))
-        self.set_class(is_error, "-error")
-        self.display = bool(text)
 
 
 @final
@@ -134,15 +126,11 @@ class KeyHints(Widget):
         "KeyHints { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
     )
 
+    parts: reactive[tuple[str, ...]] = reactive((), layout=True)
+
     def __init__(self, parts: Sequence[str] = ()) -> None:
         super().__init__()
-        self._parts = tuple(parts)
-
-    def update(self, parts: Sequence[str]) -> None:
-        """Set the parts."""
-        if tuple(parts) != self._parts:
-            self._parts = tuple(parts)
-            self.refresh(layout=True)
+        self.parts = tuple(parts)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return how many rows it takes."""
@@ -153,9 +141,9 @@ class KeyHints(Widget):
         return self._wrap_hints(self.content_size.width)
 
     def _wrap_hints(self, width: int) -> Content:
-        widths = [display_width(part) for part in self._parts]
+        widths = [display_width(part) for part in self.parts]
         rows = balance_rows(widths, width, gap=len(_HINT_SEPARATOR))
-        return Content("\n".join([_HINT_SEPARATOR.join(self._parts[row]) for row in rows]))
+        return Content("\n".join([_HINT_SEPARATOR.join(self.parts[row]) for row in rows]))
 
 
 @final
@@ -234,7 +222,17 @@ class TitledScreen(ModalScreen[T]):
 
     def show_message(self, text: str, *, is_error: bool = False) -> None:
         """Show a message at the bottom, or none."""
-        self._message_bar.show_message(text, is_error=is_error)
+        self._message_bar.update(Content(terminal_line(text)))
+        self._message_bar.set_class(is_error, "-error")
+        self._message_bar.display = bool(text)
+
+    @contextmanager
+    def showing_errors(self) -> Generator[None]:
+        """Show an error inside the `with` block as a message."""
+        try:
+            yield
+        except StenoError as exc:
+            self.show_message(str(exc), is_error=True)
 
 
 # -- a line to type ----------------------------------------------------------------------------
@@ -316,12 +314,8 @@ class ListRow(Visual):
         """Draw it; see Visual."""
         # Based on the style of the row, whose colour differs under the cursor.
         color = style.foreground and style.foreground.multiply_alpha(_DETAIL_OPACITY)
-        detail = Style(foreground=color)
-        return [
-            strip
-            for line in self._draw(width, detail)
-            for strip in line.render_strips(width, 1, style, options)
-        ]
+        lines = self._draw(width, Style(foreground=color))
+        return [strip for line in lines for strip in line.render_strips(width, 1, style, options)]
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
         """Take the whole width."""
@@ -455,9 +449,8 @@ class PickerScreen(ModalScreen[str | None]):
         self._all = list(candidates)
         self._matching = self._all
         self._current = current
-        self._name_width = max(
-            [display_width(fit_name(choice.text, 40)) for choice in self._all], default=0
-        )
+        widths = [display_width(fit_name(choice.text, 40)) for choice in self._all]
+        self._name_width = max(widths, default=0)
         self._list = FilteredList("type to filter")
         self._note = Static(markup=False, classes="picker--note")
 
@@ -477,11 +470,10 @@ class PickerScreen(ModalScreen[str | None]):
     def _filter(self) -> None:
         """Show the choices that contain all words; those that start with them first."""
         words = self._list.typed.lower().split()
-        texts = [f"{choice.text} {choice.description}".lower() for choice in self._all]
         matching = [
             choice
-            for choice, text in zip(self._all, texts, strict=True)
-            if all(word in text for word in words)
+            for choice in self._all
+            if all(word in f"{choice.text} {choice.description}".lower() for word in words)
         ]
         if words:
             matching.sort(key=lambda choice: not choice.text.lower().startswith(words[0]))

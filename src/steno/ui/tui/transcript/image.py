@@ -41,7 +41,6 @@ _DECODER_ERRORS: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
     *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
 )
-"""Exceptions of decoders for damaged bytes."""
 
 
 def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[Strip]:

@@ -27,9 +27,9 @@ from steno.render.items import (
 )
 from steno.render.quantities import format_count
 from steno.ui.help_text import HINT_TEXTS
-from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
+    TranscriptStyles,
     break_lines,
     diff_lines,
     fit_head,
@@ -58,8 +58,8 @@ _STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
 }
 """The marks of the states, also for terminals without colours, and the names of their styles."""
 
-DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
-"""Returns an image as lines of a width, or a placeholder until it is drawn."""
+DrawImage: TypeAlias = Callable[[TranscriptItem, ImageLocation, int], Sequence[Strip]]
+"""Returns an image of an item as lines of a width, or a placeholder until it is drawn."""
 DrawMarkdown: TypeAlias = Callable[[str], Sequence[Strip]]
 """Returns all lines of a Markdown text, which may grow from call to call."""
 
@@ -142,10 +142,8 @@ class ItemDrawing:
         styles, inner = self._styles, self._width - 2
         shown = take_excerpt(body)
         rows = wrap_lines(shown.text, inner) if body else []
-        lines = [
-            line.extend_cell_length(inner, styles.user_text)
-            for line in styled_strips(rows, styles.user_text)
-        ]
+        strips = styled_strips(rows, styles.user_text)
+        lines = [line.extend_cell_length(inner, styles.user_text) for line in strips]
         if is_folded(self._item) and len(lines) > FOLDED_LINES:
             lines = [*lines[:FOLDED_LINES], self._folded_line(len(lines) - FOLDED_LINES)]
             lines += self._images(inner)
@@ -155,18 +153,16 @@ class ItemDrawing:
             mark = _STATE_MARKS[self._item.state][0]
             head = f"{mark} {self._item.head}{HINT_TEXTS[self._item.hint]}"
             style = styles.user_text + Style(color=styles.dim.color)
-            lines.append(
-                styled_strip((fit_head(head, inner), style)).extend_cell_length(inner, style)
-            )
+            head_line = styled_strip((fit_head(head, inner), style))
+            lines.append(head_line.extend_cell_length(inner, style))
         return indent_strips(lines, "▎ ", styles.user_mark)
 
     def _thinking(self, body: str) -> list[Strip]:
         styles = self._styles
         head = self._item.head or "thinking"
         counts = format_count(self._word_counter.count(body), "word", "words")
-        lines = [
-            self._head_strip(f"{head} · {counts}", "…" if self._item.is_open else "∴", styles.dim)
-        ]
+        mark = "…" if self._item.is_open else "∴"
+        lines = [self._head_strip(f"{head} · {counts}", mark, styles.dim)]
         if is_folded(self._item):
             return lines
         shown = take_excerpt(body.strip("\n"))
@@ -201,7 +197,6 @@ class ItemDrawing:
         return styled_strip((f"… {hidden} ({_UNFOLD_HINT})", self._styles.dim))
 
     def _live_output(self, body: str, count: int) -> list[Strip]:
-        """Return the end of the output of a running command."""
         if not body:
             return []
         styles = self._styles
@@ -211,25 +206,20 @@ class ItemDrawing:
         if before or len(lines) > count:
             output = self._item.output
             is_counted = before and not (output is not None and output.missing)
-            omitted = (
-                format_count(before, "earlier line", "earlier lines") if is_counted else "earlier"
-            )
+            count_text = format_count(before, "earlier line", "earlier lines")
+            omitted = count_text if is_counted else "earlier"
             lines = [styled_strip((f"  … {omitted}", styles.dim)), *lines[-count:]]
         return lines
 
     def _message_lines(self, mark: str, style: Style) -> list[Strip]:
         item = self._item
         body = item.body.strip("\n") + HINT_TEXTS[item.hint]
-        lines = [part for part in (item.head, body) if part]
-        shown = take_excerpt("\n".join(lines))
+        shown = take_excerpt("\n".join([part for part in (item.head, body) if part]))
         rows = wrap_lines(shown.text, self._width - 2)
         marks = [mark, *" " * (len(rows) - 1)]
         marked = [f"{mark} {row}" for mark, row in zip(marks, rows, strict=True)]
-        return [
-            *styled_strips(marked, style),
-            *self._omission_line(shown.omission),
-            *self._images(self._width),
-        ]
+        lines = styled_strips(marked, style) + self._omission_line(shown.omission)
+        return lines + self._images(self._width)
 
     def _reply(self, body: str) -> list[Strip]:
         """Return the reply of a command in a frame, with its head in the upper line."""
@@ -237,9 +227,8 @@ class ItemDrawing:
         title = fit_head(self._item.head, inner - 2)
         title = f" {title} " if title else ""
         line = "─" * (self._width - 3 - cell_len(title))
-        lines = [
-            styled_strip(("╭─", styles.frame), (title, styles.head), (f"{line}╮", styles.frame))
-        ]
+        top = (("╭─", styles.frame), (title, styles.head), (f"{line}╮", styles.frame))
+        lines = [styled_strip(*top)]
         if not is_folded(self._item):
             left, right = [styled_strip((side, styles.frame)) for side in ("│ ", " │")]
             lines += [
@@ -269,7 +258,6 @@ class ItemDrawing:
         )
 
     def _body(self, body: str, width: int) -> list[Strip]:
-        """Return a body in its form."""
         if not body:
             return []
         if self._item.form is TextForm.MARKDOWN:
@@ -309,7 +297,8 @@ class ItemDrawing:
         return [*lines, *self._omission_line(shown.omission)]
 
     def _images(self, width: int) -> list[Strip]:
-        return [line for image in self._item.images for line in self._draw_image(image, width)]
+        item, draw = self._item, self._draw_image
+        return [line for image in item.images for line in draw(item, image, width)]
 
     def _omission_line(self, omitted: str) -> list[Strip]:
         return [styled_strip((f"{omitted}; y copies all", self._styles.dim))] if omitted else []

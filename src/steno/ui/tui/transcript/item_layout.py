@@ -7,19 +7,18 @@ widget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias, final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, final
 
 from textual.cache import LRUCache
 from textual.strip import Strip
 
 from steno.render.items import TranscriptItem
 from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimate_height
-from steno.ui.tui.transcript.styles import TranscriptStyles
+from steno.ui.tui.transcript.text_lines import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
 """The number of items that stay drawn; others are drawn again when the user scrolls there."""
-DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
 class LinePosition(NamedTuple):
@@ -105,8 +104,8 @@ class ScrollAnchor(NamedTuple):
 class ItemLayout:
     """Items, their heights, and the drawings of those that were visible."""
 
-    def __init__(self, drawer_for: DrawImageFor) -> None:
-        self._drawer_for = drawer_for
+    def __init__(self, draw_image: DrawImage) -> None:
+        self._draw_image = draw_image
         self._items: list[TranscriptItem] = []
         self._index_by_item: dict[TranscriptItem, int] = {}
         self._heights = HeightIndex()
@@ -146,10 +145,8 @@ class ItemLayout:
         self._index_by_item.update(
             {other: position for position, other in enumerate(self._items[index:], index)}
         )
-        heights = [
-            self._heights[position] for position in range(len(self._items) + 1) if position != index
-        ]
-        self._heights = HeightIndex(heights)
+        positions = [*range(index), *range(index + 1, len(self._heights))]
+        self._heights = HeightIndex(self._heights[position] for position in positions)
         for position in [*self._drawings.keys()]:
             if position >= index:
                 self._drawings.discard(position)
@@ -246,7 +243,7 @@ class ItemLayout:
         if drawing is None:
             assert self._styles is not None, "fit comes first"
             item = self._items[index]
-            drawing = ItemDrawing(item, self._width, self._styles, self._drawer_for(item))
+            drawing = ItemDrawing(item, self._width, self._styles, self._draw_image)
             self._drawings[index] = drawing
         if drawing.is_stale:
             drawing.draw()

@@ -24,9 +24,9 @@ from rich.theme import Theme
 from textual.strip import Strip
 
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     TAB_SIZE,
+    TranscriptStyles,
     break_lines,
     create_console,
     plain_console,
@@ -37,7 +37,6 @@ from steno.ui.tui.transcript.text_lines import (
 MAX_HIGHLIGHTED: Final = 60_000
 """Longer code has no colours: highlighting would take too long."""
 RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
-"""Returns the lines of a block for a width."""
 _MAX_NESTING: Final = 16
 """Deeper text would be invisible on a line."""
 _MAX_PARAGRAPH: Final = 8_000

@@ -1,4 +1,4 @@
-"""Text to lines on the screen: sanitized, wrapped, and limited in length.
+"""Text to lines on the screen: styled, sanitized, wrapped, and limited in length.
 
 All text of a model, a tool or a user passes through here or ends in `safe_strips`.
 """
@@ -17,15 +17,90 @@ from rich.style import Style
 from rich.text import Text
 from rich.theme import Theme
 from textual.strip import Strip
+from textual.widget import Widget
 
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text
-from steno.ui.tui.transcript.styles import TranscriptStyles
 
 MAX_LINES: Final = 2_000
 """The lines of one body that are drawn."""
 MAX_CHARACTERS: Final = 200_000
 TAB_SIZE: Final = 4
+
+
+class TranscriptStyles(NamedTuple):
+    """One style for each part of a transcript.
+
+    The fields are also the component classes of the view, so that a theme or a style sheet can set
+    each of them (`.transcript--heading`).
+    """
+
+    user_text: Style
+    user_mark: Style
+    dim: Style
+    """Less important text: thinking, hints, rules."""
+    output: Style
+    """The output of a tool or a command."""
+    head: Style
+    heading: Style
+    link: Style
+    code: Style
+    waiting: Style
+    running: Style
+    done: Style
+    failed: Style
+    stopped: Style
+    notice: Style
+    error: Style
+    added: Style
+    removed: Style
+    hunk: Style
+    frame: Style
+    selected: Style
+    """The mark of the selected item."""
+    base: Style = Style()
+    """The style of the view itself."""
+    is_dark: bool = True
+
+
+_STYLE_PREFIX: Final = "transcript--"
+STYLE_PARTS: Final = tuple(
+    name for name in TranscriptStyles._fields if name not in TranscriptStyles._field_defaults
+)
+"""The fields that a style sheet can set."""
+STYLE_CLASSES: Final = frozenset(_STYLE_PREFIX + part for part in STYLE_PARTS)
+STYLE_SHEET: Final = """
+Transcript {
+    background: $background; color: $foreground; overflow-x: hidden; overflow-y: auto;
+    scrollbar-gutter: stable; scrollbar-size-vertical: 1;
+    & > .transcript--user_text { background: $panel; color: $foreground; }
+    & > .transcript--user_mark { background: $panel; color: $primary; text-style: bold; }
+    & > .transcript--dim { color: $foreground 60%; }
+    & > .transcript--output { color: $foreground 75%; }
+    & > .transcript--head { text-style: bold; }
+    & > .transcript--heading { color: $primary; text-style: bold; }
+    & > .transcript--link { color: $primary; text-style: underline; }
+    & > .transcript--code { background: $surface; color: $foreground; }
+    & > .transcript--waiting { color: $warning; text-style: bold; }
+    & > .transcript--running { color: $primary; text-style: bold; }
+    & > .transcript--done { color: $success; }
+    & > .transcript--failed { color: $error; text-style: bold; }
+    & > .transcript--stopped { color: $warning; }
+    & > .transcript--notice { color: $warning; }
+    & > .transcript--error { color: $error; }
+    & > .transcript--added { color: $success; }
+    & > .transcript--removed { color: $error; }
+    & > .transcript--hunk { color: $primary; text-style: bold; }
+    & > .transcript--frame { color: $primary; }
+    & > .transcript--selected { color: $primary; text-style: bold; }
+}
+"""
+
+
+def read_styles(widget: Widget) -> TranscriptStyles:
+    """Return the styles that the theme and the style sheet set for a widget."""
+    parts = {part: widget.get_component_rich_style(_STYLE_PREFIX + part) for part in STYLE_PARTS}
+    return TranscriptStyles(**parts, base=widget.rich_style, is_dark=widget.app.current_theme.dark)
 
 
 class Excerpt(NamedTuple):
@@ -42,9 +117,8 @@ def take_excerpt(body: str) -> Excerpt:
     rest = shown.pop() if len(shown) > MAX_LINES else ""
     text = "\n".join(shown) if rest else body
     if rest and len(text) <= MAX_CHARACTERS:
-        return Excerpt(
-            text, f"… {format_count(rest.count(chr(10)) + 1, 'more line', 'more lines')}"
-        )
+        omitted = format_count(rest.count("\n") + 1, "more line", "more lines")
+        return Excerpt(text, f"… {omitted}")
     if len(text) > MAX_CHARACTERS:
         return Excerpt(text[:MAX_CHARACTERS], f"… {len(body) - MAX_CHARACTERS:,} more characters")
     return Excerpt(text, "")

@@ -9,7 +9,8 @@ come from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import process_time
 from typing import Any, ClassVar, Final, TypeAlias, final
 
@@ -21,23 +22,30 @@ from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
 from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.item_drawing import DrawImage, copied_text
+from steno.ui.tui.transcript.item_drawing import copied_text
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
-from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
-from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
+from steno.ui.tui.transcript.text_lines import (
+    STYLE_CLASSES,
+    STYLE_SHEET,
+    TranscriptStyles,
+    fit_head,
+    read_styles,
+    styled_strip,
+)
 
 MAX_CACHED_IMAGES: Final = 64
-"""The number of images that stay drawn."""
 ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image, in any thread; None if they cannot be read."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
 """Returns a reader of an image, by its entry and its number among the blocks there."""
+_ImageKey: TypeAlias = tuple[ImageLocation, int]
 # Each fits into the narrowest terminal that there is room in.
 GREETING_HINTS: Final = (
     "Say what to do, then Enter; @file points at a file.",
@@ -55,49 +63,34 @@ def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
 
 
 @final
-class ImageCache:
-    """Draws images, and reports when one is ready."""
+class _ImageCache:
+    """Draws the images of a transcript, and redraws its items when one is ready."""
 
-    def __init__(
-        self,
-        start: Callable[[Coroutine[Any, Any, None]], object],
-        on_change: Callable[[TranscriptItem], None],
-        *,
-        has_color: Callable[[], bool],
-    ) -> None:
-        """Take a function that starts a coroutine, and one to call when an item has changed."""
+    def __init__(self, view: Transcript) -> None:
         self.find_image: FindImage = find_no_image
-        """The source of image bytes."""
-        self._start = start
-        self._on_change = on_change
-        self._has_color = has_color
-        self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
-            MAX_CACHED_IMAGES
-        )
-        self._pending: dict[tuple[ImageLocation, int], set[TranscriptItem]] = {}
+        self._view = view
+        self._drawn: LRUCache[_ImageKey, Sequence[Strip]] = LRUCache(MAX_CACHED_IMAGES)
+        self._pending: dict[_ImageKey, set[TranscriptItem]] = {}
 
-    def drawer_for(self, item: TranscriptItem) -> DrawImage:
-        """Return the function that draws the images of an item: at once, or a placeholder first."""
+    def draw(self, item: TranscriptItem, image: ImageLocation, width: int) -> Sequence[Strip]:
+        """Return an image of an item as lines; a placeholder until it is drawn."""
+        key = (image, width)
+        if (drawn := self._drawn.get(key)) is not None:
+            return drawn
+        if key not in self._pending:
+            read = self.find_image(*image)
+            if read is None:
+                return []  # it may be available later
+            self._pending[key] = set()
+            self._view.run_worker(self._draw(read, key), group="images")
+        self._pending[key].add(item)
+        return [Strip([Segment("[image …]", Style(dim=True))])]
 
-        def draw(image: ImageLocation, width: int) -> Sequence[Strip]:
-            key = (image, width)
-            if (drawn := self._drawn.get(key)) is not None:
-                return drawn
-            if key not in self._pending:
-                read = self.find_image(*image)
-                if read is None:
-                    return []  # it may be available later
-                self._pending[key] = set()
-                self._start(self._draw(read, key))
-            self._pending[key].add(item)
-            return [Strip([Segment("[image …]", Style(dim=True))])]
-
-        return draw
-
-    async def _draw(self, read: ReadImageBytes, key: tuple[ImageLocation, int]) -> None:
-        self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], self._has_color())
+    async def _draw(self, read: ReadImageBytes, key: _ImageKey) -> None:
+        has_color = not self._view.app.no_color
+        self._drawn[key] = await asyncio.to_thread(_read_and_draw, read, key[1], has_color)
         for item in self._pending.pop(key):
-            self._on_change(item)
+            self._view.redraw_item(item)
 
 
 def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequence[Strip]:
@@ -112,18 +105,11 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequenc
     return draw_image(data, width, has_color=has_color)
 
 
-def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
-    """Return the greeting as lines; `about` names the folder and the model, and may be empty."""
-    lines = [(about, styles.head)] if about else []
-    lines += [(line, styles.dim) for line in GREETING_HINTS]
-    return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in lines]]
-
-
 class Transcript(ScrollView, can_focus=True):
     """A transcript that can be scrolled, folded, selected item by item, and copied."""
 
     DEFAULT_CSS: ClassVar[str] = STYLE_SHEET
-    COMPONENT_CLASSES: ClassVar[set[str]] = {STYLE_PREFIX + part for part in STYLE_PARTS}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*STYLE_CLASSES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,alt+up", "select(-1)", "Previous", show=False),
         Binding("down,alt+down", "select(1)", "Next", show=False),
@@ -133,37 +119,26 @@ class Transcript(ScrollView, can_focus=True):
         Binding("escape", "leave", "Leave", show=False),
     ]
 
-    class UnseenChanged(Message):
-        """The number of new items below the screen has changed; 0 once the end is visible."""
+    unseen_count: reactive[int] = reactive(0, repaint=False)
+    """The number of new items below the screen; 0 once the end is visible."""
 
-        def __init__(self, count: int) -> None:
-            super().__init__()
-            self.count = count
-
+    @dataclass
     class EditRequested(Message):
         """The user wants to edit an item."""
 
-        def __init__(self, item: TranscriptItem) -> None:
-            super().__init__()
-            self.item = item
+        item: TranscriptItem
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._image_cache = ImageCache(
-            lambda coroutine: self.run_worker(coroutine, group="images"),
-            self._redraw_item,
-            has_color=lambda: not self.app.no_color,
-        )
-        self._item_layout = ItemLayout(self._image_cache.drawer_for)
+        self._image_cache = _ImageCache(self)
+        self._item_layout = ItemLayout(self._image_cache.draw)
         self._item_styles: TranscriptStyles | None = None
         self.selected: TranscriptItem | None = None
         """The selected item; None while keys only scroll."""
         self._has_content = False
-        """Whether items were set."""
         self._greeting_text = ""
         self._changed_items: set[TranscriptItem] = set()
         self._unseen_items: set[TranscriptItem] = set()
-        self._unseen_count = 0
         self.is_at_end: bool = True
         """Whether the end is visible, so that new items are."""
         self._is_laying_out = False
@@ -186,10 +161,10 @@ class Transcript(ScrollView, can_focus=True):
         """Set the source of images; it is used when an image is drawn, and not before."""
         self._image_cache.find_image = find_image
 
-    def _redraw_item(self, item: TranscriptItem) -> None:
-        if (index := self._item_layout.index_of(item)) is not None:
-            self._item_layout.invalidate(index)
-            self._redraw_soon()
+    def redraw_item(self, item: TranscriptItem) -> None:
+        """Draw an item again soon."""
+        self._changed_items.add(item)
+        self._redraw_soon()
 
     def show_items(self, items: Sequence[TranscriptItem]) -> None:
         """Replace the items, and scroll to the end; without items, show the greeting."""
@@ -216,9 +191,8 @@ class Transcript(ScrollView, can_focus=True):
     def update_item(self, item: TranscriptItem) -> None:
         """Draw a changed item again soon. An unknown item is ignored."""
         if self._item_layout.index_of(item) is not None:
-            self._changed_items.add(item)
             self._unseen_items.add(item)
-            self._redraw_soon()
+            self.redraw_item(item)
 
     def remove_item(self, item: TranscriptItem) -> None:
         """Remove an item. An unknown item is ignored."""
@@ -276,28 +250,15 @@ class Transcript(ScrollView, can_focus=True):
         finally:
             self._is_laying_out = False
         self.is_at_end = top >= self._item_layout.height - rows
-        self._report_unseen(top + rows)
+        bottoms = {item: self._item_layout.bottom_of(item) for item in self._unseen_items}
+        self._unseen_items = {item for item in bottoms if bottoms[item] > top + rows}
+        self.unseen_count = len(self._unseen_items)
         self.refresh()
 
     def _fit_styles(self) -> None:
         if self._item_styles is None:
-            styles = {
-                part: self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS
-            }
-            self._item_styles = TranscriptStyles(
-                **styles, base=self.rich_style, is_dark=self.app.current_theme.dark
-            )
+            self._item_styles = read_styles(self)
         self._item_layout.fit(self.scrollable_size.width - LEFT_MARGIN, self._item_styles)
-
-    def _report_unseen(self, bottom: int) -> None:
-        """Report the number of new items below the screen, if it has changed."""
-        before = self._unseen_count
-        self._unseen_items = {
-            item for item in self._unseen_items if self._item_layout.bottom_of(item) > bottom
-        }
-        self._unseen_count = len(self._unseen_items)
-        if self._unseen_count != before:
-            self.post_message(self.UnseenChanged(self._unseen_count))
 
     def notify_style_update(self) -> None:
         """Read the styles again after a change of the theme."""
@@ -310,7 +271,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _on_theme_changed(self, _: object) -> None:
         self._item_styles = None
-        self._lay_out_visible(self._anchor())
+        self.on_resize()
 
     def on_resize(self) -> None:
         """Draw the visible items again for the new width."""
@@ -363,13 +324,15 @@ class Transcript(ScrollView, can_focus=True):
         """Return a row below all items: an empty one, or a line of the greeting."""
         if self.items or not self._has_content:
             return Strip([])
-        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)
-        margin = Strip([Segment(" " * LEFT_MARGIN)])
-        return Strip.join([margin, *lines[row : row + 1]]).apply_style(styles.base)
+        about = [(self._greeting_text, styles.head)] if self._greeting_text else []
+        lines = [("", styles.base), *about, *[(line, styles.dim) for line in GREETING_HINTS]]
+        columns = self.size.width - LEFT_MARGIN
+        shown = [(fit_head(text, columns), style) for text, style in lines[row : row + 1]]
+        return styled_strip((" " * LEFT_MARGIN, styles.base), *shown).apply_style(styles.base)
 
     # -- selection ------------------------------------------------------------------------
 
-    def select(self, delta: int) -> None:
+    def action_select(self, delta: int) -> None:
         """Select an item further down or up; the first time, a visible one."""
         if not self.items or not self.size.height:
             return
@@ -379,21 +342,16 @@ class Transcript(ScrollView, can_focus=True):
         else:
             index = max(0, min(index + delta, len(self.items) - 1))
         self.selected = self.items[index]
-        self._bring_into_view(index)
+        # Scroll to it, its head first; move as little as possible.
+        height = self._item_layout.height_of(index)
+        row = self._item_layout.top_of(index) - top
+        self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
 
     def deselect(self) -> bool:
         """Select no item; return whether one was selected."""
-        was_selected = self.selected is not None
-        self.selected = None
+        before, self.selected = self.selected, None
         self.refresh()
-        return was_selected
-
-    def _bring_into_view(self, index: int) -> None:
-        """Scroll to an item, its head first; move as little as possible."""
-        rows = self.size.height
-        height = self._item_layout.height_of(index)
-        row = self._item_layout.top_of(index) - self.scroll_offset.y
-        self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
+        return before is not None
 
     def fold(self, item: TranscriptItem) -> None:
         """Fold or unfold an item; its head stays in place."""
@@ -414,10 +372,6 @@ class Transcript(ScrollView, can_focus=True):
         position = self._item_layout.position_at(line)
         if line < self._item_layout.height and position.line == 0:
             self.fold(self.items[position.item])
-
-    def action_select(self, delta: int) -> None:
-        """Select the next item, or the one before."""
-        self.select(delta)
 
     def action_fold(self) -> None:
         """Fold or unfold the selected item."""
