@@ -45,8 +45,7 @@ _OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
 
 def encode_message(message: ChatMessage | Opaque) -> bytes:
     """Encode one message as canonical JSON."""
-    _check_encodable(message, (ChatMessage, Opaque))
-    return _encode_value(message)
+    return _encode_value(message, (ChatMessage, Opaque))
 
 
 def decode_message(data: bytes | str) -> AnyMessage:
@@ -71,7 +70,7 @@ def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     try:
         return _encode_fast(found)
     except _NeedsLosslessEncoder:
-        return b"[" + b",".join(map(_encode_value, found)) + b"]"
+        return b"[" + b",".join(map(encode_message, found)) + b"]"
 
 
 def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
@@ -104,8 +103,7 @@ def _read_message(raw: bytes, place: str) -> AnyMessage:
 
 def encode_tool(tool: ToolDefinition) -> bytes:
     """Encode a tool definition."""
-    _check_encodable(tool, ToolDefinition)
-    return _encode_value(tool)
+    return _encode_value(tool, ToolDefinition)
 
 
 def decode_tool(data: bytes | str) -> ToolDefinition:
@@ -125,8 +123,7 @@ def decode_tool(data: bytes | str) -> ToolDefinition:
 
 def encode_entry(entry: Entry) -> bytes:
     """Encode one entry of the log: one line, unless unknown data came with line breaks."""
-    _check_encodable(entry, Entry)
-    return _encode_value(entry)
+    return _encode_value(entry, Entry)
 
 
 def decode_entry(data: bytes | str) -> Entry:
@@ -178,8 +175,7 @@ class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_onl
 
 def encode_document(document: Document) -> bytes:
     """Encode a whole conversation in the current version."""
-    _check_encodable(document, Document)
-    return _encode_value(document)
+    return _encode_value(document, Document)
 
 
 def decode_document(data: bytes | str) -> Document:
@@ -206,7 +202,7 @@ def decode_document(data: bytes | str) -> Document:
 
 def encode_payload(payload: Payload) -> bytes:
     """Encode the payload of an entry on one line."""
-    return replace_line_breaks(_encode_value(payload))
+    return replace_line_breaks(_encode_value(payload, Value))
 
 
 def encode_sorted(value: Payload | JsonObject) -> bytes:
@@ -219,8 +215,7 @@ def encode_sorted(value: Payload | JsonObject) -> bytes:
 
 def encode_header(header: Header) -> bytes:
     """Encode the header of a session, on one line."""
-    _check_encodable(header, Header)
-    return replace_line_breaks(_encode_value(header))
+    return replace_line_breaks(_encode_value(header, Header))
 
 
 def decode_header(data: bytes | str) -> Header:
@@ -247,8 +242,7 @@ def decode_header(data: bytes | str) -> Header:
 
 def encode_record(record: Record) -> bytes:
     """Encode one step of a session, on one line."""
-    _check_encodable(record, Record)
-    return replace_line_breaks(_encode_value(record))
+    return replace_line_breaks(_encode_value(record, Record))
 
 
 def decode_record(data: bytes | str) -> Record:
@@ -280,16 +274,11 @@ _encode_fast = msgspec.json.Encoder(enc_hook=_encode_json_object).encode
 _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_json_object, order="sorted").encode
 
 
-def _check_encodable(value: object, kind: type | tuple[type, ...]) -> None:
-    """Refuse a value of another type, before its bytes overwrite a valid file."""
+def _encode_value(value: object, kind: type | tuple[type, ...]) -> bytes:
+    # A value of another type is refused, before its bytes overwrite a valid file.
     if not isinstance(value, kind):
-        raise InvalidValue(
-            f"cannot encode {type(value).__name__} here; a history is Document.of(it)",
-            code="not_encodable",
-        )
-
-
-def _encode_value(value: object) -> bytes:
+        message = f"cannot encode {type(value).__name__} here; a history is Document.of(it)"
+        raise InvalidValue(message, code="not_encodable")
     try:
         return _encode_fast(value)
     except _NeedsLosslessEncoder:

@@ -52,13 +52,8 @@ def summary_message(summary: str) -> UserMessage:
 
 def omitted_message(count: int) -> UserMessage:
     """Return the message that stands for messages without room."""
-    what = f"{format_message_count(count)} left out here: the conversation became too long"
-    return UserMessage((Text(f"[{what}]"),))
-
-
-def format_message_count(count: int) -> str:
-    """Return a number of messages as text."""
-    return "1 message" if count == 1 else f"{count:,} messages"
+    messages = "1 message" if count == 1 else f"{count:,} messages"
+    return UserMessage((Text(f"[{messages} left out here: the conversation became too long]"),))
 
 
 def explain_over_budget(

@@ -329,17 +329,15 @@ def _matches_query(entry: Entry, query: EntryQuery, tools: Mapping[str, str]) ->
         return False
     if query.until is not None and (time is None or time > query.until):
         return False
+    actor = getattr(entry.payload, "actor", None)
+    if actor is None:
+        actor = (entry.audit or {}).get("actor")
     return (
         (query.kind is None or query.kind in entry_kinds(entry))
         and (query.decision is None or query.decision == entry_decision(entry))
         and (query.tool is None or query.tool in tools_of(entry, tools))
-        and (query.actor is None or query.actor == _entry_actor(entry))
+        and (query.actor is None or query.actor == actor)
     )
-
-
-def _entry_actor(entry: Entry) -> object:
-    actor = getattr(entry.payload, "actor", None)
-    return (entry.audit or {}).get("actor") if actor is None else actor
 
 
 _TEXT_FIELDS: Final = ("text", "summary", "reason", "explanation", "grant")

@@ -36,10 +36,12 @@ BASE_VERSION: Final = 2
 class _Payload(Value, frozen=True, tag_field="type"):
     """Shared settings; never named outside this file."""
 
-    def _check_required(self, *required: str) -> None:
-        """Check all fields, and that the required ones are not empty."""
+    _required: ClassVar[tuple[str, ...]] = ()
+    """Fields that must not be empty."""
+
+    def __post_init__(self) -> None:
         check_fields(self)
-        for name in required:
+        for name in self._required:
             if not getattr(self, name):
                 refuse(self, f"{name} must not be empty", code="empty", field=name)
 
@@ -67,12 +69,10 @@ class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
     """The active branch changed from here on."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
+    _required: ClassVar[tuple[str, ...]] = ("old", "new")
 
     old: str
     new: str
-
-    def __post_init__(self) -> None:
-        self._check_required("old", "new")
 
 
 @final
@@ -80,12 +80,10 @@ class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
     """The branch continues from an earlier entry, the parent of this one."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"left"})
+    _required: ClassVar[tuple[str, ...]] = ("left",)
 
     left: str
     """The entry that was the last one; it and its ancestors stay in the log."""
-
-    def __post_init__(self) -> None:
-        self._check_required("left")
 
 
 @final
@@ -93,36 +91,32 @@ class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
     """Another model answers from here on."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
+    _required: ClassVar[tuple[str, ...]] = ("new",)
 
     old: str
     new: str
-
-    def __post_init__(self) -> None:
-        self._check_required("new")
 
 
 @final
 class Label(_Payload, frozen=True, tag="label", kw_only=True):
     """A name for an entry, given afterwards."""
 
+    _required: ClassVar[tuple[str, ...]] = ("target", "text")
+
     target: str
     text: str
-
-    def __post_init__(self) -> None:
-        self._check_required("target", "text")
 
 
 @final
 class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
     """A summary that replaces everything up to and including the entry `through`."""
 
+    _required: ClassVar[tuple[str, ...]] = ("through", "summary")
+
     through: str
     summary: str
     usage: Usage | None = None
     """The tokens that the summary took, where a model made it."""
-
-    def __post_init__(self) -> None:
-        self._check_required("through", "summary")
 
 
 # -- decisions and results about other entries -----------------------------------------------
@@ -141,6 +135,7 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     """A decision about one tool call, bound to exactly its arguments."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id", "actor", "rule"})
+    _required: ClassVar[tuple[str, ...]] = ("call_id",)
 
     call_id: str
     status: ApprovalStatus
@@ -152,7 +147,7 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        self._check_required("call_id")
+        super().__post_init__()
         check_sha256(self, "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
@@ -176,6 +171,8 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     hash) are never sent.
     """
 
+    _required: ClassVar[tuple[str, ...]] = ("target",)
+
     target: str
     """The id of the entry whose message holds the block."""
     block: int
@@ -186,7 +183,7 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     details: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        self._check_required("target")
+        super().__post_init__()
         if self.block < 0:
             refuse(self, "block counts from 0", code="out_of_range", field="block")
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
@@ -201,11 +198,10 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
 class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
     """A remark on an earlier entry that reaches the model with the next turn."""
 
+    _required: ClassVar[tuple[str, ...]] = ("target", "text")
+
     target: str
     text: str
-
-    def __post_init__(self) -> None:
-        self._check_required("target", "text")
 
 
 @final
@@ -213,13 +209,11 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
     """A repair of messages before they were sent or shown; the log is as it was."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"code"})
+    _required: ClassVar[tuple[str, ...]] = ("code", "explanation")
 
     code: str
     explanation: str
     target: str | None = None
-
-    def __post_init__(self) -> None:
-        self._check_required("code", "explanation")
 
 
 # -- actions of the user ----------------------------------------------------------------------
@@ -245,14 +239,12 @@ class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
     """A permission rule that was granted for the session is not allowed any more."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"grant", "target"})
+    _required: ClassVar[tuple[str, ...]] = ("grant", "target")
 
     grant: str
     """The text of the rule."""
     target: str
     """The id of the entry that granted it."""
-
-    def __post_init__(self) -> None:
-        self._check_required("grant", "target")
 
 
 # -- redaction -------------------------------------------------------------------------------
@@ -265,6 +257,7 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
     shown: ClassVar[frozenset[str]] = frozenset(
         {"kind", "sha256", "audit_sha256", "unknown_sha256"}
     )
+    _required: ClassVar[tuple[str, ...]] = ("kind",)
 
     kind: str
     """The tag of the removed payload: `user`, `tool_result`, ..."""
@@ -276,7 +269,7 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
     """The digest of the members of the entry that were not understood, where there were any."""
 
     def __post_init__(self) -> None:
-        self._check_required("kind")
+        super().__post_init__()
         check_sha256(self, "sha256")
         for name in ("audit_sha256", "unknown_sha256"):
             if getattr(self, name) is not None:
@@ -288,13 +281,11 @@ class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
     """The content of an entry was removed from the log: by whom, and why."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"target", "actor"})
+    _required: ClassVar[tuple[str, ...]] = ("target", "actor", "reason")
 
     target: str
     actor: str
     reason: str
-
-    def __post_init__(self) -> None:
-        self._check_required("target", "actor", "reason")
 
 
 Control: TypeAlias = ModeChange | BranchSwitch | Rewind | ModelChange | Label | Compaction

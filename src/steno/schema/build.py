@@ -36,8 +36,8 @@ from uuid import UUID
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from steno.errors import InvalidTool
+from steno.json_object import is_array, is_mapping
 from steno.schema.docstrings import read_docstring
-from steno.schema.json_types import is_array, is_mapping
 from steno.schema.type_hints import (
     ClassFields,
     InputField,

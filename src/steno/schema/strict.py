@@ -16,8 +16,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from steno.errors import InvalidTool
-from steno.json_object import check_depth
-from steno.schema.json_types import is_array, is_mapping, resolve_reference
+from steno.json_object import check_depth, is_array, is_mapping, resolve_reference
 
 _MAPPED_KEYWORDS = ("properties", "patternProperties", "$defs", "definitions")
 _LISTED_KEYWORDS = ("items", "prefixItems")

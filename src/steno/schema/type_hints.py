@@ -36,7 +36,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Struct
 
 from steno.errors import InvalidTool
-from steno.schema.json_types import is_array, is_mapping
+from steno.json_object import is_array, is_mapping
 
 # -- metadata of Annotated --------------------------------------------------------------------
 

@@ -21,14 +21,15 @@ import msgspec
 from msgspec import Struct
 
 from steno.errors import Problem
-from steno.json_object import json_pointer, to_plain
-from steno.schema.json_types import (
+from steno.json_object import (
     JSON_TYPES,
     is_array,
     is_mapping,
     is_number,
+    json_pointer,
     json_type_of,
     resolve_reference,
+    to_plain,
 )
 
 MAX_VIOLATIONS: Final = 50

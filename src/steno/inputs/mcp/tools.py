@@ -26,7 +26,7 @@ from steno.inputs.mcp.untrusted_data import (
     sanitize_json,
     walk_values,
 )
-from steno.json_object import encode_json, parse_object
+from steno.json_object import encode_json, parse_object, resolve_reference
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.call import MAX_TOOL_NAME_LENGTH, MCP_TOOL_PREFIX, ToolCall, map_tool_name
 from steno.messages.content import Image, Opaque, Resource, Text
@@ -44,7 +44,6 @@ from steno.ports import (
     ToolOutput,
     default_headline,
 )
-from steno.schema.json_types import resolve_reference
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_output
 
 MAX_TOOLS: Final = 128

@@ -350,12 +350,6 @@ def insert_session(
     _index_records(db, session, 1, len(rows) // INDEX_INTERVAL * INDEX_INTERVAL)
 
 
-def delete_session(db: sqlite3.Connection, extent: RecordRange) -> None:
-    """Delete a session with its records."""
-    db.execute("DELETE FROM record WHERE key BETWEEN ? AND ?", (extent.base, extent.last))
-    db.execute("DELETE FROM session WHERE key = ?", (extent.session,))
-
-
 def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record) -> int:
     """Replace the content of a record; return its key. Raises Missing."""
     key, id = extent.base + record.seq, "" if record.entry is None else _pack_id(record.entry.id)

@@ -130,7 +130,8 @@ class SqliteStore(base.Store):
         with self._database.erase_transaction() as db:
             extent = rows.find_range(db, session)
             _unindex_records(db, extent.base, extent.last)
-            rows.delete_session(db, extent)
+            db.execute("DELETE FROM record WHERE key BETWEEN ? AND ?", (extent.base, extent.last))
+            db.execute("DELETE FROM session WHERE key = ?", (extent.session,))
             (free,) = db.execute("PRAGMA freelist_count").fetchone()
             (pages,) = db.execute("PRAGMA page_count").fetchone()
         if free * 4 >= pages:
