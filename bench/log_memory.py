@@ -14,7 +14,7 @@ from steno.log.conversation import Conversation
 FEW, MANY = 10, 100_000
 LENGTHS = (1_000, 10_000, MANY)
 FLAT = 1.5
-APPEND_S, FORK_S = 1e-6, 2e-6
+APPEND_S, FORK_S = 3e-6, 2e-6
 FORKS = 1_000
 
 
