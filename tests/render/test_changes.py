@@ -54,7 +54,7 @@ def code_and_reason(call: ast.Call) -> Iterator[tuple[ChangeCode, str]]:
 
 def is_export_call(function: ast.expr) -> bool:
     match function:
-        case ast.Name("session_omission"):
+        case ast.Name("_session_omission"):
             return True
         case ast.Attribute(ast.Name("losses" | "self"), "add"):
             return True
