@@ -15,12 +15,15 @@ _POOL_IDS: Final = 128
 """For how many ids random bytes are read at once: reading them for each is half of its cost."""
 _VARIANT: Final = bytes([byte & 0x3F | 0x80 for byte in range(256)])
 """Sets the two bits that say which kind of UUID it is."""
+_HEX_DIGITS: Final = "0123456789abcdef"
 _HEX_BYTES: Final = tuple([f"{byte:02x}" for byte in range(256)])
 _last: int = 0
 _last_millisecond: int = -1
 _prefix: str = ""
 """The beginning of all ids of the last millisecond."""
-_random_suffixes: Final[list[str]] = []
+_fourth_groups: list[str] = []
+_fifth_groups: list[str] = []
+"""Random digits for the last two groups of the next ids."""
 
 
 def new_id() -> str:
@@ -39,26 +42,23 @@ def new_id() -> str:
             _last_millisecond = stamp >> 12
             digits = f"{_last_millisecond:012x}"
             _prefix = f"{digits[:8]}-{digits[8:]}-7"
-        prefix = _prefix
-        if not _random_suffixes:
-            _draw_suffixes()
-        suffix = _random_suffixes.pop()
-    # Tables are faster than a format, and an id is a good part of the cost of an append.
-    return f"{prefix}{_HEX_BYTES[stamp >> 8 & 15][1]}{_HEX_BYTES[stamp & 255]}{suffix}"
+        if not _fifth_groups:
+            _draw_groups()
+        # Tables are faster than a format, and an id is a good part of the cost of an append.
+        digit, digits = _HEX_DIGITS[stamp >> 8 & 15], _HEX_BYTES[stamp & 255]
+        return f"{_prefix}{digit}{digits}-{_fourth_groups.pop()}-{_fifth_groups.pop()}"
 
 
-def _draw_suffixes() -> None:
-    drawn = bytearray(os.urandom(8 * _POOL_IDS))
-    drawn[::8] = drawn[::8].translate(_VARIANT)
-    digits = drawn.hex()
-    _random_suffixes.extend(
-        [f"-{digits[at : at + 4]}-{digits[at + 4 : at + 16]}" for at in range(0, len(digits), 16)]
-    )
+def _draw_groups() -> None:
+    fourth = bytearray(os.urandom(2 * _POOL_IDS))
+    fourth[::2] = fourth[::2].translate(_VARIANT)
+    _fourth_groups[:] = fourth.hex("-", 2).split("-")
+    _fifth_groups[:] = os.urandom(6 * _POOL_IDS).hex("-", 6).split("-")
 
 
 if hasattr(os, "register_at_fork"):
     # A forked process must not use the random digits of its parent.
-    os.register_at_fork(after_in_child=_random_suffixes.clear)
+    os.register_at_fork(after_in_child=_fifth_groups.clear)
 
 
 utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)

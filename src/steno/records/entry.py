@@ -346,8 +346,9 @@ class Entry(Value, frozen=True, kw_only=True):
         # Most entries are made by a conversation, and hold nothing that has to be checked again.
         if not (
             type(id) is str
+            and id
             and id.isascii()
-            and (parent is None or (type(parent) is str and parent.isascii()))
+            and (parent is None or (type(parent) is str and parent and parent.isascii()))
             and (time is None or (type(time) is datetime and time.tzinfo is UTC))
             and type(self.payload) in _PAYLOADS_OF_VERSION_2
             and (decision is None or (type(decision) is str and decision.isascii()))
@@ -357,12 +358,12 @@ class Entry(Value, frozen=True, kw_only=True):
             and self.unknown is NOTHING
         ):
             self._check_unusual()
-        if not id or parent == "":
-            name = "parent" if id else "id"
-            refuse(self, "id and parent must not be empty", code="empty", field=name)
 
     def _check_unusual(self) -> None:
         check_fields(self)
+        if not self.id or self.parent == "":
+            name = "parent" if self.id else "id"
+            refuse(self, "id and parent must not be empty", code="empty", field=name)
         if type(self.payload) not in _PAYLOADS_OF_VERSION_2:
             force_setattr(self, "v", FORMAT_VERSION)
         # A digest does not cover the version, so that no other one may stand there. The version
