@@ -24,16 +24,16 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from steno.agent import PromptInput
-from steno.app.branch_tree import BranchTreeRow, editable_message
+from steno.app.branch_tree import editable_message
 from steno.app.commands.table import Suggestion
 from steno.app.session import AgentSession
+from steno.app.session_log import BranchTreeRow, TreeLine
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.tree_state import (
     LINE_STYLES,
-    TreeLine,
     TreeState,
     entry_facts,
     entry_heading,
