@@ -173,8 +173,11 @@ class TreeLine(NamedTuple):
         return self.length > 1
 
 
-def tree_rows(log: SessionLog) -> list[BranchTreeRow]:
-    """Return the tree of a session from top to bottom. Raises Damaged if entries are missing."""
+def tree_rows(log: SessionLog, *, with_summaries: bool = True) -> list[BranchTreeRow]:
+    """Return the tree of a session from top to bottom. Raises Damaged if entries are missing.
+
+    Summaries take most of the time; without them they are empty.
+    """
     layout = _TreeLayout(log)
     return [
         BranchTreeRow(
@@ -182,7 +185,7 @@ def tree_rows(log: SessionLog) -> list[BranchTreeRow]:
             entry=entry,
             number=log.numbers[entry.id],
             kind=entry_type(entry),
-            summary=summarize_entry(entry, log),
+            summary=summarize_entry(entry, log) if with_summaries else "",
             labels=tuple(layout.labels.get(entry.id, ())),
             branches=tuple(layout.heads.get(entry.id, ())),
             is_active=entry.id in layout.active_path,

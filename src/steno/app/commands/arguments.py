@@ -56,6 +56,15 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse(next((text for text in unknown if text.startswith("-")), unknown[0]))
         return parsed, unknown
 
+    def parser_for(self, arguments: Sequence[str]) -> argparse.ArgumentParser:
+        """Return the parser of the command of a group that is named first, else this one."""
+        for action in self._actions:
+            choices: object = action.choices
+            if isinstance(choices, Mapping) and arguments[0] in choices:
+                subparser: argparse.ArgumentParser = choices[arguments[0]]
+                return subparser
+        return self
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         reason = message.removeprefix("argument ")  # a text of argparse

@@ -310,7 +310,7 @@ def _draw_tree(context: CommandContext, options: argparse.Namespace) -> Report:
     """Draw the entries of a session."""
     with context.open_store() as store:
         log = _read_log(context, store, options.session)
-    rows = tree_rows(log)
+    rows = tree_rows(log, with_summaries=False)  # most entries are folded
     return Report(
         [Lines(list(_tree_lines(log, rows, shows_all=options.all)))],
         _TITLE,
@@ -340,6 +340,7 @@ def _tree_lines(
 
 def _row_pieces(log: SessionLog, row: BranchTreeRow) -> list[StyledText]:
     style = "dim" if row.entry.message is None else ("bold" if row.is_active else "")
+    summary = truncate_to_width(summarize_entry(row.entry, log), _MAX_SUMMARY_LENGTH)
     return [
         (row.graph_prefix, "dim"),
         ("* ", "green" if row.is_active else "dim"),
@@ -347,7 +348,7 @@ def _row_pieces(log: SessionLog, row: BranchTreeRow) -> list[StyledText]:
         (row.kind, style),
         *[(f" [{terminal_line(label)}]", "yellow") for label in row.labels],
         *[_branch_piece(log, name) for name in row.branches],
-        f"  {truncate_to_width(row.summary, _MAX_SUMMARY_LENGTH)}",
+        f"  {summary}",
     ]
 
 

@@ -530,7 +530,7 @@ class _ListCommands:
 
     async def _write_tree(self) -> None:
         rows = await self._session.branches.rows()
-        shown = [row for row in rows if row.is_notable or row.labels or row.branches]
+        shown = [row for row in rows if row.is_notable]
         names = self._session.branches.names()
         about = f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}"
         self._writer.write("Tree", f"{about}; here the {len(shown)} that matter most")
