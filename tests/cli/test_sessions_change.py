@@ -143,6 +143,25 @@ def test_a_session_gets_another_title(address: str) -> None:
         assert store.verify("talk").is_intact
 
 
+def test_titles_and_labels_are_stored_without_blanks_around_them(address: str) -> None:
+    store_sample_session(address)
+    assert run_steno("sessions", "rename", "talk", "  Green again ").status == 0
+    assert run_steno("sessions", "label", "talk", "2", " cause ").status == 0
+    imported = run_steno(
+        *("sessions", "import", "-", "--title", " A copy "),
+        data=b'[{"role": "user", "content": "Hi"}]',
+    )
+    with open_store(address) as store:
+        assert store.header("talk").title == "Green again"
+        assert store.header(imported.out.strip()).title == "A copy"
+    assert run_steno("sessions", "fork", "talk", "--at", "cause").out == "fork-1\n"
+    assert run_steno("sessions", "fork", "talk", "--name", " aside ").out == "aside\n"
+    refused = run_steno(
+        "sessions", "import", "-", "--title", " ", data=b'[{"role": "user", "content": "Hi"}]'
+    )
+    assert (refused.status, refused.code, refused.place) == (1, "blank_title", "--title")
+
+
 @pytest.mark.parametrize(
     ("session", "title", "code", "place"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def at_command_line(project: Path, *arguments: str) -> ProgramOutput:
 
 
 @contextmanager
-def stored(project: Path) -> Iterator[Store]:
+def stored(project: Path) -> Generator[Store]:
     with open_store(f"sqlite:{project.parent / 'context.db'}") as store:
         yield store
 
