@@ -8,15 +8,15 @@ the store.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from steno import app
 from steno.app.commands.arguments import (
     BRANCH,
     ENTRY,
@@ -398,7 +398,8 @@ def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyR
         place = "with nothing before it" if head is None else f"behind {log.number(head)}"
         report = _report_name(name, f"goes on {place}, in branch {terminal_line(name)}", session)
         if open_branch is not None:
-            return _fork_open_session(context.open_session, name, at, report)
+            fork = partial(context.open_session.branches.fork, name, at=at)
+            return _change_open_session(fork, report)
         start_branch(store.open(session), name, at)
     return report
 
@@ -409,13 +410,6 @@ def _report_name(name: str, remark: str, session: str) -> Report:
     return Report([Lines([ReportLine([terminal_line(name)])])], _TITLE, notices=(notice,))
 
 
-async def _fork_open_session(
-    session: app.AgentSession, name: str, at: str | None, report: Report
-) -> Report:
-    session.branches.fork(name, at=at)
-    return report
-
-
 def _label_entry(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
     """Give an entry a name."""
     text = clean_label(options.text)
@@ -424,15 +418,9 @@ def _label_entry(context: CommandContext, options: argparse.Namespace) -> _AnyRe
         entry = log.find_entry(options.entry).id
         report = _notice(f"{log.number(entry)} is called {terminal_line(text)}")
         if context.open_branch_of(log.header.id) is not None:
-            return _label_open_session(context.open_session, entry, text, report)
+            label = partial(context.open_session.branches.label, entry, text)
+            return _change_open_session(label, report)
         store.open(log.header.id).label(entry, text)
-    return report
-
-
-async def _label_open_session(
-    session: app.AgentSession, entry: str, text: str, report: Report
-) -> Report:
-    session.branches.label(entry, text)
     return report
 
 
@@ -443,13 +431,17 @@ def _rename_session(context: CommandContext, options: argparse.Namespace) -> _An
         session = context.find_session(store, options.session)
         report = _notice(f"session {terminal_line(session)} is called {terminal_line(title)}")
         if context.open_branch_of(session) is not None:
-            return _rename_open_session(context.open_session, title, report)
+            rename = partial(context.open_session.session_list.rename_current, title)
+            return _change_open_session(rename, report)
         rename_session(store, session, title)
     return report
 
 
-async def _rename_open_session(session: app.AgentSession, title: str, report: Report) -> Report:
-    await session.session_list.rename_current(title)
+async def _change_open_session(change: Callable[[], object], report: Report) -> Report:
+    """Change the open session, on the event loop; return the report about it."""
+    result = change()
+    if isinstance(result, Awaitable):
+        await result
     return report
 
 
