@@ -171,7 +171,11 @@ def test_sessions_are_found_and_resumed(project: Path) -> None:
             await session_list.new()
             await user.send("list .")
             [found] = await session_list.summaries("forty-two")
-            assert (found.id, found.is_in_this_folder, found.branches) == (first, True, 1)
+            assert (found.id, found.is_in_this_folder, found.branches) == (
+                first,
+                True,
+                (MAIN_BRANCH,),
+            )
             assert "forty-two" in found.snippet
             assert await session_list.summaries("never-said") == []
             await session_list.resume(first)

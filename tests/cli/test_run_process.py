@@ -16,7 +16,7 @@ from threading import Event
 
 import pytest
 
-from steno.app.session_lookup import begin_session
+from steno.app.session_edit import begin_session
 from steno.messages.call import ToolCall
 from steno.messages.message import AssistantMessage, ChatMessage, ToolResultMessage
 from steno.messages.order import check_order

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -40,15 +39,16 @@ def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
         assert conversation.branch == "by-label"
 
 
-def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
+def test_a_branch_without_a_name_gets_the_next_number(address: str) -> None:
     store_sample_session(address)
     output = run_steno("sessions", "fork", "talk")
-    assert re.fullmatch(r"fork-\d{8}-\d{6}\n", output.out)
+    assert output.out == "fork-1\n"
     with open_store(address) as store:
         conversation = store.open("talk")
         *past, switch = conversation.entries(output.out.strip())
         assert tuple(past) == conversation.entries("main")
         assert switch.payload == BranchSwitch(old="main", new=output.out.strip())
+    assert run_steno("sessions", "fork", "talk").out == "fork-2\n"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +141,25 @@ def test_a_session_gets_another_title(address: str) -> None:
     with open_store(address) as store:
         assert store.header("talk").title == "Green\x1b[31m again"
         assert store.verify("talk").is_intact
+
+
+def test_titles_and_labels_are_stored_without_blanks_around_them(address: str) -> None:
+    store_sample_session(address)
+    assert run_steno("sessions", "rename", "talk", "  Green again ").status == 0
+    assert run_steno("sessions", "label", "talk", "2", " cause ").status == 0
+    imported = run_steno(
+        *("sessions", "import", "-", "--title", " A copy "),
+        data=b'[{"role": "user", "content": "Hi"}]',
+    )
+    with open_store(address) as store:
+        assert store.header("talk").title == "Green again"
+        assert store.header(imported.out.strip()).title == "A copy"
+    assert run_steno("sessions", "fork", "talk", "--at", "cause").out == "fork-1\n"
+    assert run_steno("sessions", "fork", "talk", "--name", " aside ").out == "aside\n"
+    refused = run_steno(
+        "sessions", "import", "-", "--title", " ", data=b'[{"role": "user", "content": "Hi"}]'
+    )
+    assert (refused.status, refused.code, refused.place) == (1, "blank_title", "--title")
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,13 @@ from steno.agent.session_events import (
     SessionListener,
 )
 from steno.app.approval_queue import PendingCall
-from steno.app.branch_tree import BranchTree, BranchTreeRow, editable_message
+from steno.app.branch_tree import BranchTree, editable_message
 from steno.app.commands.report import Report, text_report
 from steno.app.commands.table import Suggestion
 from steno.app.session import AgentSession, ImageReader
-from steno.app.session_list import SessionList, SessionSummary
+from steno.app.session_list import SessionList
+from steno.app.session_log import BranchTreeRow
+from steno.app.session_lookup import SessionSummary
 from steno.errors import Missing
 from steno.log.queries import check_label_text, searchable_text, total_usage
 from steno.messages.call import AnyToolCall, ToolCall

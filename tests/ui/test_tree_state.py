@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.app.branch_tree import BranchTreeRow
+from steno.app.session_log import BranchTreeRow, TreeLine
 from steno.records.entry import Entry
-from steno.ui.tree_state import TreeLine, TreeState
+from steno.ui.tree_state import TreeState
 
 
 def twig(

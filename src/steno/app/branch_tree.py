@@ -5,43 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from steno.agent import EntryRecorded, PromptInput
-from steno.app.session_log import SessionLog, TreeLayout, summarize_entry
+from steno.app.session_edit import clean_label, new_branch_name, start_branch
+from steno.app.session_log import BranchTreeRow, SessionLog, tree_rows
 from steno.app.session_state import SessionState
-from steno.errors import Conflict, InvalidValue, Missing
-from steno.log.queries import check_label_text, shell_command_of
+from steno.errors import InvalidValue, Missing
+from steno.log.queries import shell_command_of
 from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
-from steno.records.stored_record import unused_branch_name
-from steno.render.describe import entry_type
 from steno.store import Store
-
-
-class BranchTreeRow(NamedTuple):
-    """One row of a drawn tree: an entry and its position.
-
-    The continuation of an entry is below it; other branches come first, one step to the right.
-    """
-
-    graph_prefix: str
-    """The indentation, drawn: `| | `."""
-    entry: Entry
-    number: int
-    """The number of the entry for users: #12."""
-    kind: str
-    """`user`, `assistant`, `mode_change`, ..."""
-    summary: str
-    """Its content on one line, printable."""
-    labels: tuple[str, ...]
-    branches: tuple[str, ...]
-    """The branches that end here."""
-    is_active: bool
-    """Whether the active branch contains it."""
-    is_notable: bool
-    """Whether it is drawn even where other rows are folded."""
 
 
 class BranchTree:
@@ -67,8 +42,8 @@ class BranchTree:
         """Start a branch after an entry or after the last one, and switch to it; return its name."""
         name = self._new_branch_name(name)
         with self._state.explain_conflicts():
-            self._state.conversation.fork(name, at=at)
-        self._switch_to(name)
+            start_branch(self._state.conversation, name, at)
+        self._state.emit_branch_changed()
         return name
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
@@ -113,21 +88,16 @@ class BranchTree:
         """Label an entry."""
         self._state.check_can_move()
         self._check_recorded()
-        check_label_text(text)
+        label = clean_label(text)
         with self._state.explain_conflicts():
-            labelled = self._state.conversation.label(entry, text.strip())
+            labelled = self._state.conversation.label(entry, label)
         self._state.emit(EntryRecorded(labelled))
 
     def _new_branch_name(self, name: str) -> str:
         """Return the name of a branch that can be started now. Raises StenoError, Conflict."""
         self._state.check_can_move()
         self._check_recorded()
-        names, name = self._state.conversation.branches, name.strip()
-        if name in names:
-            raise Conflict(
-                "there is a branch of this name; choose another", code="branch_exists", place="fork"
-            )
-        return name or unused_branch_name("fork", names)
+        return new_branch_name(name, self._state.conversation.branches)
 
     def _check_recorded(self) -> None:
         if not self._state.is_recorded:
@@ -150,23 +120,7 @@ def editable_message(entry: Entry) -> UserMessage:
 
 
 def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
-    log = SessionLog(store.header(session), store.records(session))
-    layout = TreeLayout(log)
-    return [
-        BranchTreeRow(
-            graph_prefix=graph_prefix,
-            entry=entry,
-            number=log.numbers[entry.id],
-            kind=entry_type(entry),
-            summary=summarize_entry(entry, log),
-            labels=tuple(layout.labels.get(entry.id, ())),
-            branches=tuple(layout.heads.get(entry.id, ())),
-            is_active=entry.id in layout.active_path,
-            is_notable=isinstance(entry.message, UserMessage) or layout.is_remarkable(entry),
-        )
-        for graph_prefix, entry in layout.rows()
-        if entry is not None
-    ]
+    return tree_rows(SessionLog(store.header(session), store.records(session)))
 
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Final, TypeVar
@@ -21,18 +21,24 @@ from steno.context import ModelTarget
 from steno.errors import InvalidValue, NotFound, StenoError
 from steno.json_object import JsonObject
 from steno.providers.model_discovery import (
+    DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
+    OFFLINE,
     DiscoveryResult,
     DiscoveryTimeouts,
     ModelSelection,
     discover_models,
     find_model,
     format_model_name,
+    open_vendor_probe,
+    probe_embedded,
+    probe_offline,
 )
 from steno.providers.models import Model
 from steno.providers.prices import find_context_tokens, find_price
-from steno.providers.vendor import UNKNOWN_CAPABILITIES, Capabilities
+from steno.providers.vendor import UNKNOWN_CAPABILITIES, Capabilities, Vendor
 from steno.render.terminal_text import terminal_line
+from steno.suggest import suggest_name
 
 T = TypeVar("T")
 MODEL_FLAG: Final = "--model"
@@ -125,17 +131,6 @@ def apply_model_settings(name: str, vendor: str, reported: Model, settings: Sett
     )
 
 
-def apply_settings_to_models(result: DiscoveryResult, settings: Settings) -> DiscoveryResult:
-    """Return a result with the settings of the user applied to its models."""
-    models = [
-        apply_model_settings(
-            format_model_name(result.where, model.id), result.where, model, settings
-        )
-        for model in result.models
-    ]
-    return replace(result, models=tuple(models))
-
-
 def build_target(name: str, vendor: str, reported: Model, settings: Settings) -> ModelTarget:
     """Return the target of requests to a model, from its full name and the facts of its server."""
     model = apply_model_settings(name, vendor, reported, settings)
@@ -159,24 +154,74 @@ def _first_known(values: Iterable[T | None]) -> T | None:
 # -- all models -------------------------------------------------------------------------------
 
 
-async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
-    """Return the models of all providers with a key or a server, except slow ones."""
-    results = await discover_models(
-        loaded.settings.providers, os.environ, timeouts=_LOOKUP_TIMEOUTS
-    )
+async def find_models(
+    settings: Settings,
+    provider: str | None = None,
+    *,
+    timeouts: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
+) -> list[DiscoveryResult]:
+    """Ask every provider, or only the named one; the settings are applied to the models.
+
+    Raises UsageError if there is no such provider.
+    """
+    results = await _ask_providers(settings.providers, provider, timeouts)
     # The price list is slow to load.
-    return await asyncio.to_thread(_model_suggestions, results, loaded.settings)
+    return await asyncio.to_thread(
+        lambda: [_apply_settings(result, settings) for result in results]
+    )
 
 
-def _model_suggestions(results: Sequence[DiscoveryResult], settings: Settings) -> list[Suggestion]:
-    named = [
+async def _ask_providers(
+    vendors: Mapping[str, Vendor], name: str | None, timeouts: DiscoveryTimeouts
+) -> Sequence[DiscoveryResult]:
+    if name is None:
+        return await discover_models(vendors, os.environ, timeouts=timeouts)
+    if name == EMBEDDED:
+        return (await probe_embedded(),)
+    if name == OFFLINE:
+        return (await probe_offline(),)
+    vendor = vendors.get(name)
+    if vendor is None:
+        known = [*sorted(vendors), EMBEDDED, OFFLINE]
+        raise UsageError(
+            f"there is none; {suggest_name(name, known)}",
+            code="provider_unknown",
+            place=f"--provider {terminal_line(name)}",
+        )
+    async with open_vendor_probe(os.environ, timeouts) as probe:
+        return (await probe(vendor),)
+
+
+def _apply_settings(result: DiscoveryResult, settings: Settings) -> DiscoveryResult:
+    models = [
+        apply_model_settings(
+            format_model_name(result.where, model.id), result.where, model, settings
+        )
+        for model in result.models
+    ]
+    return replace(result, models=tuple(models))
+
+
+def usable_models(results: Iterable[DiscoveryResult]) -> list[tuple[str, Model]]:
+    """Return the models of the providers that can be used, by the names that `--model` takes."""
+    return [
         (format_model_name(result.where, model.id), model)
         for result in results
         if result.is_usable
-        for model in apply_settings_to_models(result, settings).models
-        if model.id.isprintable()  # a name that cannot be shown cannot be chosen either
+        for model in result.models
     ]
-    return [Suggestion(name, " · ".join(_model_facts(name, model))) for name, model in named]
+
+
+async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
+    """Return the models of all providers with a key or a server, except slow ones."""
+    results = await find_models(loaded.settings, timeouts=_LOOKUP_TIMEOUTS)
+    return await asyncio.to_thread(
+        lambda: [
+            Suggestion(name, " · ".join(_model_facts(name, model)))
+            for name, model in usable_models(results)
+            if model.id.isprintable()  # a name that cannot be shown cannot be chosen either
+        ]
+    )
 
 
 def _model_facts(name: str, model: Model) -> Iterator[str]:

@@ -31,9 +31,10 @@ from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, McpOptions
 from steno.app.models import choose_model, list_models, name_model_in_errors
+from steno.app.session_edit import apply_start, set_mode
 from steno.app.session_list import SessionList
 from steno.app.session_log import SessionLog
-from steno.app.session_lookup import SessionStart, apply_start, open_session, set_mode
+from steno.app.session_lookup import SessionStart, open_session
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings import LoadedSettings
 from steno.errors import InvalidRequest, LogError, ToolFailed

@@ -7,42 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
-from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
+from steno.app.session_edit import check_not_open, clean_title, remove_sessions, rename_session
 from steno.app.session_lookup import (
+    SessionSummary,
     UnreadableSessions,
-    find_by_title,
     find_session,
-    last_changed,
-    readable_headers,
-    readable_summaries,
-    search_entries,
-    session_folder,
+    list_sessions,
+    search_sessions,
 )
 from steno.app.session_state import SessionState
-from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
 from steno.ports import SetupNotice
 from steno.render.terminal_text import terminal_line
 
 _MAX_HITS: Final = 200
 """How many entries that contain the searched words are read."""
-
-
-class SessionSummary(NamedTuple):
-    """A session as a list shows it."""
-
-    id: str
-    title: str
-    entries: int
-    branches: int
-    changed_at: datetime | None
-    folder: str | None
-    is_in_this_folder: bool
-    """Whether it was started in this folder."""
-    snippet: str = ""
-    """The text around the first match of a search."""
 
 
 class SessionList:
@@ -64,32 +44,11 @@ class SessionList:
             self._state.emit_notices([SetupNotice("session_unreadable", text)])
         return summaries
 
-    def _read_summaries(self, search: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
+    def _read_summaries(self, text: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
         store = self._state.store
-        snippets: dict[str, str] | None = None
-        if search:
-            headers = readable_headers(store, unreadable)
-            snippets = {header.id: "" for header in find_by_title(headers, search)}
-            for hit in search_entries(store, headers, search, _MAX_HITS, unreadable):
-                if not snippets.get(hit.session):
-                    snippets[hit.session] = hit.snippet
-        found = readable_summaries(
-            store, unreadable, is_wanted=lambda header: snippets is None or header.id in snippets
-        )
-        this_folder = str(self._state.config.folder)
-        return [
-            SessionSummary(
-                id=summary.header.id,
-                title=summary.title,
-                entries=summary.entries,
-                branches=len(summary.branches),
-                changed_at=last_changed(summary),
-                folder=session_folder(summary.header),
-                is_in_this_folder=session_folder(summary.header) == this_folder,
-                snippet=(snippets or {}).get(summary.header.id, ""),
-            )
-            for summary in found
-        ]
+        found = search_sessions(store, text, unreadable, limit=_MAX_HITS) if text else None
+        folder = str(self._state.config.folder)
+        return list_sessions(store, unreadable, folder=folder, search=found)
 
     async def new(self, title: str = "") -> None:
         """Start another session with the next prompt."""
@@ -116,16 +75,10 @@ class SessionList:
         return await asyncio.to_thread(find_session, self._state.store, name)
 
     async def rename(self, session: str, title: str) -> None:
-        """Rename a session."""
-        title = title.strip()
-        if not title:
-            raise InvalidValue(
-                "the title is blank; say what the session is about",
-                code="blank_title",
-                place="rename",
-            )
+        """Rename a session. Raises InvalidValue if the title is blank."""
+        title = clean_title(title)
         id = await self._find(session)
-        await asyncio.to_thread(self._state.store.rename, id, title)
+        await asyncio.to_thread(rename_session, self._state.store, id, title)
         if id == self._state.conversation.id:
             self._state.title = title
 
@@ -134,21 +87,10 @@ class SessionList:
         if self._state.is_recorded:
             await self.rename(self._state.conversation.id, title)
         else:
-            self._state.title = title.strip()
+            self._state.title = clean_title(title)
 
     async def delete(self, session: str) -> None:
         """Delete a session with the blobs that only it uses; not the open one."""
         id = await self._find(session)
-        if id == self._state.conversation.id:
-            raise StenoError(
-                "it is the one at hand; /new or /resume another one before",
-                code="session_in_use",
-                place="session",
-            )
-        await asyncio.to_thread(self._remove, id)
-
-    def _remove(self, id: str) -> None:
-        store = self._state.store
-        store.remove(id)
-        with suppress(LogError, InvalidDocument):  # its blobs are collected another time
-            store.collect_garbage()
+        check_not_open([id], self._state.conversation.id)
+        await asyncio.to_thread(remove_sessions, self._state.store, [id])

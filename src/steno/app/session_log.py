@@ -6,15 +6,17 @@ The number of an entry is that of its record: short, and always the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple, final
 
 from steno.app.session_lookup import count_entries, explain_damage, pick_one
 from steno.errors import Damaged, Missing
 from steno.log.queries import labels_of, tools_by_call
+from steno.messages.message import UserMessage
 from steno.records.entry import Control, Entry, Label, Redacted, Resolution
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
-from steno.render.describe import EntryDescription, describe_entry, summarize_call
+from steno.render.describe import EntryDescription, describe_entry, entry_type, summarize_call
 from steno.render.message_text import block_paragraph, describe_resolution
 from steno.render.progress import ShowProgress, no_progress
 from steno.render.terminal_text import terminal_line, terminal_text
@@ -22,6 +24,8 @@ from steno.store import Store
 from steno.store.base import BranchHeads
 
 _ENTRY_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})")
+_MAX_UNFOLDED_RUN: Final = 3
+"""A run of rows of this length is not folded."""
 
 
 @final
@@ -130,24 +134,110 @@ def missing_parent() -> Damaged:
 # -- the tree ---------------------------------------------------------------------------------
 
 
-class GraphRow(NamedTuple):
-    """One line of the drawing: an entry, or a step to the right where it is None."""
+class BranchTreeRow(NamedTuple):
+    """One row of a drawn tree: an entry and its position.
+
+    The continuation of an entry is below it; other branches come first, one step to the right.
+    """
 
     graph_prefix: str
-    entry: Entry | None
+    """The indentation, drawn: `| | `."""
+    entry: Entry
+    number: int
+    """The number of the entry for users: #12."""
+    kind: str
+    """`user`, `assistant`, `mode_change`, ..."""
+    summary: str
+    """Its content on one line, printable."""
+    labels: tuple[str, ...]
+    branches: tuple[str, ...]
+    """The branches that end here."""
+    is_active: bool
+    """Whether the active branch contains it."""
+    is_notable: bool
+    """Whether it is drawn where other rows are folded: a prompt, or a landmark."""
+    is_landmark: bool = False
+    """Whether a branch, a label or a control entry is there; it is never folded."""
+
+
+class TreeLine(NamedTuple):
+    """One line of a tree: a row, or a folded run of rows."""
+
+    first: int
+    """The row; of a run, the first one."""
+    length: int = 1
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it stands for several rows."""
+        return self.length > 1
+
+
+def tree_rows(log: SessionLog, *, with_summaries: bool = True) -> list[BranchTreeRow]:
+    """Return the tree of a session from top to bottom. Raises Damaged if entries are missing.
+
+    Summaries take most of the time; without them they are empty.
+    """
+    layout = _TreeLayout(log)
+    return [
+        BranchTreeRow(
+            graph_prefix="| " * depth,
+            entry=entry,
+            number=log.numbers[entry.id],
+            kind=entry_type(entry),
+            summary=summarize_entry(entry, log) if with_summaries else "",
+            labels=tuple(layout.labels.get(entry.id, ())),
+            branches=tuple(layout.heads.get(entry.id, ())),
+            is_active=entry.id in layout.active_path,
+            is_notable=isinstance(entry.message, UserMessage) or layout.is_landmark(entry),
+            is_landmark=layout.is_landmark(entry),
+        )
+        for depth, entry in layout.positions()
+    ]
+
+
+def fold_rows(
+    rows: Sequence[BranchTreeRow],
+    is_kept: Callable[[BranchTreeRow], bool],
+    is_unfolded: Callable[[BranchTreeRow], bool] = lambda _: False,
+) -> list[TreeLine]:
+    """Return the lines of a tree: each long run of rows that need not be kept is one line.
+
+    The rows of a run have the same graph prefix; `is_unfolded` is asked about its first row.
+    """
+    lines: list[TreeLine] = []
+    run_keys = [None if is_kept(row) else row.graph_prefix for row in rows]
+    for key, run in groupby(range(len(rows)), run_keys.__getitem__):
+        first, *others = run
+        length = 1 + len(others)
+        if key is not None and length > _MAX_UNFOLDED_RUN and not is_unfolded(rows[first]):
+            lines.append(TreeLine(first, length))
+        else:
+            lines += map(TreeLine, range(first, first + length))
+    return lines
+
+
+def side_branch_starts(rows: Sequence[BranchTreeRow]) -> frozenset[str]:
+    """Return the ids of the entries that are one step to the right of their parents."""
+    prefixes = {row.entry.id: row.graph_prefix for row in rows}
+    return frozenset(
+        [
+            row.entry.id
+            for row in rows
+            if len(prefixes.get(row.entry.parent or "", row.graph_prefix)) < len(row.graph_prefix)
+        ]
+    )
 
 
 @final
-class TreeLayout:
-    """The tree of a session as rows, like `git log --graph`.
+class _TreeLayout:
+    """The tree of a session in columns, like `git log --graph`.
 
     A child is below its parent. Where an entry has several children, the one on the active branch
     stays in its column, else the last one; the others are drawn first, one step to the right.
     """
 
     def __init__(self, log: SessionLog) -> None:
-        """Take a session. Raises Damaged if entries are missing from it."""
-        self.log = log
         self.children: dict[str | None, list[Entry]] = {None: []}
         for entry in log.entries.values():
             if entry.parent is not None and entry.parent not in self.children:
@@ -163,24 +253,22 @@ class TreeLayout:
             self.labels.setdefault(target, []).append(label)
         self.active_path: set[str] = {entry.id for entry in log.path()}
 
-    def rows(self) -> Iterator[GraphRow]:
-        """Return the lines of the drawing from top to bottom."""
+    def positions(self) -> Iterator[tuple[int, Entry]]:
+        """Yield the entries from top to bottom, each with its column."""
         # The entries to draw, the next one last, and their columns.
-        pending = [(root, 0, False) for root in reversed(self._ordered(None))]
+        pending = [(0, root) for root in reversed(self._ordered(None))]
         while pending:
-            entry, depth, begins_column = pending.pop()
-            if begins_column:
-                yield GraphRow("| " * (depth - 1) + "|\\", None)
-            yield GraphRow("| " * depth, entry)
+            depth, entry = pending.pop()
+            yield depth, entry
             children = self._ordered(entry.id)
-            pending += [(child, depth, False) for child in children[-1:]]
-            pending += [(child, depth + 1, True) for child in reversed(children[:-1])]
+            pending += [(depth, child) for child in children[-1:]]
+            pending += [(depth + 1, child) for child in reversed(children[:-1])]
 
     def _ordered(self, parent: str | None) -> list[Entry]:
         """Return the children of an entry, the one that stays in its column last."""
         return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
 
-    def is_remarkable(self, entry: Entry) -> bool:
+    def is_landmark(self, entry: Entry) -> bool:
         """Return whether an entry is never folded."""
         siblings, payload = self.children[entry.parent], entry.payload
         is_control = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)

@@ -1,4 +1,4 @@
-"""Find, open and begin sessions in a store.
+"""Find, list, search and open the sessions of a store.
 
 One session that cannot be read does not hide the others: it is skipped and named in the end.
 """
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from steno.errors import (
-    Conflict,
     Damaged,
     InvalidDocument,
     Missing,
@@ -25,10 +24,8 @@ from steno.errors import (
 )
 from steno.log.conversation import Conversation
 from steno.log.queries import searchable_text
-from steno.messages.message import ChatMessage
 from steno.ports import SetupNotice
-from steno.records.entry import Entry, Mode
-from steno.records.stored_record import Header, unused_branch_name
+from steno.records.stored_record import Header
 from steno.render.progress import ShowProgress, no_progress
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.store import SearchHit, SessionOverview, Store, open_store
@@ -244,30 +241,100 @@ def session_folder(header: Header) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
-def find_by_title(headers: list[Header], text: str) -> list[Header]:
-    """Return the sessions whose titles contain all words of a text, the newest first."""
-    words = frozenset(split_words(text))
-    found = [
-        header for header in headers if words and words.issubset(split_words(header.title or ""))
-    ]
-    found.sort(key=lambda header: (header.created_at is not None, header.created_at), reverse=True)
-    return found
+class SessionSummary(NamedTuple):
+    """A session as a list shows it."""
+
+    id: str
+    title: str
+    entries: int
+    branches: tuple[str, ...]
+    changed_at: datetime | None
+    """When it was last written to; a copy is written when it is made."""
+    folder: str | None
+    is_in_this_folder: bool
+    """Whether it was started in this folder."""
+    snippet: str = ""
+    """The text around the first match of a search."""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    """The time of the latest entry."""
+    cloned_from: str | None = None
 
 
-def search_entries(
+class SessionSearch(NamedTuple):
+    """The result of a search for words in all sessions."""
+
+    headers: list[Header]
+    """All sessions that can be read."""
+    titled: list[Header]
+    """The sessions whose titles contain all words, the newest first."""
+    hits: list[SearchHit]
+    """The entries that contain all words, the newest first."""
+
+    @property
+    def snippets(self) -> dict[str, str]:
+        """The text around the first match of each session; empty for a match of the title."""
+        snippets = {header.id: "" for header in self.titled}
+        for hit in self.hits:
+            snippets[hit.session] = snippets.get(hit.session) or hit.snippet
+        return snippets
+
+
+def list_sessions(
     store: Store,
-    headers: list[Header],
-    text: str,
-    limit: int,
     unreadable: UnreadableSessions,
     *,
+    folder: str | None = None,
+    only_this_folder: bool = False,
+    search: SessionSearch | None = None,
     show_progress: ShowProgress = no_progress,
-) -> list[SearchHit]:
-    """Find the entries that contain all words of a text; unreadable sessions are skipped."""
+) -> list[SessionSummary]:
+    """Return the sessions that can be read, the latest first.
+
+    `folder` is this folder; a search keeps the sessions that it has found.
+    """
+    snippets = None if search is None else search.snippets
+
+    def is_wanted(header: Header) -> bool:
+        is_in_scope = not only_this_folder or session_folder(header) == folder
+        return is_in_scope and (snippets is None or header.id in snippets)
+
+    found = readable_summaries(store, unreadable, is_wanted=is_wanted, show_progress=show_progress)
+    return [
+        SessionSummary(
+            id=overview.header.id,
+            title=overview.title,
+            entries=overview.entries,
+            branches=overview.branches,
+            changed_at=last_changed(overview),
+            folder=(start_folder := session_folder(overview.header)),
+            is_in_this_folder=folder is not None and start_folder == folder,
+            snippet=(snippets or {}).get(overview.header.id, ""),
+            created_at=overview.header.created_at,
+            updated_at=overview.updated_at,
+            cloned_from=overview.header.cloned_from,
+        )
+        for overview in found
+    ]
+
+
+def search_sessions(
+    store: Store,
+    text: str,
+    unreadable: UnreadableSessions,
+    *,
+    limit: int,
+    show_progress: ShowProgress = no_progress,
+) -> SessionSearch:
+    """Find the titles and at most `limit` entries that contain all words of a text."""
+    headers, words = readable_headers(store, unreadable), frozenset(split_words(text))
+    titled = [
+        header for header in headers if words and words.issubset(split_words(header.title or ""))
+    ]
+    titled.sort(key=lambda header: (header.created_at is not None, header.created_at), reverse=True)
     if type(store).search is not Store.search:  # the store has an index
         with suppress(Damaged):
-            return store.search(text, limit=limit)
-    words = frozenset(split_words(text))
+            return SessionSearch(headers, titled, store.search(text, limit=limit))
     hits: list[SearchHit] = []
     with show_progress("searching sessions", len(headers)) as progress:
         for header in progress.track(headers if words else ()):
@@ -277,7 +344,7 @@ def search_entries(
                     if words.issubset(split_words(content)):
                         hits.append(SearchHit(header.id, entry, build_snippet(content, words)))
     hits.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
-    return hits[:limit]
+    return SessionSearch(headers, titled, hits[:limit])
 
 
 # -- opening a session ------------------------------------------------------------------------
@@ -337,34 +404,3 @@ def _find_last_in_folder(
             place="session",
         )
     return summaries[0].header.id
-
-
-def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:
-    """Begin the branch and set the mode that a run asks for. Raises Conflict."""
-    if start.fork is not None:
-        if start.fork in conversation.branches:
-            raise Conflict(
-                "there is a branch of this name; choose another",
-                code="branch_exists",
-                place="--fork",
-            )
-        branch = start.fork or unused_branch_name("fork", conversation.branches)
-        conversation.fork(branch)
-        conversation.switch(branch)
-    if mode is not None:
-        set_mode(conversation, Mode(mode))
-
-
-def begin_session(
-    store: Store, folder: Path, system_prompt: str, mode: Mode, *, title: str = ""
-) -> Conversation:
-    """Begin a session in a folder."""
-    messages = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
-    conversation = store.new(messages, title=title or None, about={FOLDER_KEY: str(folder)})
-    set_mode(conversation, mode)
-    return conversation
-
-
-def set_mode(conversation: Conversation, mode: Mode) -> Entry | None:
-    """Change the mode; return the new entry, or None where the mode is the same already."""
-    return None if conversation.mode is mode else conversation.change_mode(mode)

@@ -36,7 +36,8 @@ from steno.app.compose import (
 from steno.app.folders import display_folder, user_name
 from steno.app.mcp import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
-from steno.app.session_lookup import begin_session, session_folder, set_mode
+from steno.app.session_edit import begin_session, set_mode
+from steno.app.session_lookup import session_folder
 from steno.app.settings import LoadedSettings
 from steno.app.usage_totals import UsageTotals
 from steno.context import estimate_tokens

@@ -67,8 +67,6 @@ class CommandLineParser(CommandParser):
 
 STORE_ADDRESSES: Final = "sqlite:FILE, jsonl:FOLDER or postgresql://..."
 """The addresses of stores, as help shows them."""
-ENTRY_NAMES: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
-ENTRY: Final = argument("entry", metavar="ENTRY", help=ENTRY_NAMES)
 STORE: Final = argument(
     "--store",
     default=argparse.SUPPRESS,  # so that it may come before or after the command

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from steno.app.commands.arguments import BRANCH, SESSION, argument
+from steno.app.commands.arguments import BRANCH, ENTRY, SESSION, argument
 from steno.app.folders import user_name
-from steno.cli.arguments import ENTRY, STORE, ExitStatus, Subparsers, add_command
+from steno.cli.arguments import STORE, ExitStatus, Subparsers, add_command
 from steno.cli.store_options import open_existing_store, read_named_log
 from steno.errors import InvalidValue
 from steno.records.entry import Feedback

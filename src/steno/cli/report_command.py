@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from steno.app.commands.arguments import add_arguments
-from steno.app.commands.context import CommandContext, CommandDefinition
+from steno.app.commands.context import CommandContext, RunCommand
 from steno.app.commands.report import FormattedText, Lines, Paragraph, Report, Table, is_list_item
 from steno.app.commands.table import Command
 from steno.cli.arguments import STORE, ExitStatus, Subparsers
@@ -38,7 +38,7 @@ def add_report_command(command: Command, commands: Subparsers) -> None:
     definition.add_to(parser, in_terminal=False)
     if definition.reads_store:
         add_arguments(parser, [STORE])
-    parser.set_defaults(run=partial(_run_command, definition))
+    parser.set_defaults(run=partial(run_report_command, definition.run))
 
 
 def command_context(options: argparse.Namespace) -> CommandContext:
@@ -49,19 +49,29 @@ def command_context(options: argparse.Namespace) -> CommandContext:
         show_progress=progress_display(),
         show_activity=show_activity,
         notify=print_notice,
+        ask=_ask if sys.stdin.isatty() else None,
     )
 
 
-def _run_command(definition: CommandDefinition, options: argparse.Namespace) -> int:
-    result = definition.run(command_context(options), options)
+def _ask(question: str, lines: Sequence[str]) -> bool:
+    """Ask on stderr about some lines."""
+    for line in lines:
+        print(f"  {line}".rstrip(), file=sys.stderr)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def run_report_command(run: RunCommand, options: argparse.Namespace) -> int:
+    """Run a command on the command line, print its report, and return the exit status."""
+    result, as_json = run(command_context(options), options), vars(options).get("json", False)
     if isinstance(result, Report):
-        return print_report(result, as_json=options.json)
+        return print_report(result, as_json=as_json)
     import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
 
     async def wait() -> Report:
         return await result
 
-    return print_report(asyncio.run(wait()), as_json=options.json)
+    return print_report(asyncio.run(wait()), as_json=as_json)
 
 
 def print_report(report: Report, *, as_json: bool = False) -> ExitStatus:

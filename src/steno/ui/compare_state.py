@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple, TypeAlias, final
 
-from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
+from steno.app.session_log import BranchTreeRow
 from steno.errors import Missing
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry

@@ -10,9 +10,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Final, TypeAlias, final
 
-from steno.app.branch_tree import BranchTreeRow
+from steno.app.session_log import BranchTreeRow, TreeLine, fold_rows, side_branch_starts
 from steno.log.queries import entry_decision, searchable_text
 from steno.render.describe import describe_decider
 from steno.render.quantities import format_time
@@ -24,8 +24,6 @@ from steno.render.terminal_text import (
 )
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
-_MAX_UNFOLDED_RUN: Final = 3
-"""A run of this length is not folded."""
 LinePart: TypeAlias = tuple[str, str]
 """A text, and the name of its style: one of `LINE_STYLES`."""
 LINE_STYLES: Final = (
@@ -71,19 +69,6 @@ def nearest_position(positions: Sequence[int], current: int, step: int) -> int |
     return positions[nearest] if 0 <= nearest < len(positions) else None
 
 
-class TreeLine(NamedTuple):
-    """One line: a row, or a run of rows."""
-
-    first: int
-    """The row; of a run, the first one."""
-    length: int = 1
-
-    @property
-    def is_run(self) -> bool:
-        """Whether it stands for several rows."""
-        return self.length > 1
-
-
 @final
 class TreeState:
     """A tree as lines; reading one line takes constant time."""
@@ -102,31 +87,21 @@ class TreeState:
         """Show another tree, or the same one after a change; unfolded runs stay unfolded."""
         self.rows = rows
         self._active_branch = active_branch
-        self._runs: list[TreeLine] = []
         children = Counter(row.entry.parent for row in rows)
-        for index, row in enumerate(rows):
-            first = rows[self._runs[-1].first] if self._runs else row
-            # A plain row belongs to the plain rows before it with the same graph prefix.
-            is_plain = not (row.is_notable or first.is_notable)
-            if self._runs and is_plain and first.graph_prefix == row.graph_prefix:
-                self._runs[-1] = TreeLine(self._runs[-1].first, self._runs[-1].length + 1)
-            else:
-                self._runs.append(TreeLine(index))
         self._index_by_entry = {row.entry.id: index for index, row in enumerate(rows)}
         self.branch_points = [
             index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
         """The rows where branches part or end."""
+        self._side_branch_starts = side_branch_starts(rows)
         self._fold()
 
     def _fold(self) -> None:
-        self._lines: list[TreeLine] = []
-        for run in self._runs:
-            is_open = self._shows_all or self.rows[run.first].entry.id in self.unfolded
-            if run.length > _MAX_UNFOLDED_RUN and not is_open:
-                self._lines.append(run)
-            else:
-                self._lines += map(TreeLine, range(run.first, run.first + run.length))
+        self._lines = fold_rows(
+            self.rows,
+            lambda row: row.is_notable,
+            lambda row: self._shows_all or row.entry.id in self.unfolded,
+        )
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -162,9 +137,7 @@ class TreeState:
 
     def starts_side_branch(self, index: int) -> bool:
         """Return whether a row is the first one of a side branch."""
-        row = self.rows[index]
-        parent = self.index_of(row.entry.parent)
-        return parent is not None and len(self.rows[parent].graph_prefix) < len(row.graph_prefix)
+        return self.rows[index].entry.id in self._side_branch_starts
 
     def find(self, search: str, *, start: int, step: int = 1) -> int | None:
         """Return the next row that contains the text, or the one before; wraps around."""

@@ -13,7 +13,6 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.events import Notice, NoticeKind
-from steno.app.branch_tree import BranchTreeRow
 from steno.app.commands.report import (
     FormattedText,
     Paragraph,
@@ -24,7 +23,8 @@ from steno.app.commands.report import (
     code,
 )
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, SLASH_COMMANDS
-from steno.app.session_list import SessionSummary
+from steno.app.session_log import BranchTreeRow
+from steno.app.session_lookup import SessionSummary
 from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
@@ -46,7 +46,7 @@ EXCHANGES = [
 
 
 def kept(id: str, title: str) -> SessionSummary:
-    return SessionSummary(id, title, 4, 1, datetime(2026, 1, 2, tzinfo=UTC), None, True)
+    return SessionSummary(id, title, 4, ("main",), datetime(2026, 1, 2, tzinfo=UTC), None, True)
 
 
 def shelved(*sessions: SessionSummary) -> FakeSession:

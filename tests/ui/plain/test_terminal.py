@@ -82,7 +82,7 @@ def seat(tmp_path: Path, term: str = "xterm-256color", *, inputrc: str = "") -> 
         cwd=ROOT,
         env={
             **os.environ,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
             "TERM": term,
             "NO_COLOR": "1",
             "INPUTRC": str(settings),

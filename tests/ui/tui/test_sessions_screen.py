@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from textual.pilot import Pilot
 
-from steno.app.session_list import SessionSummary
+from steno.app.session_lookup import SessionSummary
 from steno.errors import Missing, StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age
@@ -61,7 +61,7 @@ def kept(name: str, *, is_here: bool = True, hours: float = 2, snippet: str = ""
         id=f"id-{name}",
         title=f"the {name} session",
         entries=1234,
-        branches=7,
+        branches=tuple("abcdefg"),
         changed_at=utc_now() - timedelta(hours=hours),
         folder=f"~/code/of/{name}",
         is_in_this_folder=is_here,

@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from steno import ChatMessage
 from steno.agent import PromptInput
-from steno.app.branch_tree import BranchTreeRow
+from steno.app.session_log import BranchTreeRow
 from steno.errors import Conflict
 from steno.messages.call import ToolCall
 from steno.messages.message import Message

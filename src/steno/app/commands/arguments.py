@@ -56,6 +56,15 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse(next((text for text in unknown if text.startswith("-")), unknown[0]))
         return parsed, unknown
 
+    def parser_for(self, arguments: Sequence[str]) -> argparse.ArgumentParser:
+        """Return the parser of the command of a group that is named first, else this one."""
+        for action in self._actions:
+            choices: object = action.choices
+            if isinstance(choices, Mapping) and arguments[0] in choices:
+                subparser: argparse.ArgumentParser = choices[arguments[0]]
+                return subparser
+        return self
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         reason = message.removeprefix("argument ")  # a text of argparse
@@ -164,7 +173,18 @@ TEXT: Final = argument("text", nargs="?", default="")
 """The text after a slash command that takes any."""
 SESSION: Final = argument("session", metavar="ID", help="an id, the beginning of one, or last")
 BRANCH: Final = argument("--branch", metavar="B", help="this branch, not the one written to last")
-OPTIONAL_SESSION: Final = Argument(SESSION.names, {**SESSION.settings, "nargs": "?"})
+ENTRY_NAMES: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
+ENTRY: Final = argument("entry", metavar="ENTRY", help=ENTRY_NAMES)
+
+
+def with_optional_session(arguments: Iterable[Argument]) -> list[Argument]:
+    """Return the arguments for a terminal, where the session is by default the open one."""
+    return [
+        Argument(item.names, {**item.settings, "nargs": "?"})
+        if item.names == SESSION.names
+        else item
+        for item in arguments
+    ]
 
 
 # -- values ----------------------------------------------------------------------------------

@@ -10,16 +10,15 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from steno import app
 from steno.app.commands.arguments import (
-    OPTIONAL_SESSION,
-    SESSION,
     TEXT,
     Argument,
     add_arguments,
     keep_text,
+    with_optional_session,
 )
 from steno.app.commands.report import Report
 from steno.app.session_lookup import LAST_SESSION, UnreadableSessions, find_session
@@ -51,6 +50,8 @@ class CommandContext(NamedTuple):
     """Shows that work is going on that cannot be counted."""
     notify: Callable[[str], object] = lambda _: None
     """Receives remarks that do not depend on the result."""
+    ask: Callable[[str, Sequence[str]], bool] | None = None
+    """Asks a question about some lines before a permanent change; None where nothing can ask."""
     headline: Headline = call_headline
     """Returns the headline of a call."""
     is_persistent: bool = True
@@ -66,13 +67,21 @@ class CommandContext(NamedTuple):
         assert self.session is not None, "a slash command has an open session"
         return self.session
 
+    @property
+    def open_session_id(self) -> str | None:
+        """The id of the open session; None on the command line."""
+        return None if self.branch is None else self.branch.session
+
     def find_session(self, store: Store, name: str | None) -> str:
         """Return the id of a session, by default that of the open one. Raises Missing."""
         if name is None and self.branch is not None:
             return self.branch.session
         unreadable = UnreadableSessions()
         session = find_session(
-            store, name or LAST_SESSION, unreadable=unreadable, show_progress=self.show_progress
+            store,
+            LAST_SESSION if name is None else name,
+            unreadable=unreadable,
+            show_progress=self.show_progress,
         )
         for line in unreadable.lines:
             self.notify(line)
@@ -85,15 +94,29 @@ class CommandContext(NamedTuple):
         return self.branch.name
 
 
+RunCommand: TypeAlias = Callable[[CommandContext, argparse.Namespace], Report | Awaitable[Report]]
+
+
+class GroupAction(NamedTuple):
+    """A command of a group, such as `steno sessions tree`."""
+
+    name: str
+    run: RunCommand
+    help: str
+    description: str
+    arguments: tuple[Argument, ...] = ()
+
+
 class CommandDefinition(NamedTuple):
     """The function of a command and its arguments, with the texts of the command line."""
 
-    run: Callable[[CommandContext, argparse.Namespace], Report | Awaitable[Report]]
+    run: RunCommand
     """Raises StenoError.
 
     A terminal runs a plain function in a thread, beside a run of the agent: it reads the store and
     `context.branch`, and not the state of the session. A coroutine function runs on the event loop
-    and may read and change that state; what blocks, it runs in a thread itself.
+    and may read and change that state; what blocks, it runs in a thread itself. A plain function
+    that changes the state returns a coroutine, which is awaited on the event loop.
     """
     arguments: tuple[Argument, ...] = (TEXT,)
     split: Callable[[str], list[str]] = keep_text
@@ -108,9 +131,8 @@ class CommandDefinition(NamedTuple):
 
     def add_to(self, parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
         """Add the arguments to a parser; in a terminal the session is by default the open one."""
-        for item in self.arguments:
-            is_optional = in_terminal and item is SESSION
-            add_arguments(parser, [OPTIONAL_SESSION if is_optional else item])
+        arguments = with_optional_session(self.arguments) if in_terminal else self.arguments
+        add_arguments(parser, arguments)
         if self.add_actions is not None:
             self.add_actions(parser, in_terminal)
         parser.set_defaults(parser=parser)

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from steno.app.commands.arguments import UsageError, argument, flag
+from steno.app.commands.arguments import argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, Table
-from steno.app.models import apply_settings_to_models
+from steno.app.models import find_models, usable_models
 from steno.app.settings import load_settings
-from steno.providers.model_discovery import (
-    DEFAULT_DISCOVERY_TIMEOUTS,
-    EMBEDDED,
-    OFFLINE,
-    DiscoveryResult,
-    discover_models,
-    format_model_name,
-    open_vendor_probe,
-    probe_embedded,
-    probe_offline,
-)
+from steno.providers.model_discovery import DiscoveryResult, format_model_name
 from steno.providers.models import Model
-from steno.providers.vendor import Vendor
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
-from steno.suggest import suggest_name
 
 _MODEL_COLUMNS: Final = (
     Column("model", "cyan", may_shrink=True),
@@ -52,13 +38,12 @@ _ARGUMENTS: Final = (
 
 def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
     loaded = load_settings()
-    discovered = asyncio.run(_find_models(options.provider, loaded.settings.providers))
-    results = [apply_settings_to_models(result, loaded.settings) for result in discovered]
+    results = asyncio.run(find_models(loaded.settings, options.provider))
     usable = [result for result in results if result.is_usable]
     others = [result for result in results if not result.is_usable]
     tables: list[Table] = []
     if usable:
-        rows = [_model_row(result, model) for result in usable for model in result.models]
+        rows = [_model_row(name, model) for name, model in usable_models(usable)]
         tables.append(Table(_MODEL_COLUMNS, rows))
     if others:
         rows = [[terminal_line(result.where), terminal_line(result.outcome)] for result in others]
@@ -88,32 +73,10 @@ COMMAND: CommandDefinition = CommandDefinition(
 )
 
 
-async def _find_models(
-    name: str | None, vendors: Mapping[str, Vendor]
-) -> Sequence[DiscoveryResult]:
-    """Ask every provider, or only the named one. Raises UsageError."""
-    if name is None:
-        return await discover_models(vendors, os.environ)
-    if name == EMBEDDED:
-        return (await probe_embedded(),)
-    if name == OFFLINE:
-        return (await probe_offline(),)
-    vendor = vendors.get(name)
-    if vendor is None:
-        known = [*sorted(vendors), EMBEDDED, OFFLINE]
-        raise UsageError(
-            f"there is none; {suggest_name(name, known)}",
-            code="provider_unknown",
-            place=f"--provider {terminal_line(name)}",
-        )
-    async with open_vendor_probe(os.environ, DEFAULT_DISCOVERY_TIMEOUTS) as probe:
-        return (await probe(vendor),)
-
-
-def _model_row(result: DiscoveryResult, model: Model) -> list[str]:
+def _model_row(name: str, model: Model) -> list[str]:
     capabilities = model.capabilities
     return [
-        terminal_line(format_model_name(result.where, model.id)),
+        terminal_line(name),
         "?" if model.context_tokens is None else f"{model.context_tokens:,}",
         _YES_NO[capabilities.tools],
         _YES_NO[capabilities.vision],

@@ -47,7 +47,7 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
     definition.add_to(parser, in_terminal=True)
     arguments = definition.split(text.strip())
     if _HELP_OPTIONS.intersection(arguments):
-        return text_report(parser.format_help(), f"/{name}", TextForm.PLAIN)
+        return text_report(parser.parser_for(arguments).format_help(), f"/{name}", TextForm.PLAIN)
     options = parser.parse_args(arguments)
     state = context.open_session.state
     await state.open_store()

@@ -47,6 +47,8 @@ class Command(NamedTuple):
                 from steno.app.commands.models import COMMAND
             case "permissions":
                 from steno.app.commands.permissions import COMMAND
+            case "sessions":
+                from steno.app.commands.sessions import COMMAND
             case "usage":
                 from steno.app.commands.usage import COMMAND
             case _:
@@ -62,6 +64,13 @@ COMMANDS: Final = (
     Command("mode", "plan reads only, act may do all", "[plan|act]", ("plan", "act")),
     Command("new", "begin another session", "[TITLE]", aliases=("clear",)),
     Command("resume", "go on with another session; pick, search, rename, delete", "[ID]"),
+    Command(
+        "sessions",
+        "list, search, show, draw, copy and change sessions",
+        "[COMMAND]",
+        ("list", "show", "tree", "search", "fork", "label", "rename", "redact", "rm"),
+        on_command_line=True,
+    ),
     Command("rename", "give this session another title", "TITLE"),
     Command("fork", "go on in a branch of its own", "[NAME]"),
     Command(

@@ -1,5 +1,18 @@
-"""A store of plain files: one for each session, a line for each record."""
+"""A store of plain files: one for each session, a line for each record.
 
-from steno.store.jsonl.store import JsonlStore
+The store is loaded when it is used: an exported session needs only `session_file`.
+"""
+
+import typing as _typing
+from collections.abc import Callable as _Callable
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
+
+if _typing.TYPE_CHECKING:
+    from steno.store.jsonl.store import JsonlStore
 
 __all__ = ["JsonlStore"]
+
+__getattr__: _Callable[[str], object] = _lazy_exports(
+    __name__, {"steno.store.jsonl.store": ("JsonlStore",)}
+)

@@ -18,11 +18,11 @@ from typing import Final, TextIO, final
 from steno.agent import PromptInput
 from steno.agent.events import EntryRecorded
 from steno.agent.session_events import BranchChanged, InputReturned, SessionEvent
-from steno.app.branch_tree import BranchTreeRow
 from steno.app.commands.report import Report, text_report
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import AgentSession
-from steno.app.session_list import SessionSummary
+from steno.app.session_log import BranchTreeRow
+from steno.app.session_lookup import SessionSummary
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
@@ -530,7 +530,7 @@ class _ListCommands:
 
     async def _write_tree(self) -> None:
         rows = await self._session.branches.rows()
-        shown = [row for row in rows if row.is_notable or row.labels or row.branches]
+        shown = [row for row in rows if row.is_notable]
         names = self._session.branches.names()
         about = f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}"
         self._writer.write("Tree", f"{about}; here the {len(shown)} that matter most")

@@ -75,6 +75,14 @@ async def resume(user: ScreenUser) -> None:
     await user.sees("forty-two")
 
 
+async def sessions(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/sessions")
+    await user.sees("read note.txt", "entries")
+    await user.enter("/sessions tree --all")
+    await user.sees("main (active)")
+
+
 async def rename(user: ScreenUser) -> None:
     await begun(user)
     await user.enter("/rename about a note")
@@ -170,7 +178,7 @@ async def quit_(user: ScreenUser) -> None:
 PLAYS: dict[str, Play] = {
     steps.__name__.removesuffix("_"): steps
     for steps in (
-        *(help_, model, mode, new, resume, rename, fork, tree, label, retry, compact),
+        *(help_, model, mode, new, resume, sessions, rename, fork, tree, label, retry, compact),
         *(permissions, audit, export, mcp, diff, usage, theme, quit_),
     )
 }

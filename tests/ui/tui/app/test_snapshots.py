@@ -18,7 +18,7 @@ from steno import ChatMessage, Conversation
 from steno.agent.session_events import BranchChanged, PendingCallsChanged
 from steno.app.approval_queue import PendingCall
 from steno.app.commands.table import Suggestion
-from steno.app.session_list import SessionSummary
+from steno.app.session_lookup import SessionSummary
 from steno.messages.call import ToolCall
 from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
@@ -152,17 +152,19 @@ async def compare(user: ScreenUser, session: FakeSession) -> None:
 
 async def sessions(user: ScreenUser, session: FakeSession) -> None:
     session.session_list.kept = [
-        SessionSummary("0198-session", "a test", 8, 1, MOMENT, "~/project", is_in_this_folder=True),
+        SessionSummary(
+            "0198-session", "a test", 8, ("main",), MOMENT, "~/project", is_in_this_folder=True
+        ),
         SessionSummary(
             "1",
             "Why does mean() fail without prices?",
             120,
-            3,
+            ("main", "fork-1", "fork-2"),
             MOMENT,
             "~/shop",
             is_in_this_folder=False,
         ),
-        SessionSummary("2", "", 2, 1, None, None, is_in_this_folder=False),
+        SessionSummary("2", "", 2, ("main",), None, None, is_in_this_folder=False),
     ]
     await user.enter("/resume")
     await user.sees("3 sessions")

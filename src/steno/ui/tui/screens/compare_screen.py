@@ -20,8 +20,8 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from steno.app.branch_tree import BranchTreeRow
 from steno.app.session import AgentSession
+from steno.app.session_log import BranchTreeRow
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import ComparedEntry, CompareState
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen

@@ -21,7 +21,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from steno.app.session import AgentSession
-from steno.app.session_list import SessionSummary
+from steno.app.session_lookup import SessionSummary
 from steno.errors import StenoError
 from steno.ids import utc_now
 from steno.render.quantities import format_age, format_count
@@ -82,7 +82,7 @@ def _draw_session(
     cells = (
         format_age(summary.changed_at, now),
         str(summary.entries),
-        str(summary.branches),
+        str(len(summary.branches)),
         terminal_line(summary.folder or "-"),
     )
     title, cells_text = _fit_columns(width - _ROW_MARGIN, summary.title or "(no title)", cells)

@@ -24,16 +24,17 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from steno.agent import PromptInput
-from steno.app.branch_tree import BranchTreeRow, editable_message
+from steno.app.branch_tree import editable_message
 from steno.app.commands.table import Suggestion
 from steno.app.session import AgentSession
+from steno.app.session_edit import new_branch_name
+from steno.app.session_log import BranchTreeRow, TreeLine
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.stored_record import unused_branch_name
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.tree_state import (
     LINE_STYLES,
-    TreeLine,
     TreeState,
     entry_facts,
     entry_heading,
@@ -357,7 +358,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             screen = InputScreen(
                 f"A branch from #{row.number} on, called",
                 lambda typed: session.branches.fork(_parse_name(typed, "branch"), at=entry_id),
-                default=unused_branch_name("fork", session.branches.names()),
+                default=new_branch_name("", session.branches.names()),
             )
             self._push(screen, lambda _: self.dismiss(None))
 

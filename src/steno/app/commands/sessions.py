@@ -1,0 +1,683 @@
+"""`steno sessions` and `/sessions`: list, search, print, draw, change and remove sessions.
+
+In a terminal the session is by default the open one. Changes of the open session go through
+`AgentSession`, so that its conversation and its listeners know about them; all others are made in
+the store.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from steno.app.commands.arguments import (
+    BRANCH,
+    ENTRY,
+    ENTRY_NAMES,
+    UsageError,
+    add_arguments,
+    argument,
+    flag,
+    positive_int,
+    split_words,
+    with_optional_session,
+)
+from steno.app.commands.context import CommandContext, CommandDefinition, GroupAction
+from steno.app.commands.report import Lines, Report, ReportLine, Table
+from steno.app.folders import display_folder, user_name, working_folder
+from steno.app.session_edit import (
+    check_not_open,
+    clean_label,
+    clean_title,
+    clone_session,
+    new_branch_name,
+    remove_sessions,
+    rename_session,
+    start_branch,
+)
+from steno.app.session_log import (
+    BranchTreeRow,
+    SessionLog,
+    describe_log_entry,
+    fold_rows,
+    side_branch_starts,
+    summarize_entry,
+    tree_rows,
+)
+from steno.app.session_lookup import (
+    SessionSummary,
+    UnreadableSessions,
+    list_sessions,
+    search_sessions,
+    shortest_unique_length,
+)
+from steno.codec import encode_entry
+from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, LogError, Missing
+from steno.ids import utc_now
+from steno.log.blobs import blob_digests
+from steno.log.queries import tools_of, total_usage
+from steno.messages.message import ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Redacted
+from steno.render.describe import describe_decider, describe_origin, entry_type
+from steno.render.message_text import ROLE_STYLES, StyledParagraph, message_paragraphs
+from steno.render.quantities import format_age, format_count, format_time
+from steno.render.table_output import INDENT, Column, StyledText
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.render.transcript_document import describe_usage
+from steno.store import SearchHit, Store
+from steno.store.base import derive_title
+
+_TITLE: Final = "Sessions"
+_SESSION_COLUMNS: Final[tuple[Column, ...]] = (
+    Column("session", "cyan"),
+    Column("title", may_shrink=True),
+    Column("entries", is_number=True),
+    Column("branches", is_number=True),
+    Column("changed", "dim"),
+)
+_HIT_COLUMNS: Final = (
+    Column("session", "cyan"),
+    Column("entry", "cyan", is_number=True),
+    Column("who"),
+    Column("when", "dim"),
+    Column("text", may_shrink=True),
+)
+_MAX_SUMMARY_LENGTH: Final = 100
+"""How much of an entry is shown where a line may be of any length."""
+_MAX_REDACTED_SUMMARY: Final = 60
+_DETAIL_LIMITS: Final = (12, 2_000)
+"""Lines and characters of a printed detail, such as a tool result."""
+_TEXT_LIMITS: Final = (400, 40_000)
+"""Lines and characters of a printed text."""
+_AnyReport: TypeAlias = Report | Awaitable[Report]
+
+
+# -- list and search --------------------------------------------------------------------------
+
+
+def _list_sessions(context: CommandContext, options: argparse.Namespace) -> Report:
+    """List the sessions of a store, the latest first."""
+    unreadable = UnreadableSessions()
+    folder = _this_folder(context) if options.here else None
+    with context.open_store() as store:
+        summaries = list_sessions(
+            store,
+            unreadable,
+            folder=folder,
+            only_this_folder=options.here,
+            show_progress=context.show_progress,
+        )
+    listed = summaries[: options.limit]
+    length = shortest_unique_length([*(one.id for one in summaries), *unreadable.sessions])
+    columns = _SESSION_COLUMNS
+    if any(summary.folder for summary in listed):
+        columns = (*columns, Column("folder", "dim", may_shrink=True))
+    rows = [_session_row(summary, length)[: len(columns)] for summary in listed]
+    empty = "there are no sessions yet" if folder is None else "no session was begun in this folder"
+    return Report(
+        title=_TITLE,
+        parts=[Table(columns, rows)] if rows else [],
+        when_empty="" if unreadable else empty,
+        data=map(_session_as_json, listed),
+        notices=tuple(unreadable.lines),
+        is_failed=bool(unreadable),
+    )
+
+
+def _this_folder(context: CommandContext) -> str:
+    return str(working_folder() if context.session is None else context.folder)
+
+
+def _session_row(summary: SessionSummary, id_length: int) -> list[str]:
+    return [
+        terminal_line(summary.id[:id_length]),
+        terminal_line(summary.title) or "-",
+        f"{summary.entries:,}",
+        str(len(summary.branches)),
+        format_age(summary.changed_at, utc_now()),
+        display_folder(summary.folder),
+    ]
+
+
+def _session_as_json(summary: SessionSummary) -> dict[str, object]:
+    names = (
+        *("id", "title", "entries", "branches"),
+        *("created_at", "updated_at", "cloned_from", "folder"),
+    )
+    return {name: getattr(summary, name) for name in names}
+
+
+def _search_sessions(context: CommandContext, options: argparse.Namespace) -> Report:
+    """List the titles and the entries that contain all search terms."""
+    unreadable = UnreadableSessions()
+    with context.open_store() as store:
+        # One more than is listed shows whether there are more.
+        search = search_sessions(
+            store,
+            " ".join(options.terms),
+            unreadable,
+            limit=options.limit + 1,
+            show_progress=context.show_progress,
+        )
+        hits = search.hits[: options.limit]
+        numbers = _entry_numbers(store, hits)
+    length = shortest_unique_length(header.id for header in search.headers)
+    found = [
+        _Hit(header.id, None, None, header.created_at, "title", header.title or "")
+        for header in search.titled[: options.limit]
+    ]
+    for session, entry, snippet in hits:
+        number = numbers.get((session, entry.id))
+        found.append(_Hit(session, number, entry.id, entry.time, entry_type(entry), snippet))
+    rows = [list(map(terminal_line, hit.row(length))) for hit in found]
+    more = f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
+    return Report(
+        title=_TITLE,
+        parts=[Table(_HIT_COLUMNS, rows)] if rows else [],
+        when_empty="" if unreadable else "no entry and no title holds all of these words",
+        data=[hit._asdict() for hit in found],
+        notices=(*([more] if len(search.hits) > len(hits) else []), *unreadable.lines),
+        is_failed=bool(unreadable),
+    )
+
+
+class _Hit(NamedTuple):
+    """A title or an entry that holds all search terms."""
+
+    session: str
+    number: int | None
+    entry: str | None
+    time: datetime | None
+    type: str
+    snippet: str
+
+    def row(self, id_length: int) -> list[str]:
+        """Return the row of the table."""
+        number = "-" if self.entry is None else f"#{self.number or '?'}"
+        age = format_age(self.time, utc_now())
+        return [self.session[:id_length], number, self.type, age, self.snippet]
+
+
+def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str], int]:
+    """Return the numbers of the entries in their sessions."""
+    numbers: dict[tuple[str, str], int] = {}
+    for session in {hit.session for hit in hits}:
+        entry_ids = {hit.entry.id for hit in hits if hit.session == session}
+        for record in store.records(session):
+            if record.entry is not None and record.entry.id in entry_ids:
+                numbers[session, record.entry.id] = record.seq
+                entry_ids.remove(record.entry.id)
+                if not entry_ids:
+                    break
+    return numbers
+
+
+# -- show and tree ----------------------------------------------------------------------------
+
+
+def _show_session(context: CommandContext, options: argparse.Namespace) -> Report:
+    """Return the entries of a branch."""
+    with context.open_store() as store:
+        log = _read_log(context, store, options.session)
+        branch = options.branch or context.open_branch_of(log.header.id) or log.active
+        path = log.path(branch)
+        if not options.json:
+            path = [_restore_result(store, entry) for entry in path]
+    lines = () if options.json else _session_lines(log, branch, path, is_whole=options.all)
+    return Report([Lines(list(lines))], _TITLE, data=(Raw(encode_entry(entry)) for entry in path))
+
+
+def _read_log(context: CommandContext, store: Store, name: str | None) -> SessionLog:
+    """Read a session, by default the open one. Raises Missing, Damaged."""
+    session = context.find_session(store, name)
+    try:
+        return SessionLog.read(store, session, context.show_progress)
+    except Missing:
+        if context.open_branch_of(session) is None:
+            raise
+        raise Missing("nothing is on record yet", code="empty_session", place="session") from None
+
+
+def _restore_result(store: Store, entry: Entry) -> Entry:
+    """Return an entry with the long result that is stored in a blob, if that can be read."""
+    if isinstance(entry.payload, ToolResultMessage) and blob_digests(entry.payload):
+        with suppress(Missing, Damaged):
+            return replace(entry, payload=store.restore_blobs(entry.payload))
+    return entry
+
+
+def _session_lines(
+    log: SessionLog, branch: str, path: Sequence[Entry], *, is_whole: bool
+) -> Iterator[ReportLine]:
+    header = log.header
+    if title := terminal_line(header.title or derive_title(path)):
+        yield ReportLine([(title, "bold")])
+    yield ReportLine([("session ", "dim"), terminal_line(header.id)])
+    began = f"begun {format_time(header.created_at)}, " if header.created_at else ""
+    others = len(log.heads) - 1
+    more = f" (and {others} more)" if others > 0 else ""
+    entries = format_count(len(path), "entry", "entries")
+    yield ReportLine([(f"{began}{entries}, branch {terminal_line(branch)}{more}", "dim")])
+    for entry in path:
+        yield ReportLine([])
+        yield from _entry_lines(log, entry, is_whole=is_whole)
+    if usage := describe_usage(total_usage(path)):
+        yield ReportLine([])
+        yield ReportLine([("usage: ", "dim"), usage])
+
+
+def _entry_lines(log: SessionLog, entry: Entry, *, is_whole: bool) -> Iterator[ReportLine]:
+    kind, message = entry_type(entry), entry.message
+    style = "dim" if message is None else ROLE_STYLES[kind]
+    pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
+    if isinstance(message, ToolResultMessage):
+        tool = terminal_line(", ".join(tools_of(entry, log.tools)))
+        duration = "" if message.duration_s is None else f" {message.duration_s:.2f} s"
+        style = "green" if message.outcome is Outcome.OK else "red"
+        pieces.append(f" {f'{tool} ({terminal_line(message.tool_call_id)})'.lstrip()} ")
+        pieces.append((f"{message.outcome}{duration}", style))
+    pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
+    facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
+    if facts and not describe_decider(entry.payload):  # else it stands below
+        pieces.append((f"  [{facts}]", "dim"))
+    yield ReportLine(pieces)
+    described = [StyledParagraph(describe_log_entry(entry, log), "dim")]
+    for paragraph in described if message is None else message_paragraphs(message):
+        yield from _paragraph_lines(paragraph, is_whole=is_whole)
+
+
+def _paragraph_lines(paragraph: StyledParagraph, *, is_whole: bool) -> Iterator[ReportLine]:
+    shown = text = paragraph.text.rstrip("\n")
+    if not is_whole:
+        max_lines, max_characters = _DETAIL_LIMITS if paragraph.is_detail else _TEXT_LIMITS
+        shown = "\n".join(text[:max_characters].split("\n")[:max_lines])
+    for line in shown.split("\n"):
+        yield ReportLine([INDENT, (line, paragraph.style)] if line else [])
+    if omitted := len(text) - len(shown):
+        note = f"… {omitted:,} more characters (--all shows them)"
+        yield ReportLine([INDENT, (note, "dim")])
+
+
+def _draw_tree(context: CommandContext, options: argparse.Namespace) -> Report:
+    """Draw the entries of a session."""
+    with context.open_store() as store:
+        log = _read_log(context, store, options.session)
+    rows = tree_rows(log, with_summaries=False)  # most entries are folded
+    return Report(
+        [Lines(list(_tree_lines(log, rows, shows_all=options.all)))],
+        _TITLE,
+        data=map(_tree_row_as_json, sorted(rows, key=lambda row: row.number)),
+    )
+
+
+def _tree_lines(
+    log: SessionLog, rows: Sequence[BranchTreeRow], *, shows_all: bool
+) -> Iterator[ReportLine]:
+    """Draw the rows; long runs of ordinary entries are folded into one line."""
+    yield ReportLine([("session ", "dim"), terminal_line(log.header.id)])
+    starts = side_branch_starts(rows)
+    for line in fold_rows(rows, lambda row: shows_all or row.is_landmark):
+        row = rows[line.first]
+        if row.entry.id in starts:
+            yield ReportLine([(f"{row.graph_prefix[:-2]}|\\", "dim")], is_cut=True)
+        if line.is_run:
+            text = f"{row.graph_prefix}: … {line.length:,} entries (--all shows them)"
+            yield ReportLine([(text, "dim")], is_cut=True)
+        else:
+            yield ReportLine(_row_pieces(log, row), is_cut=True)
+    for name, head in log.heads.items():
+        if head is None:
+            yield ReportLine([("(nothing yet)", "dim"), _branch_piece(log, name)])
+
+
+def _row_pieces(log: SessionLog, row: BranchTreeRow) -> list[StyledText]:
+    style = "dim" if row.entry.message is None else ("bold" if row.is_active else "")
+    summary = truncate_to_width(summarize_entry(row.entry, log), _MAX_SUMMARY_LENGTH)
+    return [
+        (row.graph_prefix, "dim"),
+        ("* ", "green" if row.is_active else "dim"),
+        (f"#{row.number} ", "dim"),
+        (row.kind, style),
+        *[(f" [{terminal_line(label)}]", "yellow") for label in row.labels],
+        *[_branch_piece(log, name) for name in row.branches],
+        f"  {summary}",
+    ]
+
+
+def _branch_piece(log: SessionLog, name: str) -> StyledText:
+    """Return the name of a branch that ends here."""
+    text = f" <- {terminal_line(name)}"
+    return (f"{text} (active)", "bold green") if name == log.active else (text, "cyan")
+
+
+def _tree_row_as_json(row: BranchTreeRow) -> dict[str, object]:
+    """Return an entry and its place in the tree, as JSON."""
+    return {
+        "number": row.number,
+        "id": row.entry.id,
+        "parent": row.entry.parent,
+        "time": row.entry.time,
+        "type": row.kind,
+        "labels": row.labels,
+        "branches": row.branches,
+        "active": row.is_active,
+    }
+
+
+# -- fork, label and rename -------------------------------------------------------------------
+
+
+def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
+    """Start a branch, or copy a session."""
+    if options.name is not None and not options.name.strip():
+        raise InvalidValue(
+            "it is blank; give the branch a name, or leave it out",
+            code="blank_name",
+            place="--name",
+        )
+    with context.open_store() as store:
+        log = _read_log(context, store, options.session)
+        session = log.header.id
+        at = None if options.at is None else log.find_entry(options.at).id
+        name = new_branch_name(options.name or "", log.heads)
+        if options.clone:
+            branch = name if options.at is not None or options.name is not None else None
+            clone = clone_session(store, session, branch, at)
+            begun = "" if branch is None else f", with a branch {terminal_line(branch)}"
+            return _report_name(clone, f"is a copy of {terminal_line(session)}{begun}", clone)
+        open_branch = context.open_branch_of(session)
+        head = at or log.heads.get(open_branch or log.active)
+        place = "with nothing before it" if head is None else f"behind {log.number(head)}"
+        report = _report_name(name, f"goes on {place}, in branch {terminal_line(name)}", session)
+        if open_branch is not None:
+            fork = partial(context.open_session.branches.fork, name, at=at)
+            return _change_open_session(context, session, fork, report)
+        start_branch(store.open(session), name, at)
+    return report
+
+
+def _report_name(name: str, remark: str, session: str) -> Report:
+    """Return a report of the name of something new, and a remark about its session."""
+    notice = f"session {terminal_line(session)} {remark}"
+    return Report([Lines([ReportLine([terminal_line(name)])])], _TITLE, notices=(notice,))
+
+
+def _label_entry(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
+    """Give an entry a name."""
+    text = clean_label(options.text)
+    with context.open_store() as store:
+        log = _read_log(context, store, options.session)
+        entry = log.find_entry(options.entry).id
+        report = _notice(f"{log.number(entry)} is called {terminal_line(text)}")
+        if context.open_branch_of(log.header.id) is not None:
+            label = partial(context.open_session.branches.label, entry, text)
+            return _change_open_session(context, log.header.id, label, report)
+        store.open(log.header.id).label(entry, text)
+    return report
+
+
+def _rename_session(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
+    """Give a session another title."""
+    title = clean_title(options.title)
+    with context.open_store() as store:
+        session = context.find_session(store, options.session)
+        report = _notice(f"session {terminal_line(session)} is called {terminal_line(title)}")
+        if context.open_branch_of(session) is not None:
+            rename = partial(context.open_session.session_list.rename_current, title)
+            return _change_open_session(context, session, rename, report)
+        rename_session(store, session, title)
+    return report
+
+
+async def _change_open_session(
+    context: CommandContext, session: str, change: Callable[[], object], report: Report
+) -> Report:
+    """Change the open session, on the event loop; return the report about it.
+
+    Raises Conflict if another session was opened while this one was read in a thread.
+    """
+    if context.open_session.state.conversation.id != session:
+        raise Conflict("another session was opened meanwhile", code="session_switched")
+    result = change()
+    if isinstance(result, Awaitable):
+        await result
+    return report
+
+
+def _notice(*lines: str, is_failed: bool = False) -> Report:
+    return Report(title=_TITLE, notices=lines, is_failed=is_failed)
+
+
+# -- redact and remove ------------------------------------------------------------------------
+
+
+def _redact_entry(context: CommandContext, options: argparse.Namespace) -> Report:
+    """Remove the content of an entry permanently."""
+    if not options.reason.strip():
+        raise InvalidValue("it is blank; say why", code="reason_blank", place="--reason")
+    actor = options.actor or user_name()
+    if actor is None:
+        raise InvalidValue(
+            "nobody knows who you are; say so with --actor", code="user_unknown", place="redact"
+        )
+    with context.open_store() as store:
+        log = _read_log(context, store, options.session)
+        check_not_open([log.header.id], context.open_session_id)
+        target = log.find_entry(options.entry)
+        number = log.number(target.id)
+        summary = truncate_to_width(summarize_entry(target, log), _MAX_REDACTED_SUMMARY)
+        entry_line = f"{number} {entry_type(target)}  {summary}"
+        question = f"Take the content of {number} out for good?"
+        if not _is_confirmed(context, options, "redact", question, [entry_line]):
+            return _NOTHING_CHANGED
+        store.redact(log.header.id, target.id, actor=actor, reason=options.reason)
+    if isinstance(target.payload, Redacted):
+        return _notice(f"{number} had been taken out before; it was erased once more")
+    return _notice(f"{number} was taken out, by {terminal_line(actor)}")
+
+
+def _is_confirmed(
+    context: CommandContext,
+    options: argparse.Namespace,
+    action: str,
+    question: str,
+    lines: Sequence[str],
+) -> bool:
+    """Ask before a permanent change. Raises UsageError where there is no terminal to ask on."""
+    if options.yes:
+        return True
+    if context.ask is None:
+        raise UsageError(
+            "there is nobody to ask; add --yes to do it without a question",
+            code="confirmation_needed",
+            place=action,
+        )
+    return context.ask(question, lines)
+
+
+_NOTHING_CHANGED: Final = _notice("nothing was changed", is_failed=True)
+
+
+def _remove_sessions(context: CommandContext, options: argparse.Namespace) -> Report:
+    """Remove sessions, and the blobs that no other refers to."""
+    with context.open_store() as store:
+        sessions = dict.fromkeys([context.find_session(store, name) for name in options.sessions])
+        check_not_open(sessions, context.open_session_id)
+        count = format_count(len(sessions), "session", "sessions")
+        lines = [f"{terminal_line(name)}  {_session_title(store, name)}" for name in sessions]
+        if not _is_confirmed(context, options, "rm", f"Remove {count} for good?", lines):
+            return _NOTHING_CHANGED
+        error = remove_sessions(store, sessions)
+    left = [] if error is None else [f"its blobs are still there: {error}"]
+    return _notice(f"removed: {count}", *left)
+
+
+def _session_title(store: Store, session: str) -> str:
+    try:
+        return terminal_line(store.summary(session).title)
+    except (LogError, InvalidDocument):
+        return "(damaged)"
+
+
+# -- the group --------------------------------------------------------------------------------
+
+
+NAMED_SESSION: Final = argument(
+    "session", metavar="ID", help="an id, the beginning of one, or last (the one written to last)"
+)
+_JSON: Final = flag("--json", help="print JSON, one object a line (`jq -s` makes an array of them)")
+_YES: Final = flag("--yes", help="do not ask")
+ACTIONS: Final = (
+    GroupAction(
+        "list",
+        _list_sessions,
+        "list the sessions, the latest first",
+        "List the sessions of a store, the one written to last first.",
+        (
+            argument("--limit", type=positive_int, metavar="N", help="print so many at most"),
+            flag("--here", help="only those begun in this folder"),
+            _JSON,
+        ),
+    ),
+    GroupAction(
+        "show",
+        _show_session,
+        "print a conversation",
+        "Print what was said, called, returned and decided on a branch. Long results are cut. "
+        "Control characters are shown as escapes. Times are UTC.",
+        (
+            NAMED_SESSION,
+            BRANCH,
+            flag("--all", help="print long results and texts in full"),
+            flag("--json", help="print the entries as they are stored, one JSON object a line"),
+        ),
+    ),
+    GroupAction(
+        "tree",
+        _draw_tree,
+        "draw the branches of a session",
+        "Draw all entries of a session, with branches, labels and what was left behind. Long runs "
+        "are folded.",
+        (NAMED_SESSION, flag("--all", help="draw every entry, fold nothing"), _JSON),
+    ),
+    GroupAction(
+        "search",
+        _search_sessions,
+        "find entries and titles by their words",
+        "Find the titles and then the entries of all sessions that hold all the words, the newest "
+        "first. Words are whole ones, in any order and in any case: 'test' does not find 'tests'.",
+        (
+            argument("terms", nargs="+", metavar="WORD", help="a whole word; all of them"),
+            argument(
+                "--limit",
+                type=positive_int,
+                default=20,
+                metavar="N",
+                help="print so many at most (20)",
+            ),
+            _JSON,
+        ),
+    ),
+    GroupAction(
+        "fork",
+        _fork_session,
+        "begin a branch, or copy a session",
+        "Begin a branch that shares everything up to an entry, and print its name; with --clone "
+        "copy the whole session and print the id of the copy.",
+        (
+            NAMED_SESSION,
+            argument("--at", metavar="ENTRY", help=f"go on behind this entry: {ENTRY_NAMES}"),
+            argument("--name", metavar="NAME", help="the branch; else fork-1, fork-2, ..."),
+            flag("--clone", help="copy the session, and leave it alone"),
+        ),
+    ),
+    GroupAction(
+        "label",
+        _label_entry,
+        "give an entry a name",
+        "Give an entry a name, by which other commands find it.",
+        (
+            NAMED_SESSION,
+            ENTRY,
+            argument("text", metavar="TEXT", help="what it is called; no number"),
+        ),
+    ),
+    GroupAction(
+        "rename",
+        _rename_session,
+        "give a session another title",
+        "Give a session another title. Its id and everything in it stay as they are.",
+        (
+            NAMED_SESSION,
+            argument("title", metavar="TITLE", help="what the list shows of it from now on"),
+        ),
+    ),
+    GroupAction(
+        "redact",
+        _redact_entry,
+        "take the content out of an entry",
+        "Take the content out of an entry for good. That it was done, by whom and why is recorded, "
+        "and the chain of digests stays valid.",
+        (
+            NAMED_SESSION,
+            ENTRY,
+            argument("--reason", required=True, metavar="TEXT", help="why; it is recorded"),
+            argument("--actor", metavar="NAME", help="who; else the user of this machine"),
+            _YES,
+        ),
+    ),
+    GroupAction(
+        "rm",
+        _remove_sessions,
+        "remove sessions",
+        "Remove sessions for good, and the images that only they refer to.",
+        (
+            argument(
+                "sessions",
+                nargs="+",
+                metavar="ID",
+                help="an id, the beginning of one, or last (the one written to last)",
+            ),
+            _YES,
+        ),
+    ),
+)
+DEFAULTS: Final = {"run_action": _list_sessions, "limit": None, "here": False, "json": False}
+"""The options of the group without a command: it lists."""
+
+
+def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
+    parser.set_defaults(**DEFAULTS)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for action in ACTIONS:
+        subparser = subparsers.add_parser(
+            action.name, help=action.help, description=action.description
+        )
+        arguments = with_optional_session(action.arguments) if in_terminal else action.arguments
+        add_arguments(subparser, arguments)
+        subparser.set_defaults(run_action=action.run)
+
+
+def _run_sessions(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
+    result: _AnyReport = options.run_action(context, options)
+    return result
+
+
+COMMAND: CommandDefinition = CommandDefinition(
+    _run_sessions,
+    (),
+    split_words,
+    help="look at, search, copy and change kept conversations",
+    description="Look at the conversations that are kept in a store, and work with them.",
+    epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
+    add_actions=_add_actions,
+    reads_store=True,
+)
