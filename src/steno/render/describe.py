@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from steno import records
 from steno.errors import InvalidArguments
+from steno.log.queries import revoked_grant_of, shell_command_of
 from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
     FileReference,
@@ -182,18 +183,14 @@ def describe_exit(status: int | None) -> str:
 
 
 def entry_type(entry: Entry) -> str:
-    """Return the type of an entry: `user`, `approval`, `unknown`."""
-    payload = entry.payload
+    """Return the type of an entry: `user`, `approval`, `shell_command`, `unknown`.
+
+    An entry of an older version has the type that it would have today.
+    """
+    payload = shell_command_of(entry) or revoked_grant_of(entry) or entry.payload
     if isinstance(payload, Opaque):
         return terminal_line(payload.kind) or "unknown"
-    return _PRINTED_TYPES.get(type(payload)) or payload_type(payload)
-
-
-_PRINTED_TYPES: Final[Mapping[type, str]] = {
-    records.ShellCommand: "user",
-    records.GrantRevoked: "repair",
-}
-"""The types that are printed as those of older sessions, where other types stood for them."""
+    return payload_type(payload)
 
 
 def payload_type(payload: Payload | type[Payload]) -> str:
