@@ -29,6 +29,7 @@ from steno.bounded_text import truncate_lines
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
+from steno.render.call_text import CallLine, LineTone, describe_call
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import (
     ApprovalChoice,
@@ -42,7 +43,6 @@ from steno.ui.approval_state import (
     rule_obstacle,
     typed_offers,
 )
-from steno.ui.call_text import CallLine, LineTone, describe_call
 from steno.ui.plain.line_input import InputNoLongerNeeded, LineReader
 from steno.ui.plain.line_writer import LineWriter, omission_line
 
@@ -178,9 +178,8 @@ class LineApprovals:
         self, pending: PendingCall, preview: CallPreview, max_lines: int | None
     ) -> None:
         """Write everything about a call, headings without a bar; at most `max_lines` below each."""
-        for is_heading, group in groupby(
-            describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING
-        ):
+        described = describe_call(pending.call, preview, request=pending.request)
+        for is_heading, group in groupby(described, lambda line: line.tone is LineTone.HEADING):
             lines = list(group)
             if is_heading:
                 self._writer.write(lines[-1].text.capitalize())

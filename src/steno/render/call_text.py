@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.app.approval_queue import PendingCall
 from steno.messages.call import ToolCall
-from steno.ports import CallPreview, PreviewKind, PreviewPart
+from steno.ports import ApprovalRequest, CallPreview, PreviewKind, PreviewPart
 from steno.render.describe import call_arguments, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
 
@@ -63,29 +62,31 @@ _QUOTED: Final = re.compile(r'["\\\n\t]')
 """Characters that would need an escape between quotes."""
 
 
-def describe_call(pending: PendingCall, preview: CallPreview) -> list[CallLine]:
-    """Return everything about a call, its effect first."""
+def describe_call(
+    call: ToolCall, preview: CallPreview, *, request: ApprovalRequest | None
+) -> list[CallLine]:
+    """Return everything about a call, its effect first; `request` is None before it is asked."""
     lines = [line for part in preview.parts for line in _part_lines(part)]
-    subjects = () if pending.request is None else pending.request.subjects
+    subjects = () if request is None else request.subjects
     shown = terminal_line(preview.text)
     not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
     if not_shown:
         lines += [CallLine("about", LineTone.HEADING), *map(CallLine, not_shown)]
-    if arguments := _arguments_not_shown(pending.call, preview):
+    if arguments := _arguments_not_shown(call, preview):
         lines += [CallLine("arguments", LineTone.HEADING), *arguments]
     return lines
 
 
-def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
+def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> list[CallLine]:
     """Return the effects of several calls, one below the other."""
     lines: list[CallLine] = []
-    for number, pending in enumerate(listed, 1):
-        request = pending.request
+    for number, (call, request) in enumerate(calls, 1):
         capability = None if request is None else unstated_capability(request)
         purpose = "" if capability is None else f" · {capability}"
-        heading = f"{number} of {len(listed)}: {pending.call.name}{purpose}"
+        heading = f"{number} of {len(calls)}: {call.name}{purpose}"
         lines.append(CallLine(heading, LineTone.HEADING))
-        lines += describe_call(pending, CallPreview() if request is None else request.preview)
+        preview = CallPreview() if request is None else request.preview
+        lines += describe_call(call, preview, request=request)
     return lines
 
 
