@@ -28,7 +28,7 @@ from steno.messages.content import (
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
-from steno.ports import ApprovalRequest, Capability, strip_url_secrets, strip_url_user
+from steno.ports import ApprovalRequest, Capability, PreviewPart, strip_url_secrets, strip_url_user
 from steno.records import Entry, Payload
 from steno.render.quantities import format_count
 from steno.render.terminal_text import (
@@ -132,6 +132,9 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 
 Headline: TypeAlias = Callable[[AnyToolCall], str]
 """Returns the headline of a call: that of an open tool, or `call_headline` in a stored session."""
+
+Content: TypeAlias = Callable[[ToolCall], PreviewPart | None]
+"""Returns the text that a call writes: by an open tool, or `call_content` in a stored session."""
 
 
 def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:
