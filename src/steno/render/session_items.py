@@ -66,6 +66,8 @@ _MAX_UNFOLDED_LINES: Final = 20
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
 """The output of a failed call is visible if it is not longer: it states the reason."""
+_IGNORED_CODE: Final = "fields_ignored"
+"""The code of a notice on the fields that a server ignores."""
 _STATE_BY_OUTCOME: Final = {
     Outcome.OK: CallState.DONE,
     Outcome.DENIED: CallState.DENIED,
@@ -96,8 +98,8 @@ class EventDescriber:
                 items = self.describe_entry(entry)
                 self._has_reported_failure |= any(item.kind is ItemKind.ERROR for item in items)
                 return items
-            case events.Notice(_, text):
-                return [TranscriptItem(ItemKind.NOTICE, body=text)]
+            case events.Notice():
+                return [notice_item(event)]
             case ErrorRaised(text) | RunFailed(text):
                 return [TranscriptItem(ItemKind.ERROR, body=text)]
             case ShellStarted(command):
@@ -167,6 +169,12 @@ class EventDescriber:
             item.body, item.language = content.text, content.language
             item.form = TextForm.DIFF if content.kind is PreviewKind.DIFF else TextForm.CODE
         return item
+
+
+def notice_item(notice: events.Notice) -> TranscriptItem:
+    """Return the item of a notice."""
+    hint = ItemHint.SHOW_IGNORED if notice.code == _IGNORED_CODE else None
+    return TranscriptItem(ItemKind.NOTICE, body=notice.text, hint=hint)
 
 
 def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
@@ -454,5 +462,5 @@ class ChangeSummarizer:
             event = events.Notice(events.NoticeKind.CONTEXT, text, change.code)
         if self._ignored:  # the first request contains all of them
             text, self._ignored = summarize_ignored(self._ignored), None
-            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, "fields_ignored"))
+            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, _IGNORED_CODE))
         self._listener(event)
