@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.messages.call import ToolCall
+from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import ApprovalRequest, CallPreview, PreviewKind, PreviewPart
 from steno.render.describe import call_arguments, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
@@ -178,7 +178,7 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
 # -- arguments -------------------------------------------------------------------------------
 
 
-def describe_arguments(call: ToolCall) -> list[CallLine]:
+def describe_arguments(call: AnyToolCall) -> list[CallLine]:
     """Return the arguments, each below its name; texts as they are rather than as JSON has them."""
     arguments = call_arguments(call)
     if arguments is None:

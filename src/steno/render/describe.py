@@ -7,12 +7,12 @@ Everything here is printable, and no URL shows a password. Styles are added else
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from steno import records
 from steno.errors import InvalidArguments
-from steno.log.queries import revoked_grant_of, shell_command_of
+from steno.log.queries import entry_decision, revoked_grant_of, shell_command_of
 from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
     FileReference,
@@ -30,7 +30,7 @@ from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.ports import ApprovalRequest, Capability, PreviewPart, strip_url_secrets, strip_url_user
 from steno.records import Entry, Payload
-from steno.render.quantities import format_count
+from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import (
     display_width,
     terminal_line,
@@ -214,6 +214,26 @@ def describe_origin(entry: Entry) -> list[str]:
     audit = entry.audit or {}
     values = [(label, audit.get(key)) for label, key in AUDIT_ORIGIN_KEYS]
     return [f"{label} {terminal_line(value)}" for label, value in values if isinstance(value, str)]
+
+
+def entry_facts(entry: Entry, labels: Sequence[str], branches: Sequence[str]) -> list[str]:
+    """Return facts about an entry besides its text; see `entry_position` for its names."""
+    decision = entry_decision(entry)
+    decider = "" if decision is None else describe_decider(entry.payload)
+    decided = terminal_line(decision or "") + (f" by {decider}" if decider else "")
+    facts = (format_time(entry.time), decided, *entry_position(labels, branches))
+    return [fact for fact in facts if fact]
+
+
+def entry_position(
+    labels: Sequence[str], branches: Sequence[str], *, is_active: bool = True
+) -> list[str]:
+    """Return the labels of an entry, the branches that end there, and if it is on another one."""
+    return [
+        *([] if is_active else ["elsewhere"]),
+        *[f"label {terminal_line(label)}" for label in labels],
+        *[f"branch {terminal_line(name)} ends here" for name in branches],
+    ]
 
 
 def describe_revocation(revoked: records.GrantRevoked) -> str:

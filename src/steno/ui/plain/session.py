@@ -26,6 +26,7 @@ from steno.app.session_list import SessionSummary
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
+from steno.render.describe import entry_position
 from steno.render.headed_text import headed_item
 from steno.render.quantities import format_age, format_count
 from steno.render.session_items import ChangeSummarizer, describe_bug, returned_prompt_item
@@ -44,7 +45,6 @@ from steno.ui.plain.line_input import (
 )
 from steno.ui.plain.line_writer import LineWriter
 from steno.ui.prompt_state import PromptHistory, sanitize_pasted
-from steno.ui.tree_state import entry_names
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -582,7 +582,7 @@ def _describe(name: str, *facts: str) -> str:
 
 
 def _row_head(row: BranchTreeRow) -> str:
-    facts = [*([] if row.is_active else ["elsewhere"]), *entry_names(row)]
+    facts = entry_position(row.labels, row.branches, is_active=row.is_active)
     about = f" ({', '.join(facts)})" if facts else ""
     return f"{row.number}. {terminal_line(row.kind)}{about}"
 
