@@ -5,13 +5,23 @@ from __future__ import annotations
 import pytest
 
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalRequest, CallPreview, Capability, PreviewKind, PreviewPart
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+)
 from steno.render.call_text import (
     CallLine,
     LineTone,
     describe_arguments,
     describe_call,
+    describe_call_status,
     describe_calls,
+    describe_purpose,
+    describe_question,
     diff_lines,
     quote_text,
 )
@@ -196,6 +206,30 @@ def test_arguments_that_a_preview_has_as_json_are_told_one_by_one() -> None:
     assert texts(read(arguments, part, subject="here")) == ["arguments", *told]
     lines = read(arguments, text('"deploy" of the server s'), part, text("The server says so."))
     assert texts(lines) == ['"deploy" of the server s', "The server says so.", "arguments", *told]
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "purpose"),
+    [
+        ("bash", Capability.EXECUTE, "bash wants to execute"),
+        ("write", Capability.WRITE, "write"),
+        ("fetch", Capability.NETWORK, "fetch wants to use the network"),
+    ],
+)
+def test_a_question_names_the_tool_and_its_purpose(
+    name: str, capability: Capability, purpose: str
+) -> None:
+    call = ToolCall.create(name)
+    request = ApprovalRequest(
+        call=call, capability=capability, subjects=(), preview=CallPreview(), rule=name
+    )
+    assert describe_purpose(call, request) == purpose
+    assert describe_question(call, request) == f"{name} asks for permission to {capability}"
+    assert describe_purpose(call, None) == f"{name} · not asked yet"
+    decision = ApprovalDecision(allowed=False, actor="ada")
+    assert describe_call_status(request, None) == "asked"
+    assert describe_call_status(request, decision) == "denied"
+    assert describe_call_status(None, None) == "waits"
 
 
 def test_all_calls_together_are_told_as_fully_as_one() -> None:

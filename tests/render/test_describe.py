@@ -48,6 +48,8 @@ from steno.render.describe import (
     describe_origin,
     describe_reference,
     describe_unusual_stop,
+    entry_facts,
+    entry_position,
     entry_type,
     reference_name,
 )
@@ -235,6 +237,15 @@ def test_an_entry_has_one_type_in_every_version(in_version: Callable[[Entry], En
     assert entry_type(in_version(revoked)) == "grant_revoked"
     (_, kind, _) = entry_heading(in_version(shell), number="#1", tools=())
     assert kind == ("shell_command", ROLE_STYLES["user"])
+
+
+def test_the_facts_of_an_entry_are_its_time_its_decision_and_its_names() -> None:
+    denied = ApprovalStatus.DENIED
+    approval = Approval(call_id="c1", status=denied, actor="ada", arguments_sha256=SHA256)
+    entry = Entry(id="a", payload=approval)
+    names = ["label here", "branch main ends here"]
+    assert entry_facts(entry, ["here"], ["main"]) == ["denied by ada", *names]
+    assert entry_position(["here"], ["main"], is_active=False) == ["elsewhere", *names]
 
 
 def test_the_heading_of_a_result_names_its_tool_and_its_outcome() -> None:

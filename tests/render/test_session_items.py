@@ -23,8 +23,8 @@ from steno.messages.change import Change, ChangeCode
 from steno.messages.event import TextDelta
 from steno.ports import PreviewKind, PreviewPart
 from steno.records.entry import Entry, ModelChange, ShellCommand
-from steno.render.items import CallState, ItemKind, TextForm
-from steno.render.run_output import RunReporter
+from steno.render.items import CallState, ItemHint, ItemKind, TextForm
+from steno.render.run_output import RunDescription, RunReporter
 from steno.render.session_items import (
     ChangeSummarizer,
     EventDescriber,
@@ -72,6 +72,18 @@ def test_the_usage_of_a_run_has_its_price_if_that_is_known() -> None:
     done = result(EndReason.DONE)
     assert describe_run_usage(done) == "1,001 tokens"
     assert describe_run_usage(done._replace(cost=Decimal("0.5"))) == "1,001 tokens, $0.5000"
+
+
+@pytest.mark.parametrize(("session", "line"), [("s1", "! interrupted; -x goes on\n"), (None, "")])
+def test_the_command_line_names_its_options(
+    capsys: pytest.CaptureFixture[str], session: str | None, line: str
+) -> None:
+    """A run that is not stored cannot be continued."""
+    reporter = RunReporter(hints={ItemHint.CONTINUE: "; -x goes on"})
+    reporter.begin(RunDescription(session, "main", "a/model", "act", "/"))
+    capsys.readouterr()
+    reporter.end(result(EndReason.INTERRUPTED))
+    assert capsys.readouterr().err == line
 
 
 @pytest.mark.parametrize(

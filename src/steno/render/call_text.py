@@ -18,7 +18,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steno.messages.call import AnyToolCall, ToolCall
-from steno.ports import ApprovalRequest, CallPreview, PreviewKind, PreviewPart
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+)
 from steno.render.describe import call_arguments, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
 
@@ -54,12 +61,42 @@ class CallLine(NamedTuple):
         return added + removed
 
 
+_PURPOSES: Final = {
+    None: "",
+    Capability.READ: " wants to read",
+    Capability.WRITE: " wants to write",
+    Capability.EXECUTE: " wants to execute",
+    Capability.NETWORK: " wants to use the network",
+}
 _MAX_INLINE: Final = 60
 """A longer text is written below its name."""
 _MAX_DEPTH: Final = 6
 """Deeper values are written as JSON."""
 _QUOTED: Final = re.compile(r'["\\\n\t]')
 """Characters that would need an escape between quotes."""
+
+
+def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
+    """Return the question about a call as a sentence; `request` is None before it is asked."""
+    name = terminal_line(call.name)
+    if request is None:
+        return f"{name} waits for its turn; it can be decided now"
+    return f"{name} asks for permission to {request.capability}"
+
+
+def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
+    """Return the name of a tool, and what it wants to do unless its name states that."""
+    original_name = call.original_name
+    name = call.name if original_name is None else f"{call.name} ({terminal_line(original_name)})"
+    purpose = " · not asked yet" if request is None else _PURPOSES[unstated_capability(request)]
+    return f"{name}{purpose}"
+
+
+def describe_call_status(request: ApprovalRequest | None, decision: ApprovalDecision | None) -> str:
+    """Return the state of a call that awaits a decision."""
+    if decision is not None:
+        return "allowed" if decision.allowed else "denied"
+    return "waits" if request is None else "asked"
 
 
 def describe_call(

@@ -29,7 +29,7 @@ from steno.bounded_text import truncate_lines
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
-from steno.render.call_text import CallLine, LineTone, describe_call
+from steno.render.call_text import CallLine, LineTone, describe_call, describe_question
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import (
     ApprovalChoice,
@@ -160,11 +160,8 @@ class LineApprovals:
                 self._write_question(number, pending, len(undecided))
 
     def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
-        name, request = terminal_line(pending.call.name), self._with_rule(pending).request
-        if request is None:
-            question = f"{name} waits for its turn; it can be decided now"
-        else:
-            question = f"{name} asks for permission to {request.capability}"
+        request = self._with_rule(pending).request
+        question = describe_question(pending.call, request)
         self._writer.write(f"Question {number} of {max(count, number)}", question)
         preview = request.preview if request else CallPreview()
         self._write_quote(pending, preview, _MAX_PREVIEW_LINES)

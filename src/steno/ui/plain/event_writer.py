@@ -28,7 +28,7 @@ from steno.agent.session_events import (
 from steno.bounded_text import BoundedText, truncate_lines
 from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
-from steno.messages.message import MessageRole, ToolResultMessage
+from steno.messages.message import MessageRole
 from steno.records.entry import Entry
 from steno.render.describe import Headline
 from steno.render.headed_text import (
@@ -191,8 +191,8 @@ class EventWriter:
                     self._write(headed_output(call))
                     self._last_output_call = call_id
                 output.feed(text)
-            case CallEnded(call, result):
-                self._on_call_ended(call, result)
+            case CallEnded():
+                self._on_call_ended(event)
             case RunEnded():
                 self._on_run_ended(event)
             case InputReturned():
@@ -274,14 +274,15 @@ class EventWriter:
 
     # -- calls ----------------------------------------------------------------------------
 
-    def _on_call_ended(self, call: AnyToolCall, result: ToolResultMessage) -> None:
+    def _on_call_ended(self, event: CallEnded) -> None:
+        call = event.call
         self._end_text()
         running = self._running.pop(call.id, None)
         if running is None or self._last_output_call != call.id:
             self._write(headed_call(call, self._headline))
         if running is not None:
             running[1].end()
-        self._write(headed_result(result))
+        self._write(headed_result(event.result))
         self._last_output_call = None
 
     def _on_run_ended(self, event: RunEnded) -> None:
