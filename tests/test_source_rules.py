@@ -14,6 +14,7 @@ import pytest
 
 import steno
 from steno import InvalidValue
+from steno.messages.call import BUILTIN_TOOL_NAMES
 from tests.invalid_values import BROKEN
 
 SOURCE = Path(steno.__file__).parent
@@ -123,6 +124,42 @@ def test_every_exception_to_a_tool_has_its_reason_beside_it() -> None:
         and line - 1 not in found
     ]
     assert bare == []
+
+
+NAMES_OF_INTERFACES = {
+    *("Entry", "Mode", "unused_branch_name"),  # shown by `render`, changed by `app`
+    *("AnyToolCall", "MessageRole", "TextDelta", "ThinkingDelta", "ToolCall", "Usage"),
+}
+"""Names of `records` and `messages` that an interface may import: none of a single payload."""
+
+
+def test_interfaces_know_no_payloads() -> None:
+    """`render` phrases entries; an interface that knows their types would do so itself."""
+    known = {
+        f"{name_of(path)}: {alias.name}"
+        for path, module in MODULES.items()
+        if path.is_relative_to(SOURCE / "ui")
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        if re.match(r"steno\.(records|messages)\b", node.module)
+        for alias in node.names
+        if alias.name not in NAMES_OF_INTERFACES
+    }
+    assert known == set()
+
+
+def test_interfaces_know_no_tools() -> None:
+    """A tool gives the headline, the preview and the content of its calls."""
+    ordinary_words = {"edit", "read", "write"}  # also the names of actions and capabilities
+    named = {
+        f"{name_of(path)}:{node.lineno}: {node.value}"
+        for path, module in MODULES.items()
+        if path.is_relative_to(SOURCE / "ui") or path.is_relative_to(SOURCE / "cli")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and node.value in BUILTIN_TOOL_NAMES
+        if node.value not in ordinary_words
+    }
+    assert named == set()
 
 
 def test_every_module_has_a_docstring() -> None:

@@ -335,6 +335,9 @@ class Tool(Protocol):
 
     `run` returns a `ToolOutput`, or raises `ToolFailed` with a text for the model. Any other
     exception is a bug of the tool. A cancelled tool ends the work that it began.
+
+    A tool may also have `content(call: ToolCall) -> PreviewPart | None`: the text that a call
+    writes, for a transcript. Like `headline`, it needs nothing but the call, and never raises.
     """
 
     @property

@@ -12,7 +12,8 @@ from steno.agent.permissions.rules import DENIED_PREFIX
 from steno.agent.session_events import PendingCallsChanged, SessionEvent
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
-from steno.ports import GrantScope
+from steno.messages.call import ToolCall
+from steno.ports import GrantScope, PreviewKind, PreviewPart
 from steno.records.entry import Approval, ApprovalStatus
 from steno.render.items import ItemKind
 from steno.render.live_items import LiveItems
@@ -65,6 +66,27 @@ def test_a_tool_gives_the_headline_of_its_calls(
             assert "file of c2" in (await session.run_command("audit")).body
 
     with scripted_model(home, TWO, "Done."):
+        run(main())
+
+
+def test_a_tool_gives_the_content_of_its_calls(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that is not open is that of a stored session."""
+    part = PreviewPart(PreviewKind.CODE, "own content", "toml")
+    call = ToolCall.create("write", {"path": "a.py", "content": "x = 1"})
+    stored = PreviewPart(PreviewKind.CODE, "x = 1", "py")
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            monkeypatch.setattr(WriteTool, "content", lambda _, call: part)
+            assert user.session.call_content(call) == part
+            monkeypatch.delattr(WriteTool, "content")
+            assert user.session.call_content(call) is None
+            closed = user.session.state.environment._replace(builtin_tools=())
+            assert closed.call_content(call) == stored
+
+    with scripted_model(home, "Done."):
         run(main())
 
 

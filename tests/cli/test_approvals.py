@@ -60,6 +60,9 @@ def test_a_question_survives_the_program_and_its_answer_is_acted_on(
             "undecided",
         ) or (call["status"] == "pending")
         assert not (project / "new.txt").exists()
+        shown = run_steno("approvals").out.splitlines()
+        assert shown[0].endswith(" write new.txt")
+        assert shown[1:] == ['    path: "new.txt"', "    content:", "      │ made", "      │ "]
         output = run_steno("approvals", "last", decision, "call", "--reason", "because")
         assert output.status == 0
         assert f"call_1 {status} by " in output.out

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from steno.log.queries import as_version_2
 from steno.messages.content import (
     OWN_FORMAT,
     FileReference,
@@ -16,6 +19,7 @@ from steno.messages.content import (
     Resource,
 )
 from steno.messages.message import ChatMessage
+from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.records.entry import (
     Approval,
@@ -23,6 +27,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
@@ -33,6 +38,7 @@ from steno.records.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
+    ShellCommand,
 )
 from steno.render.describe import (
     EntryDescription,
@@ -42,9 +48,12 @@ from steno.render.describe import (
     describe_origin,
     describe_reference,
     describe_unusual_stop,
+    entry_facts,
+    entry_position,
     entry_type,
     reference_name,
 )
+from steno.render.message_text import ROLE_STYLES, entry_heading
 from steno.render.quantities import format_time
 from steno.render.terminal_text import terminal_text
 from tests.value_samples import PAYLOADS, Sample
@@ -218,6 +227,38 @@ def test_an_entry_is_called_after_what_it_is() -> None:
     assert entry_type(Entry(id="a", payload=ChatMessage.user("hello"))) == "user"
     assert entry_type(Entry(id="a", payload=opaque("dance"))) == "dance"
     assert entry_type(Entry(id="a", payload=opaque(""))) == "unknown"
+
+
+@pytest.mark.parametrize("in_version", [lambda entry: entry, as_version_2], ids=["new", "old"])
+def test_an_entry_has_one_type_in_every_version(in_version: Callable[[Entry], Entry]) -> None:
+    shell = Entry(id="a", payload=ShellCommand(command="ls", output="a.py"))
+    revoked = Entry(id="b", payload=GrantRevoked(grant="bash(ls *)", target="c"))
+    assert entry_type(in_version(shell)) == "shell_command"
+    assert entry_type(in_version(revoked)) == "grant_revoked"
+    (_, kind, _) = entry_heading(in_version(shell), number="#1", tools=())
+    assert kind == ("shell_command", ROLE_STYLES["user"])
+
+
+def test_the_facts_of_an_entry_are_its_time_its_decision_and_its_names() -> None:
+    denied = ApprovalStatus.DENIED
+    approval = Approval(call_id="c1", status=denied, actor="ada", arguments_sha256=SHA256)
+    entry = Entry(id="a", payload=approval)
+    names = ["label here", "branch main ends here"]
+    assert entry_facts(entry, ["here"], ["main"]) == ["denied by ada", *names]
+    assert entry_position(["here"], ["main"], is_active=False) == ["elsewhere", *names]
+
+
+def test_the_heading_of_a_result_names_its_tool_and_its_outcome() -> None:
+    result = ChatMessage.tool_result("c1", "no", outcome=Outcome.DENIED, duration_s=1.5)
+    entry = Entry(id="a", payload=result, audit={"actor": "ada"})
+    assert entry_heading(entry, number="#4", tools=["bash"]) == [
+        ("#4 ", "dim"),
+        ("tool_result", ROLE_STYLES["tool_result"]),
+        " bash (c1) ",
+        ("denied 1.50 s", "red"),
+        ("  -", "dim"),
+        ("  [by ada]", "dim"),
+    ]
 
 
 def test_how_an_entry_came_about_is_told_as_far_as_it_makes_sense() -> None:

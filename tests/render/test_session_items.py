@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from steno import ToolCall, Usage
+from steno import ChatMessage, ToolCall, Usage
 from steno.agent import (
     CallStarted,
     ContextChanged,
@@ -21,11 +21,13 @@ from steno.errors import ProviderError
 from steno.log.queries import as_version_2
 from steno.messages.change import Change, ChangeCode
 from steno.messages.event import TextDelta
+from steno.ports import PreviewKind, PreviewPart
 from steno.records.entry import Entry, ModelChange, ShellCommand
-from steno.render.items import CallState, ItemKind
-from steno.render.run_output import RunReporter
+from steno.render.items import CallState, ItemHint, ItemKind, TextForm
+from steno.render.run_output import RunDescription, RunReporter
 from steno.render.session_items import (
     ChangeSummarizer,
+    EventDescriber,
     describe_activity,
     describe_run_end,
     describe_run_usage,
@@ -56,10 +58,32 @@ def test_a_run_that_is_simply_done_or_has_reported_its_limit_needs_no_sentence()
     assert describe_run_end(result(EndReason.LIMIT, "50 turns")) is None
 
 
+def test_the_content_of_a_call_comes_from_its_tool() -> None:
+    call = ToolCall.create("deploy", {"to": "test"})
+    entry = Entry(id="a", payload=ChatMessage.assistant(None, [call]))
+    (plain,) = EventDescriber().describe_entry(entry)
+    assert (plain.body, plain.form) == ("", TextForm.PLAIN)
+    part = PreviewPart(PreviewKind.CODE, "x = 1", "toml")
+    (item,) = EventDescriber(content=lambda _: part).describe_entry(entry)
+    assert (item.body, item.form, item.language) == ("x = 1", TextForm.CODE, "toml")
+
+
 def test_the_usage_of_a_run_has_its_price_if_that_is_known() -> None:
     done = result(EndReason.DONE)
     assert describe_run_usage(done) == "1,001 tokens"
     assert describe_run_usage(done._replace(cost=Decimal("0.5"))) == "1,001 tokens, $0.5000"
+
+
+@pytest.mark.parametrize(("session", "line"), [("s1", "! interrupted; -x goes on\n"), (None, "")])
+def test_the_command_line_names_its_options(
+    capsys: pytest.CaptureFixture[str], session: str | None, line: str
+) -> None:
+    """A run that is not stored cannot be continued."""
+    reporter = RunReporter(hints={ItemHint.CONTINUE: "; -x goes on"})
+    reporter.begin(RunDescription(session, "main", "a/model", "act", "/"))
+    capsys.readouterr()
+    reporter.end(result(EndReason.INTERRUPTED))
+    assert capsys.readouterr().err == line
 
 
 @pytest.mark.parametrize(

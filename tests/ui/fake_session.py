@@ -34,11 +34,11 @@ from steno.errors import Missing
 from steno.log.queries import check_label_text, searchable_text, total_usage
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import ChatMessage, UserMessage
-from steno.ports import ApprovalDecision, CallPreview
+from steno.ports import ApprovalDecision, CallPreview, PreviewPart
 from steno.records.entry import Entry, Mode
 from steno.render.describe import entry_type
 from steno.render.items import SessionStatus
-from steno.tools.calls import call_headline
+from steno.tools.calls import call_content, call_headline
 
 Asked = tuple[Any, ...]
 
@@ -220,6 +220,9 @@ class FakeSession(AgentSession):
 
     def headline(self, call: AnyToolCall) -> str:
         return self.headlines.get(call.id) or call_headline(call)
+
+    def call_content(self, call: ToolCall) -> PreviewPart | None:
+        return call_content(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         self.note("preview", call.id)

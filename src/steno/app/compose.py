@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.dispatch import ToolRunner
-from steno.agent.permissions.gate import PermissionGate, tool_headline
+from steno.agent.permissions.gate import PermissionGate, tool_content, tool_headline
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, ServerSetup, set_up_servers, unmatched_rule_notices
@@ -31,14 +31,14 @@ from steno.inputs.mcp.tools import McpTools, list_mcp_tools
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.references import InputResolver
 from steno.log.conversation import Conversation
-from steno.messages.call import AnyToolCall
-from steno.ports import Provider, SetupNotice, Tool, Transport
+from steno.messages.call import AnyToolCall, ToolCall
+from steno.ports import PreviewPart, Provider, SetupNotice, Tool, Transport
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, ModelSelection
 from steno.providers.prices import find_price
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
-from steno.tools.calls import call_headline
+from steno.tools.calls import call_content, call_headline
 
 _MAX_FETCHED_BYTES: Final = 25_000_000
 _FETCH_TIMEOUT_S: Final = 20
@@ -83,6 +83,11 @@ class AgentEnvironment(NamedTuple):
         """Return the headline of a call: by its tool, or as in a stored session if it is not open."""
         tool = self.find_tool(call.name)
         return call_headline(call) if tool is None else tool_headline(tool, call)
+
+    def call_content(self, call: ToolCall) -> PreviewPart | None:
+        """Return the text that a call writes: by its tool, or as in a stored session."""
+        tool = self.find_tool(call.name)
+        return call_content(call) if tool is None else tool_content(tool, call)
 
     @property
     def notices(self) -> tuple[SetupNotice, ...]:

@@ -240,6 +240,10 @@ class AgentSession:
         """Return the main part of a call for a list, by its tool if that is open."""
         return self.state.environment.headline(call)
 
+    def call_content(self, call: ToolCall) -> PreviewPart | None:
+        """Return the text that a call writes, by its tool if that is open; None if it has none."""
+        return self.state.environment.call_content(call)
+
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
         approvals = self.state.approvals

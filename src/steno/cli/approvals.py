@@ -17,6 +17,8 @@ from steno.cli.store_options import find_named_session, open_existing_store
 from steno.log.conversation import Conversation
 from steno.log.queries import approvals_of, pending_approvals
 from steno.messages.call import AnyToolCall
+from steno.render.call_text import describe_arguments
+from steno.render.describe import summarize_call
 from steno.render.table_output import INDENT
 from steno.render.terminal_text import terminal_line, terminal_text
 
@@ -106,8 +108,7 @@ def _report_waiting(conversation: Conversation) -> Report:
         actor = "" if approval.actor is None else f" by {terminal_text(approval.actor)}"
         heading = (f"{approval.status}{actor} ", "bold")
         call_id = (f"{terminal_line(call.id)} ", "cyan")
-        lines.append(ReportLine([call_id, heading, terminal_line(call.name)]))
-        arguments = terminal_text(call.arguments).splitlines()
-        lines += [ReportLine([f"{INDENT}{line}"]) for line in arguments]
+        lines.append(ReportLine([call_id, heading, summarize_call(call)]))
+        lines += [ReportLine([f"{INDENT}{line.text}"]) for line in describe_arguments(call)]
     notices = () if data else ("no call of this session waits for a decision",)
     return Report([Lines(lines)], data=data, notices=notices)

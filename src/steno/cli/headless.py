@@ -48,15 +48,25 @@ from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.usage import Usage
-from steno.render.items import SessionStatus
+from steno.render.items import ItemHint, SessionStatus
 from steno.render.output import OutputError
-from steno.render.run_output import JsonReporter, RunDescription, RunReporter, TextReporter
+from steno.render.run_output import (
+    HintTexts,
+    JsonReporter,
+    RunDescription,
+    RunReporter,
+    TextReporter,
+)
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.plain.approvals import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024
+_HINTS: Final[HintTexts] = {
+    ItemHint.CONTINUE: "; -c goes on",
+    ItemHint.SHOW_IGNORED: "; --verbose shows them",
+}
 _STDIN_WARNING_S: Final = 3.0
 """The time that stdin may stay open before a notice explains the wait."""
 
@@ -68,10 +78,12 @@ def run_headless(options: argparse.Namespace) -> int:
     prompt = None if options.retry else _read_prompt(options)
     reporter: RunReporter
     if options.output_format == "text":
-        reporter = TextReporter(quiet=options.quiet, verbose=options.verbose)
+        reporter = TextReporter(quiet=options.quiet, verbose=options.verbose, hints=_HINTS)
     else:
         streams = options.output_format == "stream-json"
-        reporter = JsonReporter(streams=streams, quiet=options.quiet, verbose=options.verbose)
+        reporter = JsonReporter(
+            streams=streams, quiet=options.quiet, verbose=options.verbose, hints=_HINTS
+        )
     try:
         return asyncio.run(HeadlessRun(options, reporter).run(prompt))
     finally:

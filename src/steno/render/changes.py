@@ -267,4 +267,4 @@ def is_ignored_by_server(change: Change) -> bool:
 def summarize_ignored(counts: Mapping[str, int]) -> str:
     """Return the line about ignored fields, from their number in each member of a request."""
     count = format_count(sum(counts.values()), "thing", "things")
-    return f"{count} the server does not look at ({', '.join(counts)}); --verbose shows them"
+    return f"{count} the server does not look at ({', '.join(counts)})"

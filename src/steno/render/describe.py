@@ -7,11 +7,12 @@ Everything here is printable, and no URL shows a password. Styles are added else
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from steno import records
 from steno.errors import InvalidArguments
+from steno.log.queries import entry_decision, revoked_grant_of, shell_command_of
 from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
     FileReference,
@@ -27,9 +28,9 @@ from steno.messages.content import (
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
-from steno.ports import ApprovalRequest, Capability, strip_url_secrets, strip_url_user
+from steno.ports import ApprovalRequest, Capability, PreviewPart, strip_url_secrets, strip_url_user
 from steno.records import Entry, Payload
-from steno.render.quantities import format_count
+from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import (
     display_width,
     terminal_line,
@@ -132,6 +133,9 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 Headline: TypeAlias = Callable[[AnyToolCall], str]
 """Returns the headline of a call: that of an open tool, or `call_headline` in a stored session."""
 
+Content: TypeAlias = Callable[[ToolCall], PreviewPart | None]
+"""Returns the text that a call writes: by an open tool, or `call_content` in a stored session."""
+
 
 def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:
     """Return a call on one line: its tool, and its headline."""
@@ -182,18 +186,14 @@ def describe_exit(status: int | None) -> str:
 
 
 def entry_type(entry: Entry) -> str:
-    """Return the type of an entry: `user`, `approval`, `unknown`."""
-    payload = entry.payload
+    """Return the type of an entry: `user`, `approval`, `shell_command`, `unknown`.
+
+    An entry of an older version has the type that it would have today.
+    """
+    payload = shell_command_of(entry) or revoked_grant_of(entry) or entry.payload
     if isinstance(payload, Opaque):
         return terminal_line(payload.kind) or "unknown"
-    return _PRINTED_TYPES.get(type(payload)) or payload_type(payload)
-
-
-_PRINTED_TYPES: Final[Mapping[type, str]] = {
-    records.ShellCommand: "user",
-    records.GrantRevoked: "repair",
-}
-"""The types that are printed as those of older sessions, where other types stood for them."""
+    return payload_type(payload)
 
 
 def payload_type(payload: Payload | type[Payload]) -> str:
@@ -214,6 +214,26 @@ def describe_origin(entry: Entry) -> list[str]:
     audit = entry.audit or {}
     values = [(label, audit.get(key)) for label, key in AUDIT_ORIGIN_KEYS]
     return [f"{label} {terminal_line(value)}" for label, value in values if isinstance(value, str)]
+
+
+def entry_facts(entry: Entry, labels: Sequence[str], branches: Sequence[str]) -> list[str]:
+    """Return facts about an entry besides its text; see `entry_position` for its names."""
+    decision = entry_decision(entry)
+    decider = "" if decision is None else describe_decider(entry.payload)
+    decided = terminal_line(decision or "") + (f" by {decider}" if decider else "")
+    facts = (format_time(entry.time), decided, *entry_position(labels, branches))
+    return [fact for fact in facts if fact]
+
+
+def entry_position(
+    labels: Sequence[str], branches: Sequence[str], *, is_active: bool = True
+) -> list[str]:
+    """Return the labels of an entry, the branches that end there, and if it is on another one."""
+    return [
+        *([] if is_active else ["elsewhere"]),
+        *[f"label {terminal_line(label)}" for label in labels],
+        *[f"branch {terminal_line(name)} ends here" for name in branches],
+    ]
 
 
 def describe_revocation(revoked: records.GrantRevoked) -> str:

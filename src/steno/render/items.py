@@ -80,6 +80,10 @@ class ItemHint(StrEnum):
     EDIT = "edit"
     """The prompt was not sent, and can be edited."""
     RETRY_OR_EDIT = "retry_or_edit"
+    SHOW_IGNORED = "show_ignored"
+    """The fields that a server ignores can be listed."""
+    SHOW_TREE = "show_tree"
+    """The tree shows all entries."""
 
 
 _STREAMED_KINDS: Final = frozenset({ItemKind.CALL, ItemKind.SHELL})

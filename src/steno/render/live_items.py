@@ -16,7 +16,7 @@ from steno.log.queries import shell_command_of
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Approval, Entry, Resolution, Rewind
-from steno.render.describe import Headline, summarize_call
+from steno.render.describe import Content, Headline, summarize_call
 from steno.render.items import CallState, ItemKind, ItemSink, TextForm, TranscriptItem
 from steno.render.session_items import (
     NOTHING_SENT,
@@ -30,19 +30,24 @@ from steno.render.session_items import (
     thinking_item,
 )
 from steno.render.terminal_text import terminal_line
-from steno.tools.calls import call_headline
+from steno.tools.calls import call_content, call_headline
 
 
 @final
 class LiveItems:
     """Turns entries and events into items of a sink."""
 
-    def __init__(self, sink: ItemSink, headline: Headline = call_headline) -> None:
+    def __init__(
+        self,
+        sink: ItemSink,
+        headline: Headline = call_headline,
+        content: Content = call_content,
+    ) -> None:
         self._sink = sink
-        self._headline = headline
+        self._headline, self._content = headline, content
         self.pending_input: PendingInput = PendingInput(sink)
         """Prompts of the user that are not recorded."""
-        self._describer = EventDescriber(self._headline)
+        self._describer = EventDescriber(self._headline, self._content)
         self._prompt_items: dict[str, TranscriptItem] = {}
         self._calls: dict[str, TranscriptItem] = {}
         """The item of a call, by its id; a later call may reuse the id of an earlier one."""
@@ -70,7 +75,7 @@ class LiveItems:
         ):
             collection.clear()
         self._last_prompt = self._running_command = None
-        self._describer = EventDescriber(self._headline)
+        self._describer = EventDescriber(self._headline, self._content)
         self.pending_input.clear_unsent()
         items: list[TranscriptItem] = []
         for entry in entries:

@@ -6,7 +6,7 @@ Everything here is printable, nothing is opened, and nothing is printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, assert_never
 
 from steno.inputs.ocr.engine import format_confidence
@@ -22,16 +22,22 @@ from steno.messages.content import (
     Thinking,
 )
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
-from steno.records.entry import Resolution, ResolutionStatus
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Resolution, ResolutionStatus
 from steno.render.describe import (
+    describe_decider,
     describe_opaque,
+    describe_origin,
     describe_reference,
     describe_unusual_stop,
+    entry_type,
+    payload_type,
     reference_name,
     referenced_block,
     thinking_text,
 )
-from steno.render.quantities import format_count
+from steno.render.quantities import format_count, format_time
+from steno.render.table_output import StyledText
 from steno.render.terminal_text import terminal_line, terminal_text
 
 ROLE_STYLES: Final = {
@@ -46,6 +52,27 @@ _NO_DETAILS: Final[Mapping[str, Any]] = {}
 
 
 # -- messages ---------------------------------------------------------------------------------
+
+
+def entry_heading(entry: Entry, *, number: str, tools: Sequence[str]) -> list[StyledText]:
+    """Return the line above an entry: its number, type, outcome, time and origin.
+
+    `tools` are the names of the tools that it is about.
+    """
+    message = entry.message
+    style = "dim" if message is None else ROLE_STYLES[payload_type(message)]
+    pieces: list[StyledText] = [(f"{number} ", "dim"), (entry_type(entry), style)]
+    if isinstance(message, ToolResultMessage):
+        tool = terminal_line(", ".join(tools))
+        duration = "" if message.duration_s is None else f" {message.duration_s:.2f} s"
+        style = "green" if message.outcome is Outcome.OK else "red"
+        pieces.append(f" {f'{tool} ({terminal_line(message.tool_call_id)})'.lstrip()} ")
+        pieces.append((f"{message.outcome}{duration}", style))
+    pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
+    facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
+    if facts and not describe_decider(entry.payload):  # else its description names the decision
+        pieces.append((f"  [{facts}]", "dim"))
+    return pieces
 
 
 class StyledParagraph(NamedTuple):

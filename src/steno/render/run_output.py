@@ -10,7 +10,9 @@ every line is complete and flushed before the next event.
 from __future__ import annotations
 
 import sys
-from typing import Any, Final, NamedTuple, final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import msgspec
 
@@ -35,9 +37,9 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.render.changes import format_change
 from steno.render.describe import describe_result
-from steno.render.items import ItemHint, ItemKind
+from steno.render.items import ItemHint, ItemKind, TranscriptItem
 from steno.render.output import STDOUT, escape_unencodable_output, report_write_errors
-from steno.render.session_items import ChangeSummarizer, describe_run_end
+from steno.render.session_items import ChangeSummarizer, describe_run_end, notice_item
 from steno.render.terminal_text import (
     TerminalTextStream,
     terminal_json,
@@ -49,6 +51,9 @@ from steno.values import replace_lone_surrogates
 
 _MAX_LINE_LENGTH: Final = 100
 _MAX_NOTICE_LENGTH: Final = 400
+HintTexts: TypeAlias = Mapping[ItemHint | None, str]
+"""The texts after items, by their hints: the options of a command line."""
+_NO_HINTS: Final[HintTexts] = MappingProxyType({})
 _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -69,9 +74,12 @@ class RunReporter:
     Subclasses print the response on stdout.
     """
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        """Take whether nothing is printed on stderr, or everything."""
+    def __init__(
+        self, *, quiet: bool = False, verbose: bool = False, hints: HintTexts = _NO_HINTS
+    ) -> None:
+        """Take whether nothing is printed on stderr, or everything, and the texts of hints."""
         self._is_quiet = quiet
+        self._hints = hints
         self._summarizer = ChangeSummarizer(self._print_event, is_verbose=verbose)
         self._wait_indicator = WaitIndicator(is_shown=not quiet)
         self._run: RunDescription | None = None
@@ -104,8 +112,8 @@ class RunReporter:
                 if result.outcome is not Outcome.OK:
                     summary, lines = describe_result(result)
                     self._print_line("\n".join([f"✗ {call.name}: {summary}", *lines]))
-            case Notice(_, text):
-                self._print_line(f"! {text}", max_length=_MAX_NOTICE_LENGTH)
+            case Notice():
+                self._print_item(notice_item(event), max_length=_MAX_NOTICE_LENGTH)
             case ApprovalRequested() | RunEnded():
                 self._wait_indicator.stop()
             case _:
@@ -118,14 +126,15 @@ class RunReporter:
         if item is None or item.kind is ItemKind.ERROR:  # the exit status and stderr report it
             return
         is_stored = self._run is not None and self._run.session is not None
-        if item.hint is not ItemHint.CONTINUE:
-            self._print_line(f"! {item.body}")
-        elif is_stored:
-            self._print_line(f"! {item.body}; -c goes on")
+        if is_stored or item.hint is not ItemHint.CONTINUE:
+            self._print_item(item)
 
     def close(self) -> None:
         """Clear unfinished lines on the terminal."""
         self._wait_indicator.stop()
+
+    def _print_item(self, item: TranscriptItem, *, max_length: int = _MAX_LINE_LENGTH) -> None:
+        self._print_line(f"! {item.body}{self._hints.get(item.hint, '')}", max_length=max_length)
 
     def _print_line(self, text: str, *, max_length: int = _MAX_LINE_LENGTH) -> None:
         if not self._is_quiet:
@@ -140,8 +149,10 @@ class RunReporter:
 class TextReporter(RunReporter):
     """Prints the text of the model: as it arrives on a terminal, else the last message."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        super().__init__(quiet=quiet, verbose=verbose)
+    def __init__(
+        self, *, quiet: bool = False, verbose: bool = False, hints: HintTexts = _NO_HINTS
+    ) -> None:
+        super().__init__(quiet=quiet, verbose=verbose, hints=hints)
         self._text = TerminalTextStream() if sys.stdout.isatty() else None
         self._is_within_line = False
         if self._text is not None:
@@ -192,9 +203,16 @@ class TextReporter(RunReporter):
 class JsonReporter(RunReporter):
     """Prints the result of a run, and before that, if `streams`, every event."""
 
-    def __init__(self, *, streams: bool, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        streams: bool,
+        quiet: bool = False,
+        verbose: bool = False,
+        hints: HintTexts = _NO_HINTS,
+    ) -> None:
         """Take how much is printed. With events on stdout, stderr stays empty."""
-        super().__init__(quiet=quiet or streams, verbose=verbose)
+        super().__init__(quiet=quiet or streams, verbose=verbose, hints=hints)
         self._streams = streams
         self._denied: list[dict[str, Any]] = []
 

@@ -40,6 +40,7 @@ from steno.ports import PreviewKind
 from steno.records import Entry
 from steno.render.changes import format_change, is_ignored_by_server, notice_text, summarize_ignored
 from steno.render.describe import (
+    Content,
     Headline,
     describe_opaque,
     describe_reference,
@@ -65,6 +66,8 @@ _MAX_UNFOLDED_LINES: Final = 20
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
 """The output of a failed call is visible if it is not longer: it states the reason."""
+_IGNORED_CODE: Final = "fields_ignored"
+"""The code of a notice on the fields that a server ignores."""
 _STATE_BY_OUTCOME: Final = {
     Outcome.OK: CallState.DONE,
     Outcome.DENIED: CallState.DENIED,
@@ -80,8 +83,9 @@ _STATE_BY_OUTCOME: Final = {
 class EventDescriber:
     """Returns the items of entries and events. Later events may change the items of calls."""
 
-    def __init__(self, headline: Headline = call_headline) -> None:
+    def __init__(self, headline: Headline = call_headline, content: Content = call_content) -> None:
         self._headline = headline
+        self._content = content
         self._prompts: dict[str, UserMessage] = {}
         """Recorded messages of the user, by entry."""
         self._has_reported_failure = False
@@ -94,8 +98,8 @@ class EventDescriber:
                 items = self.describe_entry(entry)
                 self._has_reported_failure |= any(item.kind is ItemKind.ERROR for item in items)
                 return items
-            case events.Notice(_, text):
-                return [TranscriptItem(ItemKind.NOTICE, body=text)]
+            case events.Notice():
+                return [notice_item(event)]
             case ErrorRaised(text) | RunFailed(text):
                 return [TranscriptItem(ItemKind.ERROR, body=text)]
             case ShellStarted(command):
@@ -115,7 +119,7 @@ class EventDescriber:
         payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
-                return items_from_answer(entry, payload, self._headline)
+                return self._items_from_answer(entry.id, payload)
             case UserMessage():
                 self._prompts[entry.id] = payload
                 return [item_from_prompt(entry, payload)]
@@ -124,6 +128,53 @@ class EventDescriber:
             case _:
                 marker = marker_from_entry(entry, self._prompts)
                 return [] if marker is None else [marker]
+
+    def _items_from_answer(self, entry: str, message: AssistantMessage) -> list[TranscriptItem]:
+        """Return the items of an answer, block by block, calls among them."""
+        return [
+            item
+            for block_index, block in enumerate(message.content)
+            if (item := self._item_from_block(block, entry, block_index)) is not None
+        ]
+
+    def _item_from_block(
+        self, block: AssistantBlock, entry: str, block_index: int
+    ) -> TranscriptItem | None:
+        match block:
+            case Text():
+                return answer_item(block.text, entry) if block.text.strip() else None
+            case Thinking():
+                text = thinking_text(block)
+                return thinking_item(text, entry) if text.strip() else None
+            case ToolCall() | InvalidToolCall():
+                return self._item_from_call(block, entry)
+            case Image():
+                body, images = (
+                    f"[{describe_reference(block)}]",
+                    (ImageLocation(entry, block_index),),
+                )
+                return TranscriptItem(ItemKind.ANSWER, body=body, entry=entry, images=images)
+            case Opaque():
+                return TranscriptItem(ItemKind.MARKER, head=describe_opaque(block), entry=entry)
+            case _:
+                assert_never(block)
+
+    def _item_from_call(self, call: AnyToolCall, entry: str) -> TranscriptItem:
+        """Return the item of a call without a result."""
+        head = summarize_call(call, self._headline)
+        item = TranscriptItem(ItemKind.CALL, head, is_folded=True, entry=entry)
+        if isinstance(call, InvalidToolCall):
+            item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
+        elif (content := self._content(call)) is not None:
+            item.body, item.language = content.text, content.language
+            item.form = TextForm.DIFF if content.kind is PreviewKind.DIFF else TextForm.CODE
+        return item
+
+
+def notice_item(notice: events.Notice) -> TranscriptItem:
+    """Return the item of a notice."""
+    hint = ItemHint.SHOW_IGNORED if notice.code == _IGNORED_CODE else None
+    return TranscriptItem(ItemKind.NOTICE, body=notice.text, hint=hint)
 
 
 def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
@@ -157,19 +208,6 @@ def returned_prompt_item(text: str, *, can_retry: bool = False) -> TranscriptIte
 
 
 # -- calls -----------------------------------------------------------------------------------
-
-
-def item_from_call(call: AnyToolCall, entry: str, headline: Headline) -> TranscriptItem:
-    """Return the item of a call without a result."""
-    head = summarize_call(call, headline)
-    item = TranscriptItem(ItemKind.CALL, head, is_folded=True, entry=entry)
-    if isinstance(call, InvalidToolCall):
-        item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
-        return item
-    if (content := call_content(call)) is not None:
-        item.body, item.language = content.text, content.language
-        item.form = TextForm.DIFF if content.kind is PreviewKind.DIFF else TextForm.CODE
-    return item
 
 
 def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
@@ -254,39 +292,6 @@ def apply_exit_status(item: TranscriptItem, status: object) -> None:
         item.state = CallState.DONE
     else:
         item.state, item.note = CallState.FAILED, f"exit {status}"
-
-
-def items_from_answer(
-    entry: Entry, message: AssistantMessage, headline: Headline
-) -> list[TranscriptItem]:
-    """Return the items of an answer, block by block, calls among them."""
-    return [
-        item
-        for block_index, block in enumerate(message.content)
-        if (item := _item_from_block(block, entry.id, block_index, headline)) is not None
-    ]
-
-
-def _item_from_block(
-    block: AssistantBlock, entry: str, block_index: int, headline: Headline
-) -> TranscriptItem | None:
-    match block:
-        case Text():
-            return answer_item(block.text, entry) if block.text.strip() else None
-        case Thinking():
-            text = thinking_text(block)
-            return thinking_item(text, entry) if text.strip() else None
-        case ToolCall() | InvalidToolCall():
-            return item_from_call(block, entry, headline)
-        case Image():
-            images = (ImageLocation(entry, block_index),)
-            return TranscriptItem(
-                ItemKind.ANSWER, body=f"[{describe_reference(block)}]", entry=entry, images=images
-            )
-        case Opaque():
-            return TranscriptItem(ItemKind.MARKER, head=describe_opaque(block), entry=entry)
-        case _:
-            assert_never(block)
 
 
 def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
@@ -457,5 +462,5 @@ class ChangeSummarizer:
             event = events.Notice(events.NoticeKind.CONTEXT, text, change.code)
         if self._ignored:  # the first request contains all of them
             text, self._ignored = summarize_ignored(self._ignored), None
-            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, "fields_ignored"))
+            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, _IGNORED_CODE))
         self._listener(event)

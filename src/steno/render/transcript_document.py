@@ -45,6 +45,7 @@ from steno.render.describe import (
     describe_opaque,
     describe_origin,
     describe_unusual_stop,
+    entry_type,
     payload_type,
     reference_name,
     referenced_block,
@@ -260,7 +261,7 @@ class _DocumentBuilder:
 
     def build_entry(self, entry: Entry) -> TranscriptEntry:
         message = entry.message
-        kind = payload_type(entry.payload)
+        kind = entry_type(entry) if message is None else payload_type(message)
         if message is None:
             description = describe_entry(
                 entry,

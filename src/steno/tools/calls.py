@@ -1,7 +1,8 @@
 """The calls of tools: their arguments and approved path, and their headline and content.
 
 A headline and a content follow from the call alone: a transcript shows calls of sessions that ended
-long ago. The table has a row for each built-in tool; other tools have the default headline.
+long ago. The tables have rows for the built-in tools; calls of other tools that are not open have
+the default headline, and no content.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.calls import approved_path, call_headline, parse_arguments
+from steno.tools.calls import approved_path, call_content, call_headline, parse_arguments
 from steno.tools.file_change import FileChange
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
@@ -67,6 +67,7 @@ class EditTool:
     capability = Capability.WRITE
     rule_aliases: tuple[str, ...] = ("write",)
     headline = staticmethod(call_headline)
+    content = staticmethod(call_content)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.calls import approved_path, call_headline, parse_arguments
+from steno.tools.calls import approved_path, call_content, call_headline, parse_arguments
 from steno.tools.file_change import FileChange
 from steno.tools.text_file import TextFile, decode_text_file
 from steno.tools.workspace import Workspace, run_to_completion
@@ -38,6 +38,7 @@ class WriteTool:
     capability = Capability.WRITE
     rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
+    content = staticmethod(call_content)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -15,8 +15,9 @@ from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability, GrantScope
-from steno.render.describe import summarize_call, unstated_capability
+from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, GrantScope
+from steno.render.call_text import describe_call_status, describe_purpose
+from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line, terminal_text
 
 _WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
@@ -222,13 +223,6 @@ def decide_calls(
 # -- state of the panel -----------------------------------------------------------------------
 
 _MAX_LISTED_CALLS: Final = 3
-_PURPOSE_BY_CAPABILITY: Final = {
-    None: "",
-    Capability.READ: " wants to read",
-    Capability.WRITE: " wants to write",
-    Capability.EXECUTE: " wants to execute",
-    Capability.NETWORK: " wants to use the network",
-}
 _ANSWER_NOTES: Final = {
     ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
     ApprovalChoice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
@@ -489,16 +483,11 @@ class ApprovalState:
             return f" allow these {len(self.listed_calls)} calls once? "
         if shown is None:
             return ""
-        name, original_name = shown.call.name, shown.call.original_name
-        shown_name = name if original_name is None else f"{name} ({terminal_line(original_name)})"
-        if shown.request is None:
-            purpose = " · not asked yet"
-        else:
-            purpose = _PURPOSE_BY_CAPABILITY[unstated_capability(shown.request)]
+        purpose = describe_purpose(shown.call, shown.request)
         number, count = self.pending.index(shown) + 1, len(self.pending)
         position = f"· {number} of {count} " if count > 1 else ""
         next_hint = "· Ctrl+N next " if len(self.undecided) > 1 else ""
-        return f" permission · {shown_name}{purpose} {position}{next_hint}"
+        return f" permission · {purpose} {position}{next_hint}"
 
     @property
     def call_rows(self) -> list[tuple[str, bool]]:
@@ -514,9 +503,7 @@ class ApprovalState:
 
     def _call_row(self, pending: PendingCall) -> str:
         request, decision = pending.request, pending.decision
-        status = "waits" if request is None else "asked"
-        if decision is not None:
-            status = "allowed" if decision.allowed else "denied"
+        status = describe_call_status(request, decision)
         headline = request.headline if request else None
         if headline is None:
             headline = self._session.headline(pending.call)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 from steno.app.session import AgentSession
 from steno.app.session_log import BranchTreeRow
 from steno.errors import Missing
-from steno.messages.message import UserMessage
+from steno.messages.message import MessageRole
 from steno.records.entry import Entry
 from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text, nearest_position
@@ -71,7 +71,7 @@ def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
     """
     turns: list[list[Entry]] = [[]]
     for entry in entries:
-        if isinstance(entry.message, UserMessage):
+        if entry.message is not None and entry.message.role is MessageRole.USER:
             turns.append([])
         turns[-1].append(entry)
     return turns

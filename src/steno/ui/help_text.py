@@ -38,6 +38,8 @@ HINT_TEXTS: Final[Mapping[ItemHint | None, str]] = {
     ItemHint.RAISE_LIMIT: " (max_tokens); say: go on. --max-tokens allows more",
     ItemHint.EDIT: " · Alt+Up and e take it to the prompt",
     ItemHint.RETRY_OR_EDIT: " · /retry tries again, Alt+Up and e take it to the prompt",
+    ItemHint.SHOW_IGNORED: "; --verbose shows them",
+    ItemHint.SHOW_TREE: "; /tree shows all",
 }
 """The texts after the head of a prompt, or after a notice or an error."""
 UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"

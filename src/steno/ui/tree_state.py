@@ -13,9 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
 from steno.app.session_log import BranchTreeRow, TreeLine, fold_rows, side_branch_starts
-from steno.log.queries import entry_decision, searchable_text
-from steno.render.describe import describe_decider
-from steno.render.quantities import format_time
+from steno.log.queries import searchable_text
 from steno.render.terminal_text import (
     display_width,
     terminal_line,
@@ -45,22 +43,6 @@ def entry_text(row: BranchTreeRow) -> str:
     omitted = len(text) - _MAX_ENTRY_CHARACTERS
     shown = terminal_text(text[:_MAX_ENTRY_CHARACTERS]).rstrip()
     return shown if omitted <= 0 else f"{shown}\n… {omitted:,} more characters"
-
-
-def entry_facts(row: BranchTreeRow) -> list[str]:
-    """Return facts about an entry besides its text."""
-    decision = entry_decision(row.entry)
-    decider = "" if decision is None else describe_decider(row.entry.payload)
-    decided = terminal_line(decision or "") + (f" by {decider}" if decider else "")
-    return [fact for fact in (format_time(row.entry.time), decided, *entry_names(row)) if fact]
-
-
-def entry_names(row: BranchTreeRow) -> list[str]:
-    """Return which labels an entry has, and which branches end there."""
-    return [
-        *[f"label {terminal_line(label)}" for label in row.labels],
-        *[f"branch {terminal_line(name)} ends here" for name in row.branches],
-    ]
 
 
 def nearest_position(positions: Sequence[int], current: int, step: int) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from steno import ChatMessage, Conversation, FileReference, InvalidValue, Outcome, ToolCall
 from steno.app.commands.audit import ENTRY_KINDS
 from steno.app.commands.session_commands import run_slash_command
+from steno.log.queries import as_version_2
 from steno.records.entry import (
     ApprovalStatus,
     Compaction,
+    Entry,
     Feedback,
     GrantRevoked,
     ModelChange,
@@ -154,6 +157,22 @@ def test_a_shell_command_of_an_older_session_is_found_by_both_names(
 
     listed = rows(run_with_context(project, "audit", f"--kind {kind}", begin=begin).body)
     assert [row[0] for row in listed][-1] == "`#3`"
+
+
+@pytest.mark.parametrize("kind", ["repair", "grant_revoked"])
+@pytest.mark.parametrize("in_version", [lambda entry: entry, as_version_2], ids=["new", "old"])
+def test_a_revoked_grant_is_found_by_both_names(
+    project: Path, kind: str, in_version: Callable[[Entry], Entry]
+) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = store.new([ChatMessage.user("Go"), ChatMessage.assistant("So.")])
+        revoked = GrantRevoked(grant="bash(ls *)", target=conversation.entries()[0].id)
+        entry = in_version(Entry(id="x", payload=revoked))
+        conversation.append(entry.payload, audit=entry.audit)
+        return conversation
+
+    listed = rows(run_with_context(project, "audit", f"--kind {kind}", begin=begin).body)
+    assert [(row[0], row[2]) for row in listed] == [("`#3`", "grant\\_revoked")]
 
 
 @pytest.mark.parametrize(

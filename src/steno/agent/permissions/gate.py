@@ -56,6 +56,7 @@ from steno.ports import (
     CallPreview,
     GrantScope,
     GrantStore,
+    PreviewPart,
     Tool,
     default_headline,
 )
@@ -379,6 +380,12 @@ def tool_headline(tool: Tool, call: AnyToolCall) -> str:
     """Return the headline of a call by its tool."""
     headline: Callable[[AnyToolCall], str] = getattr(tool, "headline", default_headline)
     return headline(call)
+
+
+def tool_content(tool: Tool, call: ToolCall) -> PreviewPart | None:
+    """Return the text that a call writes, by its tool; None if it writes none."""
+    content: Callable[[ToolCall], PreviewPart | None] = getattr(tool, "content", lambda _: None)
+    return content(call)
 
 
 async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:

@@ -21,7 +21,6 @@ from steno.log.queries import (
     EntryQuery,
     entry_decision,
     entry_kinds,
-    revoked_grant_of,
     select_entries,
     shell_command_of,
     tools_of,
@@ -61,6 +60,8 @@ ENTRY_KINDS: Final = (
     ),
 )
 """The names of entries in the table, except those that a newer steno wrote."""
+_TYPES_BY_KIND: Final = {"repair": ("repair", "grant_revoked")}
+"""The types of entries that a kind finds, where older versions had one type for several."""
 _MAX_REASON_LENGTH: Final = 60
 """How much of a reason is shown; `steno sessions show` prints all of it."""
 _MAX_DETAILS_LENGTH: Final = 200
@@ -158,13 +159,8 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
     entries = select_entries(candidates, query, call_entries=all_entries)
     if kind is None or query.kind is not None:
         return entries
-    return [entry for entry in entries if kind in _types_of(entry)]
-
-
-def _types_of(entry: Entry) -> tuple[str, ...]:
-    """Return the type that is printed, and that of a payload which older entries had no type for."""
-    payload = shell_command_of(entry) or revoked_grant_of(entry) or entry.payload
-    return entry_type(entry), payload_type(payload)
+    types = _TYPES_BY_KIND.get(kind, (kind,))
+    return [entry for entry in entries if entry_type(entry) in types]
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
@@ -192,9 +188,9 @@ def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
 
 
 def _printed_kind(entry: Entry) -> str:
-    if (known := shell_command_of(entry) or revoked_grant_of(entry)) is not None:
-        return payload_type(known)
-    return entry_type(entry) if entry.message is None else ", ".join(entry_kinds(entry))
+    if entry.message is None or shell_command_of(entry) is not None:
+        return entry_type(entry)
+    return ", ".join(entry_kinds(entry))
 
 
 def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:

@@ -64,10 +64,9 @@ from steno.ids import utc_now
 from steno.log.blobs import blob_digests
 from steno.log.queries import tools_of, total_usage
 from steno.messages.message import ToolResultMessage
-from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Redacted
-from steno.render.describe import describe_decider, describe_origin, entry_type
-from steno.render.message_text import ROLE_STYLES, StyledParagraph, message_paragraphs
+from steno.render.describe import entry_type
+from steno.render.message_text import StyledParagraph, entry_heading, message_paragraphs
 from steno.render.quantities import format_age, format_count, format_time
 from steno.render.table_output import INDENT, Column, StyledText
 from steno.render.terminal_text import terminal_line, truncate_to_width
@@ -275,20 +274,8 @@ def _session_lines(
 
 
 def _entry_lines(log: SessionLog, entry: Entry, *, is_whole: bool) -> Iterator[ReportLine]:
-    kind, message = entry_type(entry), entry.message
-    style = "dim" if message is None else ROLE_STYLES[kind]
-    pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
-    if isinstance(message, ToolResultMessage):
-        tool = terminal_line(", ".join(tools_of(entry, log.tools)))
-        duration = "" if message.duration_s is None else f" {message.duration_s:.2f} s"
-        style = "green" if message.outcome is Outcome.OK else "red"
-        pieces.append(f" {f'{tool} ({terminal_line(message.tool_call_id)})'.lstrip()} ")
-        pieces.append((f"{message.outcome}{duration}", style))
-    pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
-    facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
-    if facts and not describe_decider(entry.payload):  # else it stands below
-        pieces.append((f"  [{facts}]", "dim"))
-    yield ReportLine(pieces)
+    message, tools = entry.message, tools_of(entry, log.tools)
+    yield ReportLine(entry_heading(entry, number=log.number(entry.id), tools=tools))
     described = [StyledParagraph(describe_log_entry(entry, log), "dim")]
     for paragraph in described if message is None else message_paragraphs(message):
         yield from _paragraph_lines(paragraph, is_whole=is_whole)

@@ -29,6 +29,7 @@ from steno.bounded_text import truncate_lines
 from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
+from steno.render.call_text import CallLine, LineTone, describe_call, describe_question
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import (
     ApprovalChoice,
@@ -42,7 +43,6 @@ from steno.ui.approval_state import (
     rule_obstacle,
     typed_offers,
 )
-from steno.ui.call_text import CallLine, LineTone, describe_call
 from steno.ui.plain.line_input import InputNoLongerNeeded, LineReader
 from steno.ui.plain.line_writer import LineWriter, omission_line
 
@@ -160,11 +160,8 @@ class LineApprovals:
                 self._write_question(number, pending, len(undecided))
 
     def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
-        name, request = terminal_line(pending.call.name), self._with_rule(pending).request
-        if request is None:
-            question = f"{name} waits for its turn; it can be decided now"
-        else:
-            question = f"{name} asks for permission to {request.capability}"
+        request = self._with_rule(pending).request
+        question = describe_question(pending.call, request)
         self._writer.write(f"Question {number} of {max(count, number)}", question)
         preview = request.preview if request else CallPreview()
         self._write_quote(pending, preview, _MAX_PREVIEW_LINES)
@@ -178,9 +175,8 @@ class LineApprovals:
         self, pending: PendingCall, preview: CallPreview, max_lines: int | None
     ) -> None:
         """Write everything about a call, headings without a bar; at most `max_lines` below each."""
-        for is_heading, group in groupby(
-            describe_call(pending, preview), lambda line: line.tone is LineTone.HEADING
-        ):
+        described = describe_call(pending.call, preview, request=pending.request)
+        for is_heading, group in groupby(described, lambda line: line.tone is LineTone.HEADING):
             lines = list(group)
             if is_heading:
                 self._writer.write(lines[-1].text.capitalize())

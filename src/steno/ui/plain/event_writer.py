@@ -26,22 +26,28 @@ from steno.agent.session_events import (
     ShellStarted,
 )
 from steno.bounded_text import BoundedText, truncate_lines
-from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
-from steno.messages.content import Text
+from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
-from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
-from steno.messages.outcome import Outcome
-from steno.records.entry import Compaction, Entry
-from steno.render.describe import Headline, describe_exit, describe_result, summarize_arguments
-from steno.render.items import ItemKind, TextForm, TranscriptItem
-from steno.render.quantities import format_count
-from steno.render.session_items import (
-    EventDescriber,
-    describe_run_usage,
-    item_from_prompt,
-    queued_prompt_item,
+from steno.messages.message import MessageRole
+from steno.records.entry import Entry
+from steno.render.describe import Headline
+from steno.render.headed_text import (
+    ITEM_HEADINGS,
+    OUTPUT_HEADING,
+    HeadedText,
+    headed_call,
+    headed_exit,
+    headed_item,
+    headed_output,
+    headed_result,
+    headed_run_end,
+    headed_shell_command,
+    headed_steering,
+    headed_thinking,
+    recap,
 )
-from steno.render.terminal_text import terminal_line
+from steno.render.items import ItemKind, TextForm, TranscriptItem
+from steno.render.session_items import EventDescriber, queued_prompt_item
 from steno.ui.help_text import HINT_TEXTS
 from steno.ui.plain.line_writer import LineWriter, omission_line
 
@@ -49,16 +55,7 @@ _FIRST_LINES: Final = 10
 _LAST_LINES: Final = 10
 _MAX_DIFF_LINES: Final = 60
 _MAX_FAILURE_LINES: Final = 10
-_RECAP_EXCHANGES: Final = 3
 _MAX_RECAP_LINES: Final = 20
-_HEADINGS: Final = {
-    ItemKind.USER: "You",
-    ItemKind.ANSWER: "Answer",
-    ItemKind.SHELL: "Shell",
-    ItemKind.NOTICE: "Notice",
-    ItemKind.ERROR: "Trouble",
-    ItemKind.MARKER: "Notice",
-}
 
 
 class _StreamedLines:
@@ -129,58 +126,20 @@ class StreamedOutput(_StreamedLines):
         self._lines.add(lines)
 
 
-def write_call(writer: LineWriter, call: AnyToolCall, headline: Headline) -> None:
-    """Write the tool and the main argument of a call."""
-    name = terminal_line(original_tool_name(call))
-    writer.write(f"Tool {name}", summarize_arguments(call, headline))
-
-
-def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
-    """Write the result of a call: the number of lines, the change, or the failure."""
-    summary, lines = describe_result(result)
-    writer.write("Result", summary)
-    if result.outcome is Outcome.OK:
-        writer.quote(_shorten(lines, _MAX_DIFF_LINES))
+def write_headed(writer: LineWriter, headed: HeadedText) -> None:
+    """Write a heading and its text, with the hint of this interface; long texts are shortened."""
+    writer.write(headed.heading, f"{headed.text}{HINT_TEXTS[headed.hint]}")
+    if headed.is_quoted:
+        writer.quote(_shorten(headed.lines, _MAX_DIFF_LINES))
     else:
-        writer.write_lines(_shorten(lines, _MAX_FAILURE_LINES))
+        writer.write_lines(_shorten(headed.lines, _MAX_FAILURE_LINES))
 
 
 def write_recap(writer: LineWriter, entries: Sequence[Entry], headline: Headline) -> None:
     """Write the last exchanges, and the number of entries before them."""
-    prompt_indexes = [
-        index for index, entry in enumerate(entries) if isinstance(entry.message, UserMessage)
-    ]
-    start = prompt_indexes[-_RECAP_EXCHANGES] if len(prompt_indexes) >= _RECAP_EXCHANGES else 0
-    if start:
-        writer.write(
-            "Notice", f"{format_count(start, 'earlier entry', 'earlier entries')}; /tree shows all"
-        )
-    for entry in entries[start:]:
-        _write_entry(writer, entry, headline)
-
-
-def _write_entry(writer: LineWriter, entry: Entry, headline: Headline) -> None:
-    payload = entry.message or entry.payload
-    match payload:
-        case UserMessage():
-            item = item_from_prompt(entry, payload)
-            text = "\n".join(filter(None, [item.head, item.body]))
-            _write_shortened(writer, _HEADINGS[item.kind], text)
-        case AssistantMessage():
-            for block in payload.content:
-                if isinstance(block, Text) and block.text.strip():
-                    _write_shortened(writer, "Answer", block.text)
-                elif isinstance(block, ToolCall | InvalidToolCall):
-                    write_call(writer, block, headline)
-        case ToolResultMessage():
-            write_result(writer, payload)
-        case _:
-            pass
-
-
-def _write_shortened(writer: LineWriter, heading: str, text: str) -> None:
-    lines = text.strip("\n").split("\n")
-    writer.write(heading, "\n".join(_shorten(lines, _MAX_RECAP_LINES)))
+    for headed in recap(entries, headline):
+        lines = _shorten(headed.text.split("\n"), _MAX_RECAP_LINES)
+        write_headed(writer, headed._replace(text="\n".join(lines)))
 
 
 def _shorten(lines: Sequence[str], max_lines: int) -> list[str]:
@@ -225,15 +184,15 @@ class EventWriter:
                 self._end_text()
                 self._running[call.id] = (call, StreamedOutput(self._writer))
                 self._last_output_call = call.id
-                write_call(self._writer, call, self._headline)
+                self._write(headed_call(call, self._headline))
             case CallOutput(call_id, text) if call_id in self._running:
                 call, output = self._running[call_id]
                 if self._last_output_call != call_id:
-                    self._writer.write("Output", f"of {terminal_line(call.name)}")
+                    self._write(headed_output(call))
                     self._last_output_call = call_id
                 output.feed(text)
-            case CallEnded(call, result):
-                self._on_call_ended(call, result)
+            case CallEnded():
+                self._on_call_ended(event)
             case RunEnded():
                 self._on_run_ended(event)
             case InputReturned():
@@ -241,17 +200,17 @@ class EventWriter:
                 for item in self._describer.describe_event(event):
                     if item.body in self._queued:
                         self._queued.remove(item.body)
-                    self._writer.write(item.head.capitalize(), item.body)
+                    self._write(headed_item(item))
             case ShellStarted(command):
                 self._end_text()
-                self._writer.write("Shell", terminal_line(command))
-                self._shell = StreamedText(self._writer, "Output")
+                self._write(headed_shell_command(command))
+                self._shell = StreamedText(self._writer, OUTPUT_HEADING)
             case ShellOutput(text) if self._shell is not None:
                 self._shell.feed(text)
             case ShellEnded(status) if self._shell is not None:
                 self._shell.end()
                 self._shell = None
-                self._writer.write("Shell", describe_exit(status))
+                self._write(headed_exit(status))
             case _:
                 for item in self._describer.describe_event(event):
                     self._write_item(item)
@@ -259,7 +218,11 @@ class EventWriter:
     def note_queued(self, text: str) -> None:
         """Record that a prompt is queued, and write that."""
         self._queued.append(text)
-        self._writer.write("Notice", queued_prompt_item(text, is_steering=True).head)
+        notice = queued_prompt_item(text, is_steering=True).head
+        self._write(HeadedText(ITEM_HEADINGS[ItemKind.NOTICE], notice))
+
+    def _write(self, headed: HeadedText) -> None:
+        write_headed(self._writer, headed)
 
     # -- text -----------------------------------------------------------------------------
 
@@ -267,7 +230,7 @@ class EventWriter:
         if self._streamed_text is None or self._streamed_text[:2] != (kind, index):
             self._end_text()
             self._has_streamed_answer |= kind is ItemKind.ANSWER
-            self._streamed_text = (kind, index, StreamedText(self._writer, kind.value.capitalize()))
+            self._streamed_text = (kind, index, StreamedText(self._writer, ITEM_HEADINGS[kind]))
         self._end_thinking()
         self._streamed_text[2].feed(text)
 
@@ -279,47 +242,47 @@ class EventWriter:
 
     def _end_thinking(self) -> None:
         if self._thinking:
-            word_count = len("".join(self._thinking).split())
+            self._write(headed_thinking("".join(self._thinking)))
             self._thinking.clear()
-            self._writer.write("Thinking", format_count(word_count, "word", "words"))
 
     def _on_recorded(self, event: EntryRecorded) -> None:
         """Write the items of an entry; requested changes are reported by their command."""
-        payload = event.entry.message or event.entry.payload
-        if isinstance(payload, UserMessage) and payload.text in self._queued:
-            self._queued.remove(payload.text)
-            self._end_text()
-            self._writer.write("Heard", terminal_line(payload.text))
+        message = event.entry.message
         for item in self._describer.describe_event(event):
             match item.kind:
+                case ItemKind.USER if message is not None and message.text in self._queued:
+                    self._queued.remove(message.text)
+                    self._end_text()
+                    self._write(headed_steering(message.text))
                 case ItemKind.ANSWER if not (
                     self._has_streamed_answer and item.form is TextForm.MARKDOWN
                 ):
                     self._write_item(item)
                 case ItemKind.NOTICE | ItemKind.ERROR:
                     self._write_item(item)
-                case ItemKind.MARKER if isinstance(payload, Compaction):
+                case ItemKind.MARKER if item.form is TextForm.MARKDOWN:  # a summary
                     self._write_item(item)
                 case _:
                     pass
-        if isinstance(payload, AssistantMessage):
+        if message is not None and message.role is MessageRole.ASSISTANT:
             self._end_text()
             self._has_streamed_answer = False
 
     def _write_item(self, item: TranscriptItem) -> None:
         self._end_text()
-        self._writer.write(_HEADINGS[item.kind], f"{item.head or item.body}{HINT_TEXTS[item.hint]}")
+        self._write(headed_item(item))
 
     # -- calls ----------------------------------------------------------------------------
 
-    def _on_call_ended(self, call: AnyToolCall, result: ToolResultMessage) -> None:
+    def _on_call_ended(self, event: CallEnded) -> None:
+        call = event.call
         self._end_text()
         running = self._running.pop(call.id, None)
         if running is None or self._last_output_call != call.id:
-            write_call(self._writer, call, self._headline)
+            self._write(headed_call(call, self._headline))
         if running is not None:
             running[1].end()
-        write_result(self._writer, result)
+        self._write(headed_result(event.result))
         self._last_output_call = None
 
     def _on_run_ended(self, event: RunEnded) -> None:
@@ -331,4 +294,4 @@ class EventWriter:
         self._has_streamed_answer = False
         for item in self._describer.describe_event(event):
             self._write_item(item)
-        self._writer.write("Done", describe_run_usage(event.result))
+        self._write(headed_run_end(event.result))

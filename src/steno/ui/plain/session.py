@@ -26,13 +26,15 @@ from steno.app.session_lookup import SessionSummary
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
+from steno.render.describe import entry_position
+from steno.render.headed_text import headed_item
 from steno.render.quantities import format_age, format_count
-from steno.render.session_items import ChangeSummarizer, describe_bug
+from steno.render.session_items import ChangeSummarizer, describe_bug, returned_prompt_item
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.compare_state import CompareState
 from steno.ui.help_text import UNFINISHED_NOTICE, build_help
 from steno.ui.plain.approvals import LineApprovals
-from steno.ui.plain.event_writer import EventWriter, write_recap
+from steno.ui.plain.event_writer import EventWriter, write_headed, write_recap
 from steno.ui.plain.line_input import (
     InputNoLongerNeeded,
     LineInterrupted,
@@ -43,7 +45,6 @@ from steno.ui.plain.line_input import (
 )
 from steno.ui.plain.line_writer import LineWriter
 from steno.ui.prompt_state import PromptHistory, sanitize_pasted
-from steno.ui.tree_state import entry_names
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -387,7 +388,7 @@ class _PlainSession:
             if self._editor is not None:
                 self._editor.prefill(text)
             elif self._reader.is_terminal:  # a line from a pipe was echoed when it was read
-                self._writer.write("Not said", text)
+                write_headed(self._writer, headed_item(returned_prompt_item(text)))
             raise
         if is_steering:
             self._event_writer.note_queued(text)
@@ -581,7 +582,7 @@ def _describe(name: str, *facts: str) -> str:
 
 
 def _row_head(row: BranchTreeRow) -> str:
-    facts = [*([] if row.is_active else ["elsewhere"]), *entry_names(row)]
+    facts = entry_position(row.labels, row.branches, is_active=row.is_active)
     about = f" ({', '.join(facts)})" if facts else ""
     return f"{row.number}. {terminal_line(row.kind)}{about}"
 

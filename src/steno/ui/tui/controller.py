@@ -78,7 +78,7 @@ class SessionController:
         self._prompt = app.prompt
         self._status_line = app.status_line
         app.transcript.set_image_source(session.find_image)
-        self._live_items = LiveItems(app.transcript, session.headline)
+        self._live_items = LiveItems(app.transcript, session.headline, session.call_content)
         self._panel = ApprovalPanel(
             session,
             idle_s=self._idle_s,

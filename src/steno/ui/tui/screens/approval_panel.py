@@ -1,6 +1,6 @@
 """The approval panel between the transcript and the prompt: the call, the choices, and an input.
 
-`ui.approval_state` keeps the state and decides which keys count; `ui.call_text` describes a call.
+`ui.approval_state` keeps the state and decides which keys count; `render.call_text` describes a call.
 This module draws them and forwards the keys.
 """
 
@@ -31,6 +31,7 @@ from textual.widgets import Static
 
 from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
+from steno.render.call_text import CallLine, LineTone, describe_call, describe_calls
 from steno.render.quantities import format_count
 from steno.render.terminal_text import display_width
 from steno.ui.approval_state import (
@@ -40,7 +41,6 @@ from steno.ui.approval_state import (
     KeyGuard,
     KeyRefusal,
 )
-from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
 from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
 from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
@@ -575,9 +575,9 @@ class ApprovalPanel(Widget, can_focus=True):
     def _call_lines(self) -> list[CallLine]:
         shown, listed = self._state.shown_call, self._state.listed_calls
         if listed or shown is None:
-            return describe_calls(listed)
+            return describe_calls([(pending.call, pending.request) for pending in listed])
         preview = shown.request.preview if shown.request else self._state.loaded_preview
-        return describe_call(shown, preview)
+        return describe_call(shown.call, preview, request=shown.request)
 
     def _show_answer_input(self, is_open: bool) -> None:
         if is_open == self._answer_input.display:

@@ -31,12 +31,12 @@ from steno.app.session_edit import new_branch_name
 from steno.app.session_log import BranchTreeRow, TreeLine
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.records.stored_record import unused_branch_name
+from steno.render.describe import entry_facts
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.tree_state import (
     LINE_STYLES,
     TreeState,
-    entry_facts,
     entry_heading,
     entry_text,
     nearest_position,
@@ -295,7 +295,9 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             folded = "" if self._view.line is None else "Enter shows what is folded here"
             content = Content(folded)
         else:
-            facts = "".join([f"{fact}\n" for fact in entry_facts(row)])
+            facts = "".join(
+                [f"{fact}\n" for fact in entry_facts(row.entry, row.labels, row.branches)]
+            )
             heading = (entry_heading(row), "bold")
             content = Content.assemble(heading, "\n", (facts, "$text-muted"), "\n", entry_text(row))
         self._entry.update(content)

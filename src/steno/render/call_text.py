@@ -17,9 +17,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.app.approval_queue import PendingCall
-from steno.messages.call import ToolCall
-from steno.ports import CallPreview, PreviewKind, PreviewPart
+from steno.messages.call import AnyToolCall, ToolCall
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+)
 from steno.render.describe import call_arguments, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
 
@@ -55,6 +61,13 @@ class CallLine(NamedTuple):
         return added + removed
 
 
+_PURPOSES: Final = {
+    None: "",
+    Capability.READ: " wants to read",
+    Capability.WRITE: " wants to write",
+    Capability.EXECUTE: " wants to execute",
+    Capability.NETWORK: " wants to use the network",
+}
 _MAX_INLINE: Final = 60
 """A longer text is written below its name."""
 _MAX_DEPTH: Final = 6
@@ -63,29 +76,54 @@ _QUOTED: Final = re.compile(r'["\\\n\t]')
 """Characters that would need an escape between quotes."""
 
 
-def describe_call(pending: PendingCall, preview: CallPreview) -> list[CallLine]:
-    """Return everything about a call, its effect first."""
+def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
+    """Return the question about a call as a sentence; `request` is None before it is asked."""
+    name = terminal_line(call.name)
+    if request is None:
+        return f"{name} waits for its turn; it can be decided now"
+    return f"{name} asks for permission to {request.capability}"
+
+
+def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
+    """Return the name of a tool, and what it wants to do unless its name states that."""
+    original_name = call.original_name
+    name = call.name if original_name is None else f"{call.name} ({terminal_line(original_name)})"
+    purpose = " · not asked yet" if request is None else _PURPOSES[unstated_capability(request)]
+    return f"{name}{purpose}"
+
+
+def describe_call_status(request: ApprovalRequest | None, decision: ApprovalDecision | None) -> str:
+    """Return the state of a call that awaits a decision."""
+    if decision is not None:
+        return "allowed" if decision.allowed else "denied"
+    return "waits" if request is None else "asked"
+
+
+def describe_call(
+    call: ToolCall, preview: CallPreview, *, request: ApprovalRequest | None
+) -> list[CallLine]:
+    """Return everything about a call, its effect first; `request` is None before it is asked."""
     lines = [line for part in preview.parts for line in _part_lines(part)]
-    subjects = () if pending.request is None else pending.request.subjects
+    subjects = () if request is None else request.subjects
     shown = terminal_line(preview.text)
     not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
     if not_shown:
         lines += [CallLine("about", LineTone.HEADING), *map(CallLine, not_shown)]
-    if arguments := _arguments_not_shown(pending.call, preview):
+    if arguments := _arguments_not_shown(call, preview):
         lines += [CallLine("arguments", LineTone.HEADING), *arguments]
     return lines
 
 
-def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
+def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> list[CallLine]:
     """Return the effects of several calls, one below the other."""
     lines: list[CallLine] = []
-    for number, pending in enumerate(listed, 1):
-        request = pending.request
+    for number, (call, request) in enumerate(calls, 1):
         capability = None if request is None else unstated_capability(request)
         purpose = "" if capability is None else f" · {capability}"
-        heading = f"{number} of {len(listed)}: {pending.call.name}{purpose}"
+        heading = f"{number} of {len(calls)}: {call.name}{purpose}"
         lines.append(CallLine(heading, LineTone.HEADING))
-        lines += describe_call(pending, CallPreview() if request is None else request.preview)
+        preview = CallPreview() if request is None else request.preview
+        lines += describe_call(call, preview, request=request)
     return lines
 
 
@@ -177,7 +215,7 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
 # -- arguments -------------------------------------------------------------------------------
 
 
-def describe_arguments(call: ToolCall) -> list[CallLine]:
+def describe_arguments(call: AnyToolCall) -> list[CallLine]:
     """Return the arguments, each below its name; texts as they are rather than as JSON has them."""
     arguments = call_arguments(call)
     if arguments is None:

@@ -1,0 +1,133 @@
+"""Entries and events as headings with texts, for an interface that writes line by line.
+
+Text is not made printable here, unless it has to be on one line; the code that writes it does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from steno.agent.events import RunResult
+from steno.messages.call import AnyToolCall, original_tool_name
+from steno.messages.content import Text
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry
+from steno.render.describe import Headline, describe_exit, describe_result, summarize_arguments
+from steno.render.items import ItemHint, ItemKind, TranscriptItem
+from steno.render.quantities import format_count
+from steno.render.session_items import describe_run_usage, item_from_prompt
+from steno.render.terminal_text import terminal_line
+
+_RECAP_EXCHANGES: Final = 3
+OUTPUT_HEADING: Final = "Output"
+ITEM_HEADINGS: Final[Mapping[ItemKind, str]] = {
+    ItemKind.USER: "You",
+    ItemKind.ANSWER: "Answer",
+    ItemKind.THINKING: "Thinking",
+    ItemKind.SHELL: "Shell",
+    ItemKind.NOTICE: "Notice",
+    ItemKind.ERROR: "Trouble",
+    ItemKind.MARKER: "Notice",
+}
+
+
+class HeadedText(NamedTuple):
+    """A heading, and a text; the lines of a diff or of a failure follow below."""
+
+    heading: str
+    text: str = ""
+    lines: Sequence[str] = ()
+    is_quoted: bool = False
+    """Whether the lines are those of a diff."""
+    hint: ItemHint | None = None
+
+
+# -- items -----------------------------------------------------------------------------------
+
+
+def headed_item(item: TranscriptItem) -> HeadedText:
+    """Return an item on one line; a prompt that was not sent is headed by its state."""
+    if item.kind is ItemKind.USER and item.head:
+        return HeadedText(item.head.capitalize(), item.body)
+    return HeadedText(ITEM_HEADINGS[item.kind], item.head or item.body, hint=item.hint)
+
+
+def headed_thinking(text: str) -> HeadedText:
+    """Return the length of thinking."""
+    count = format_count(len(text.split()), "word", "words")
+    return HeadedText(ITEM_HEADINGS[ItemKind.THINKING], count)
+
+
+def headed_steering(text: str) -> HeadedText:
+    """Return a queued prompt that the model reads now."""
+    return HeadedText("Heard", terminal_line(text))
+
+
+def headed_shell_command(command: str) -> HeadedText:
+    """Return a shell command of the user."""
+    return HeadedText(ITEM_HEADINGS[ItemKind.SHELL], terminal_line(command))
+
+
+def headed_exit(status: int | None) -> HeadedText:
+    """Return the end of a shell command."""
+    return HeadedText(ITEM_HEADINGS[ItemKind.SHELL], describe_exit(status))
+
+
+def headed_run_end(result: RunResult) -> HeadedText:
+    """Return the end of a run, with its usage."""
+    return HeadedText("Done", describe_run_usage(result))
+
+
+# -- calls -----------------------------------------------------------------------------------
+
+
+def headed_call(call: AnyToolCall, headline: Headline) -> HeadedText:
+    """Return the tool and the main argument of a call."""
+    name = terminal_line(original_tool_name(call))
+    return HeadedText(f"Tool {name}", summarize_arguments(call, headline))
+
+
+def headed_output(call: AnyToolCall) -> HeadedText:
+    """Return the tool whose output follows."""
+    return HeadedText(OUTPUT_HEADING, f"of {terminal_line(call.name)}")
+
+
+def headed_result(result: ToolResultMessage) -> HeadedText:
+    """Return the result of a call: the number of lines, the change, or the failure."""
+    summary, lines = describe_result(result)
+    return HeadedText("Result", summary, lines, is_quoted=result.outcome is Outcome.OK)
+
+
+# -- recap -----------------------------------------------------------------------------------
+
+
+def recap(entries: Sequence[Entry], headline: Headline) -> Iterator[HeadedText]:
+    """Yield the last exchanges, and before them the number of earlier entries."""
+    prompts = [i for i, entry in enumerate(entries) if isinstance(entry.message, UserMessage)]
+    start = prompts[-_RECAP_EXCHANGES] if len(prompts) >= _RECAP_EXCHANGES else 0
+    if start:
+        count = format_count(start, "earlier entry", "earlier entries")
+        yield HeadedText(ITEM_HEADINGS[ItemKind.NOTICE], count, hint=ItemHint.SHOW_TREE)
+    for entry in entries[start:]:
+        yield from _headed_entry(entry, headline)
+
+
+def _headed_entry(entry: Entry, headline: Headline) -> Iterator[HeadedText]:
+    message = entry.message
+    match message:
+        case UserMessage():
+            item = item_from_prompt(entry, message)
+            text = "\n".join(filter(None, [item.head, item.body]))
+            yield HeadedText(ITEM_HEADINGS[item.kind], text.strip("\n"))
+        case AssistantMessage():
+            for block in message.content:
+                if isinstance(block, Text) and block.text.strip():
+                    yield HeadedText(ITEM_HEADINGS[ItemKind.ANSWER], block.text.strip("\n"))
+                elif isinstance(block, AnyToolCall):
+                    yield headed_call(block, headline)
+        case ToolResultMessage():
+            yield headed_result(message)
+        case _:
+            pass
