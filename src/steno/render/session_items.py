@@ -66,8 +66,6 @@ _MAX_UNFOLDED_LINES: Final = 20
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
 """The output of a failed call is visible if it is not longer: it states the reason."""
-_IGNORED_CODE: Final = "fields_ignored"
-"""The code of a notice on the fields that a server ignores."""
 _STATE_BY_OUTCOME: Final = {
     Outcome.OK: CallState.DONE,
     Outcome.DENIED: CallState.DENIED,
@@ -173,7 +171,7 @@ class EventDescriber:
 
 def notice_item(notice: events.Notice) -> TranscriptItem:
     """Return the item of a notice."""
-    hint = ItemHint.SHOW_IGNORED if notice.code == _IGNORED_CODE else None
+    hint = ItemHint.SHOW_IGNORED if notice.code == "fields_ignored" else None
     return TranscriptItem(ItemKind.NOTICE, body=notice.text, hint=hint)
 
 
@@ -462,5 +460,5 @@ class ChangeSummarizer:
             event = events.Notice(events.NoticeKind.CONTEXT, text, change.code)
         if self._ignored:  # the first request contains all of them
             text, self._ignored = summarize_ignored(self._ignored), None
-            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, _IGNORED_CODE))
+            self._listener(events.Notice(events.NoticeKind.CONTEXT, text, "fields_ignored"))
         self._listener(event)
