@@ -14,33 +14,44 @@ if _typing.TYPE_CHECKING:
         RunFailed,
         RunStarted,
         SessionEvent,
+        SessionListener,
         ShellEnded,
         ShellOutput,
         ShellStarted,
     )
     from steno.app.approval_queue import PendingCall
+    from steno.app.commands.report import Report
+    from steno.app.commands.table import Suggestion
+    from steno.app.mcp import McpOptions
     from steno.app.session import AgentSession
-    from steno.app.session_lookup import SessionStart
+    from steno.app.session_log import BranchTreeRow
+    from steno.app.session_lookup import SessionStart, SessionSummary
     from steno.app.settings import LoadedSettings, Settings, load_settings
     from steno.render.items import SessionStatus
 
 __all__ = [
     "AgentSession",
     "BranchChanged",
+    "BranchTreeRow",
     "ErrorRaised",
     "InputReturned",
     "LoadedSettings",
+    "McpOptions",
     "PendingCall",
     "PendingCallsChanged",
+    "Report",
     "RunFailed",
     "RunStarted",
     "SessionEvent",
+    "SessionListener",
     "SessionStart",
     "SessionStatus",
+    "SessionSummary",
     "Settings",
     "ShellEnded",
     "ShellOutput",
     "ShellStarted",
+    "Suggestion",
     "load_settings",
 ]
 
@@ -48,7 +59,11 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.app.approval_queue": ("PendingCall",),
+        "steno.app.commands.report": ("Report",),
+        "steno.app.commands.table": ("Suggestion",),
+        "steno.app.mcp": ("McpOptions",),
         "steno.app.session": ("AgentSession",),
+        "steno.app.session_log": ("BranchTreeRow",),
         "steno.render.items": ("SessionStatus",),
         "steno.agent.session_events": (
             "BranchChanged",
@@ -58,11 +73,12 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
             "RunFailed",
             "RunStarted",
             "SessionEvent",
+            "SessionListener",
             "ShellEnded",
             "ShellOutput",
             "ShellStarted",
         ),
-        "steno.app.session_lookup": ("SessionStart",),
+        "steno.app.session_lookup": ("SessionStart", "SessionSummary"),
         "steno.app.settings": ("LoadedSettings", "Settings", "load_settings"),
     },
 )
