@@ -341,27 +341,6 @@ def json_type_of(value: object) -> str:
     return "object" if isinstance(value, Mapping) else ""
 
 
-def resolve_reference(root: Any, ref: Any) -> Any:
-    """Return the target of a local reference; True, which allows all, if it is not here."""
-    if not isinstance(ref, str) or (ref != "#" and not ref.startswith("#/")):
-        return True
-    if "%" in ref:
-        # Imported here: slow to load and hardly ever needed.
-        from urllib.parse import unquote  # noqa: PLC0415
-
-        ref = unquote(ref)
-    target = root
-    for token in ref.split("/")[1:]:
-        step = token.replace("~1", "/").replace("~0", "~")
-        if is_mapping(target) and step in target:
-            target = target[step]
-        elif is_array(target) and step in map(str, range(len(target))):
-            target = target[int(step)]
-        else:
-            return True
-    return target
-
-
 # -- writing ---------------------------------------------------------------------------------
 
 

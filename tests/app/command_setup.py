@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from steno import Conversation
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
-from steno.app.commands.session_commands import run_slash_command
+from steno.app.commands.slash_commands import run_slash_command
 from steno.app.compose import open_environment
 from steno.app.mcp import DEFAULT_MCP_OPTIONS
 from steno.app.models import choose_model

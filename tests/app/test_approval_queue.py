@@ -124,3 +124,30 @@ def test_nothing_is_decided_early_without_a_pending_question() -> None:
             questions.decide("c2", YES, CALLS)
 
     run(main())
+
+
+def test_a_request_can_be_decided_from_its_announcement_on() -> None:
+    """Also one that belongs to no call of the turn, such as a reference of the user."""
+
+    async def main() -> None:
+        questions = ApprovalQueue(lambda: None)
+        request = question("c1")
+        questions.announce(request)
+        assert [one.request for one in questions.pending_calls([])] == [request]
+        questions.decide("c1", YES, {})
+        assert questions.pending_calls([]) == []
+        assert await questions.ask(request) == YES
+
+    run(main())
+
+
+def test_a_request_of_an_interrupted_run_is_withdrawn() -> None:
+    async def main() -> None:
+        questions = ApprovalQueue(lambda: None)
+        questions.announce(question("c1"))
+        questions.forget_all()
+        assert questions.pending_calls([]) == []
+        with pytest.raises(Missing):
+            questions.decide("c1", YES, {})
+
+    run(main())

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import ApprovalRequested, EndReason, PromptInput
+from steno.agent import AllowingApprover, ApprovalRequested, EndReason, PromptInput
 from steno.agent.permissions.rules import DENIED_PREFIX
 from steno.agent.session_events import PendingCallsChanged, SessionEvent
+from steno.app.session import AgentSession
+from steno.app.session_lookup import SessionStart
+from steno.app.settings import load_settings
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.messages.call import ToolCall
@@ -23,7 +26,14 @@ from steno.ui.plain.event_writer import write_recap
 from steno.ui.plain.line_writer import LineWriter
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
-from tests.app.session_setup import decisions, kill_while_it_asks, open_user_session, run
+from tests.app.session_setup import (
+    NO_SERVER,
+    SessionUser,
+    decisions,
+    kill_while_it_asks,
+    open_user_session,
+    run,
+)
 from tests.render.item_recorder import ItemRecorder
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
@@ -328,3 +338,51 @@ def test_a_call_can_be_decided_when_its_request_is_reported(project: Path, home:
     with scripted_model(home, TWO, "Done."):
         run(main())
     assert (project / "out/a.txt").read_text() == "a\n"
+
+
+def test_an_invalid_rule_is_refused_when_the_request_is_reported(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            codes: list[str] = []
+
+            def decide(event: SessionEvent) -> None:
+                if isinstance(event, ApprovalRequested):
+                    call = event.request.call.id
+                    with pytest.raises(InvalidValue) as caught:
+                        user.allow(call, scope=GrantScope.SESSION, rule="write(")
+                    codes.append(caught.value.code)
+                    user.deny(call)
+
+            user.session.subscribe(decide)
+            await user.send("Write two files.")
+            assert len(codes) == 2
+            assert [status for _, status, _ in decisions(user.session.entries())].count(
+                "denied"
+            ) == 2
+
+    with scripted_model(home, TWO, "Done."):
+        run(main())
+
+
+def test_a_decision_is_refused_where_a_program_decides(project: Path, home: Path) -> None:
+    async def main() -> None:
+        loaded = load_settings(project)
+        async with AgentSession.open(
+            loaded, SessionStart(project), mcp_options=NO_SERVER, approver=AllowingApprover()
+        ) as session:
+            user, codes = SessionUser(session), list[str]()
+
+            def decide(event: SessionEvent) -> None:
+                if isinstance(event, ApprovalRequested):
+                    with pytest.raises(Missing) as caught:
+                        user.deny(event.request.call.id)
+                    codes.append(caught.value.code)
+                    assert list(session.pending_calls) == []
+
+            session.subscribe(decide)
+            await user.send("Write two files.")
+            assert codes == ["call_not_pending"] * 2
+
+    with scripted_model(home, TWO, "Done."):
+        run(main())
+    assert (project / "out/b.txt").exists()

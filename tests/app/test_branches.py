@@ -9,6 +9,7 @@ import pytest
 
 from steno.agent import PromptInput
 from steno.agent.session_events import BranchChanged
+from steno.app.session_state import OperationLock
 from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.content import Image, ImageData, ImageFile, Text
@@ -231,10 +232,31 @@ def test_the_branch_cannot_change_while_a_prompt_is_prepared(project: Path, home
             await asyncio.sleep(0)  # it holds the lock, and reads the prompt in a thread
             with pytest.raises(StenoError) as caught:
                 user.session.branches.fork("other")
-            assert caught.value.code == "agent_busy"
+            assert caught.value.code == "session_busy"
             await sending
             await user.end(1)
             assert user.texts == ["Hello?", "Hello.", "For main.", "Yes."]
 
     with scripted_model(home, "Hello.", "Yes."):
         run(main())
+
+
+def test_an_operation_that_waits_for_the_lock_counts_as_in_progress() -> None:
+    """A released lock is free until the task that waits for it runs."""
+
+    async def main() -> None:
+        lock = OperationLock()
+        order: list[str] = []
+
+        async def hold(name: str) -> None:
+            async with lock:
+                order.append(name)
+
+        async with lock:
+            waiting = asyncio.create_task(hold("second"))
+            await asyncio.sleep(0)
+        assert (lock.is_held, order) == (True, [])
+        await waiting
+        assert (lock.is_held, order) == (False, ["second"])
+
+    run(main())

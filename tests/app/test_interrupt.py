@@ -278,6 +278,8 @@ def test_several_listeners_receive_the_events_until_they_leave(project: Path, ho
         async with open_user_session(project) as user:
             seen: list[SessionEvent] = []
             unsubscribe = user.session.subscribe(seen.append)
+            again = user.session.subscribe(seen.append)
+            again()  # the first subscription stays
             await user.send("Hello?")
             assert [event for event in seen if isinstance(event, RunEnded)]
             unsubscribe()

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -495,3 +496,51 @@ def test_every_run_starts_once_and_a_summary_is_no_run(project: Path, home: Path
 
     with scripted_model(home, *["Hello."] * 6, "Greetings were exchanged."):
         run(main())
+
+
+def test_a_prompt_that_cannot_be_recorded_starts_no_run(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.send("One.")
+            session = user.session.status.session
+            assert session is not None
+            with open_store() as store:
+                store.open(session).change_mode(Mode.PLAN)
+            with pytest.raises(StenoError) as caught:
+                await user.session.send(PromptInput("Two."))
+            assert caught.value.code == "session_changed"
+            assert len(user.events_of(RunStarted)) == len(user.events_of(RunEnded)) == 1
+            assert user.events_of(RunFailed) == []
+
+    with scripted_model(home, "First."):
+        run(main())
+
+
+def test_a_summary_can_be_interrupted_before_it_begins(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            for _ in range(6):
+                await user.send("Hello?")
+            command = asyncio.create_task(user.session.run_command("compact"))
+            while not user.session.is_running:  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(0)
+            user.session.interrupt()
+            await command
+            assert not any(
+                isinstance(entry.payload, Compaction) for entry in user.session.entries()
+            )
+
+    with scripted_model(home, *["Hello."] * 6):
+        run(main())
+
+
+def test_values_of_other_types_are_refused_at_once(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            session: Any = user.session
+            for request in (session.send("Hello?"), asyncio.to_thread(session.decide, "c1", True)):
+                with pytest.raises(InvalidValue) as caught:
+                    await request
+                assert caught.value.code == "wrong_type"
+
+    run(main())

@@ -18,7 +18,7 @@ class BranchChanged(Struct, frozen=True):
 
 @final
 class RunStarted(Struct, frozen=True):
-    """The agent begins to work; the session is recorded from here on."""
+    """The agent has begun to work: the session and the prompt are recorded."""
 
 
 @final
@@ -49,7 +49,8 @@ class ErrorRaised(Struct, frozen=True):
 class RunFailed(Struct, frozen=True):
     """A run has ended with an error, in place of a `RunEnded`; see `ErrorRaised`.
 
-    A run that fails before its first event raises the error from `AgentSession.send` instead.
+    `RunStarted` is followed by this or by a `RunEnded`. A prompt that waited for MCP servers and was
+    interrupted fails without a `RunStarted`; one that fails at once raises from `send` instead.
     """
 
     text: str

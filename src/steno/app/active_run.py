@@ -1,6 +1,6 @@
 """The run of the agent, as a task of its own.
 
-Callers do not wait for its end; the listener receives the results.
+Callers do not wait for its end; listeners receive the results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from steno.agent import ApprovalRequested, CallEnded, LoopEvent, PromptInput, RunEnded, RunResult
 from steno.agent.recorder import rewind_branch
-from steno.agent.session_events import InputReturned, RunFailed
+from steno.agent.session_events import InputReturned, RunFailed, RunStarted
 from steno.agent.steering import find_unsent_prompt, interrupted_before_start, is_unanswered
 from steno.app.branch_tree import prompt_from_message
 from steno.app.compose import AgentEnvironment
@@ -57,7 +57,7 @@ def _report_start(started: asyncio.Future[StenoError | None], error: StenoError 
 
 
 def _report_end(started: asyncio.Future[StenoError | None], run: asyncio.Task[RunResult]) -> None:
-    """Report a run that ended before it started; its error is known to the listener."""
+    """Report a run that ended before it started; listeners know its error."""
     _report_start(started, interrupted_before_start())
     if not run.cancelled():
         run.exception()
@@ -185,21 +185,27 @@ class ActiveRun:
             state.check_idle()
             if not state.is_recorded:
                 return None
-            state.is_agent_running = state.is_compacting = True
-            self._compaction = asyncio.create_task(state.agent.compact(on_event=state.emit))
+            state.is_agent_running = self._is_starting = True
+            self._compaction = asyncio.create_task(self._summarize())
             try:
                 with state.explain_conflicts():
                     return await self._compaction
             finally:
                 self._set_idle()
 
+    async def _summarize(self) -> Entry | None:
+        is_interrupted, self._is_starting = not self._is_starting, False
+        if is_interrupted:
+            return None
+        return await self._state.agent.compact(on_event=self._state.emit)
+
     async def _start(
         self, prompt: PromptInput | None, followers: Sequence[PromptInput] = ()
     ) -> None:
         """Start a run, followed by other prompts; it can be steered when this returns.
 
-        Raises StenoError if the run fails before its first event: nothing was recorded then. It
-        does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
+        Raises StenoError if the run fails before its first event: the prompt was not recorded then.
+        It does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
         event.
         """
         await self._state.lock.run_cancellable(self._state.open_store())
@@ -247,12 +253,14 @@ class ActiveRun:
             self._state.emit(InputReturned(tuple([prompt.typed for prompt in prompts])))
 
     def _on_event(self, event: LoopEvent) -> None:
-        if not self._has_events and self._started is not None:
+        if not self._has_events:
+            self._has_events = True
+            assert self._started is not None
             _report_start(self._started, None)
-        self._has_events = True
+            self._state.emit(RunStarted())
         if isinstance(event, RunEnded):
             self._finish_run()
-        elif isinstance(event, ApprovalRequested):
+        elif isinstance(event, ApprovalRequested) and self._state.config.approver is None:
             self._state.approvals.announce(event.request)
         elif isinstance(event, CallEnded):
             self._state.approvals.forget(event.call.id)
@@ -273,7 +281,7 @@ class ActiveRun:
         self._emit_returned((*first, *followers))
 
     def _set_idle(self) -> None:
-        self._state.is_agent_running = self._state.is_compacting = False
+        self._state.is_agent_running = False
         self._state.approvals.forget_all()
 
     @property

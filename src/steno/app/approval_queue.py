@@ -61,31 +61,40 @@ class ApprovalQueue:
         self._answered: set[str] = set()
         """Decided calls whose decision the gate has not read yet."""
         self._early: dict[str, _EarlyDecision] = {}
-        self._announced: set[str] = set()
-        """Calls whose request was reported to listeners, and comes next."""
+        self._announced: dict[str, asyncio.Future[ApprovalDecision]] = {}
+        """Requests that listeners have received, and that `ask` awaits next."""
         self._previews: dict[str, tuple[ToolCall, CallPreview]] = {}
         """The previews that the user read before the request, by call."""
 
     def announce(self, request: ApprovalRequest) -> None:
-        """Accept a decision about a request from here on: listeners receive it before `ask`."""
-        self._announced.add(request.call.id)
+        """Open a request before `ask`: listeners receive it first, and may decide at once."""
+        self._announced[request.call.id] = self._open_request(request)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Wait for a decision. A cancelled wait withdraws the request."""
-        call = request.call
-        future: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
-        self._open[call.id] = _OpenRequest(request, future)
-        self._announced.discard(call.id)
-        early = self._early.pop(call.id, None)
-        if early is not None and early.applies_to(request):
-            self._resolve(call.id, early.decision)
-        self._on_change()
+        call_id = request.call.id
+        future = self._announced.pop(call_id, None)
+        if future is None:
+            future = self._open_request(request)
         try:
             return await future
         finally:
-            self._answered.discard(call.id)
-            if self._open.pop(call.id, None) is not None:
-                self._on_change()
+            self._close_request(call_id)
+
+    def _open_request(self, request: ApprovalRequest) -> asyncio.Future[ApprovalDecision]:
+        call_id = request.call.id
+        future: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
+        self._open[call_id] = _OpenRequest(request, future)
+        early = self._early.pop(call_id, None)
+        if early is not None and early.applies_to(request):
+            self._resolve(call_id, early.decision)
+        self._on_change()
+        return future
+
+    def _close_request(self, call_id: str) -> None:
+        self._answered.discard(call_id)
+        if self._open.pop(call_id, None) is not None:
+            self._on_change()
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
         """Return the requests, and after them the calls that wait for their turn."""
@@ -114,8 +123,7 @@ class ApprovalQueue:
         """
         open_request = self._open.get(call_id)
         if open_request is None:
-            is_expected = call_id in self._early or call_id in self._announced
-            accepts_decisions = bool(is_expected or self._open or self._answered)
+            accepts_decisions = bool(self._open or self._answered or call_id in self._early)
             if not accepts_decisions or call_id in self._answered or call_id not in waiting:
                 raise Missing(
                     "no call of this id awaits a decision",
@@ -141,12 +149,13 @@ class ApprovalQueue:
 
     def forget(self, call_id: str) -> None:
         """Drop what is known of a call that has its result: a provider may use its id again."""
-        self._announced.discard(call_id)
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)
 
     def forget_all(self) -> None:
-        """Drop all early decisions and previews: the run is over."""
-        self._announced.clear()
+        """Drop all early decisions and previews, and withdraw requests: the run is over."""
+        for call_id in list(self._announced):  # it was interrupted before it asked
+            del self._announced[call_id]
+            self._close_request(call_id)
         self._early.clear()
         self._previews.clear()

@@ -20,7 +20,7 @@ from steno.store import Store
 
 
 class BranchTree:
-    """The branches of the open session; changes are reported to the listener."""
+    """The branches of the open session; changes are reported to listeners."""
 
     def __init__(self, state: SessionState) -> None:
         self._state = state

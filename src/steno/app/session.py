@@ -25,7 +25,7 @@ from steno.app.branch_tree import BranchTree
 from steno.app.commands.context import CommandContext
 from steno.app.commands.explain import list_context_changes
 from steno.app.commands.report import Paragraph, Report, code
-from steno.app.commands.session_commands import run_slash_command
+from steno.app.commands.slash_commands import run_slash_command
 from steno.app.commands.table import Suggestion
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
@@ -37,7 +37,7 @@ from steno.app.session_log import SessionLog
 from steno.app.session_lookup import SessionStart, open_session
 from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings import LoadedSettings
-from steno.errors import InvalidRequest, LogError, ToolFailed
+from steno.errors import InvalidRequest, InvalidValue, LogError, ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
 from steno.messages.call import AnyToolCall, ToolCall
@@ -204,8 +204,14 @@ class AgentSession:
     async def send(self, prompt: PromptInput) -> None:
         """Send a prompt: it starts a run, or steers the current one.
 
-        Returns once the prompt is accepted; the listener receives the results.
+        Returns once the prompt is accepted; listeners receive the results. Raises StenoError.
         """
+        if not isinstance(prompt, PromptInput):
+            raise InvalidValue(
+                'send takes a prompt, as in PromptInput("List the files.")',
+                code="wrong_type",
+                place="prompt",
+            )
         await self.active_run.send(prompt)
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
@@ -233,7 +239,13 @@ class AgentSession:
         self.active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
-        """Decide about a pending call, or about one that waits for it."""
+        """Decide about a pending call, or about one that waits for it. Raises StenoError."""
+        if not isinstance(decision, ApprovalDecision):
+            raise InvalidValue(
+                "a decision is an ApprovalDecision, which names its actor",
+                code="wrong_type",
+                place="approval",
+            )
         self.state.approvals.decide(call_id, decision, self._undecided_calls())
 
     def headline(self, call: AnyToolCall) -> str:

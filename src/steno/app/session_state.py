@@ -1,4 +1,4 @@
-"""The state that the parts of a session share: conversation, model, tools and listener.
+"""The state that the parts of a session share: conversation, model, tools and listeners.
 
 A session is recorded with its first prompt: opening and leaving one stores nothing. Until then
 there is a conversation in memory, which holds only the mode.
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import cache, partial
-from itertools import islice, takewhile
+from itertools import count, islice, takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, final
 
@@ -21,7 +21,6 @@ from steno.agent.session_events import (
     ErrorRaised,
     PendingCallsChanged,
     RunFailed,
-    RunStarted,
     SessionEvent,
     SessionListener,
 )
@@ -69,6 +68,7 @@ class OperationLock:
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
+        self._waiting = 0
         self._cancel_count = 0
         """How often all operations were cancelled."""
         self._jobs: set[asyncio.Task[Any]] = set()
@@ -76,15 +76,20 @@ class OperationLock:
     async def __aenter__(self) -> None:
         """Wait for the lock. Raises StenoError if all operations were cancelled in the meantime."""
         cancel_count = self._cancel_count
-        await self._lock.acquire()
+        self._waiting += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self._waiting -= 1
         if cancel_count != self._cancel_count:
             self._lock.release()
             raise interrupted_before_start()
 
     @property
     def is_held(self) -> bool:
-        """Whether an operation holds the lock."""
-        return self._lock.locked()
+        """Whether an operation holds the lock, or is about to."""
+        # A released lock is not locked until the next task that waits for it runs.
+        return self._lock.locked() or self._waiting > 0
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
@@ -144,7 +149,7 @@ class ResumableSession(NamedTuple):
 
 @final
 class SessionState:
-    """The state of the open session: conversation, model, tools, listener."""
+    """The state of the open session: conversation, model, tools, listeners."""
 
     def __init__(self, config: SessionConfig) -> None:
         """Take the configuration; there is no model yet, and no prompt can be sent."""
@@ -153,8 +158,6 @@ class SessionState:
         self.lock: OperationLock = OperationLock()
         """Held while an operation starts or replaces something, one after the other."""
         self.is_agent_running = False
-        self.is_compacting = False
-        """Whether the agent summarizes the conversation, which is no run."""
         self.is_shell_running = False
         self.is_closed: bool = False
         self.approvals: ApprovalQueue = ApprovalQueue(lambda: self.emit(PendingCallsChanged()))
@@ -171,9 +174,11 @@ class SessionState:
         self._store: Store | None = None
         self._opening: asyncio.Future[Store] | None = None
         self._open_resources = AsyncExitStack()
-        self._listeners: tuple[SessionListener, ...] = ()
-        self._failed_listeners: list[SessionListener] = []
-        """Listeners that have failed once, which was reported."""
+        self._listeners: dict[int, SessionListener] = {}
+        """The listeners, by the number of their subscription."""
+        self._subscriptions = count()
+        self._failed: set[int] = set()
+        """Subscriptions whose listener has failed once, which was reported."""
         self._held_events: list[SessionEvent] = []
         self._sent_notices: set[SetupNotice] = set()
 
@@ -212,19 +217,18 @@ class SessionState:
 
         The first one receives the events that were held for it.
         """
-        self._listeners = (*self._listeners, listener)
+        number = next(self._subscriptions)
+        self._listeners[number] = listener
         if self._held_events:
             asyncio.get_running_loop().call_soon(self._deliver_held_events)
-        return partial(self._unsubscribe, listener)
+        return partial(self._unsubscribe, number)
 
-    def _unsubscribe(self, listener: SessionListener) -> None:
-        self._listeners = tuple(one for one in self._listeners if one is not listener)
-        if listener in self._failed_listeners:
-            self._failed_listeners.remove(listener)
+    def _unsubscribe(self, number: int) -> None:
+        self._listeners.pop(number, None)
 
     def remove_listeners(self) -> None:
         """Remove all listeners."""
-        self._listeners = ()
+        self._listeners.clear()
 
     def _deliver_held_events(self) -> None:
         events, self._held_events = self._held_events, []
@@ -239,21 +243,14 @@ class SessionState:
             if isinstance(event, (Notice, ErrorRaised, RunFailed)):
                 self._held_events.append(event)
             return
-        for listener in self._listeners:
+        for number, listener in list(self._listeners.items()):
             try:
                 listener(event)
-            except Exception as exc:  # noqa: BLE001 - the run continues if a listener fails
-                self._report_listener_failure(listener, event, exc)
-
-    def _report_listener_failure(
-        self, listener: SessionListener, event: SessionEvent, exc: Exception
-    ) -> None:
-        """Report a failing listener once; it may fail with every event."""
-        if listener not in self._failed_listeners:
-            self._failed_listeners.append(listener)
-            name = type(event).__name__
-            _logger.error("session: a listener failed at %s", name, exc_info=exc)
-            self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
+            except Exception as exc:  # the run continues if a listener fails
+                if number not in self._failed:  # it may fail with every event
+                    self._failed.add(number)
+                    _logger.exception("session: a listener failed at %s", type(event).__name__)
+                    self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
 
     def emit_notices(self, notices: Iterable[SetupNotice]) -> None:
         """Send notices about the environment, each once."""
@@ -277,7 +274,9 @@ class SessionState:
         """Refuse an operation while something runs. Raises StenoError."""
         self.check_open()
         if self.is_agent_running:
-            raise _agent_busy()
+            raise StenoError(
+                "the agent is at work; interrupt it, or wait until it is done", code="agent_busy"
+            )
         if self.is_shell_running:
             raise StenoError(
                 "your command still runs; interrupt it, or wait until it is done",
@@ -288,7 +287,9 @@ class SessionState:
         """Refuse to change the branch while something runs or starts. Raises StenoError."""
         self.check_idle()
         if self.lock.is_held:  # a prompt that is being prepared belongs to this branch
-            raise _agent_busy()
+            raise StenoError(
+                "another request is in progress; wait until it is done", code="session_busy"
+            )
 
     @property
     def agent(self) -> Agent:
@@ -303,10 +304,8 @@ class SessionState:
         return self._agent
 
     def _begin_run(self) -> tuple[Conversation, Sequence[Tool]]:
-        """Record the session, if it is only prepared, and report that a run begins."""
+        """Record the session, if it is only prepared; return it with the tools of the run."""
         conversation = self.ensure_recorded()
-        if not self.is_compacting:
-            self.emit(RunStarted())
         return conversation, self.environment.tools
 
     @property
@@ -531,12 +530,6 @@ class SessionState:
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
-
-
-def _agent_busy() -> StenoError:
-    return StenoError(
-        "the agent is at work; interrupt it, or wait until it is done", code="agent_busy"
-    )
 
 
 def _close_unused_store(opening: asyncio.Future[Store]) -> None:

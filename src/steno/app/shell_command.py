@@ -134,7 +134,7 @@ class ShellCommandRunner:
             status = result.status
             with state.explain_conflicts():
                 self._record(command, result)
-        except Exception as exc:  # noqa: BLE001 - any failure is reported to the listener
+        except Exception as exc:  # noqa: BLE001 - any failure is reported to listeners
             error = as_steno_error(exc)
             state.emit(ErrorRaised(str(error), error.code))
         finally:

@@ -43,7 +43,7 @@ from steno.app.session import AgentSession
 from steno.cli.arguments import exit_status_for
 from steno.cli.open_session import open_session_from_options
 from steno.cli.signals import StopSignals
-from steno.errors import InvalidValue, StenoError, Unresolved
+from steno.errors import InvalidValue, LogError, StenoError, Unresolved
 from steno.messages.content import RecognitionMode
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ChatMessage
@@ -204,6 +204,9 @@ class HeadlessRun:
             raise
         except Exception as exc:  # noqa: BLE001 - it is raised again, once it was reported
             error = self._failure or exc
+            is_recorded = bool(session.status.session)
+            if isinstance(error, LogError) and is_recorded and not self._has_started:
+                self._begin(session.status)  # the session is there, but takes no prompt
             if not isinstance(error, (BrokenPipeError, OutputError)):
                 self._end(self._totals.result(EndReason.FAILED, error))
             raise error from exc.__cause__

@@ -252,7 +252,15 @@ def _skip(*fillers: str, keep: int = 1) -> str:
     """Return a pattern of words without meaning, before at least `keep` other words."""
     words = "|".join(("the", "a", "an", "me", "of", "contents", *fillers))
     more = rf"(?: [^\x20]+){{{keep}}}" if keep else "(?: |[,:]*$)"
-    return rf"(?: (?:{words})(?={more}))*+"
+    return _all_of(rf" (?:{words})(?={more})")
+
+
+def _all_of(pattern: str) -> str:
+    """Return a pattern that matches as often as it can, and gives nothing back.
+
+    A possessive quantifier around alternatives fails on Python 3.11.0 to 3.11.4.
+    """
+    return f"(?:{pattern})*(?!{pattern})"
 
 
 def _word(name: str) -> str:
@@ -278,9 +286,9 @@ _LIST: Final = f"(?:list|ls){_skip('files', 'folders', 'all', keep=0)}"
 _FIND: Final = (
     f"(?:find|glob){_skip('files', 'file', 'named', 'called', 'matching', 'all', keep=0)}"
 )
-_SEARCH: Final = "(?:search|grep)(?: for(?= ))*+"
+_SEARCH: Final = f"(?:search|grep){_all_of(' for(?= )')}"
 _LINES: Final = r" (?P<lines>lines? (?P<first>\d{1,9})(?:(?:-| to | - )(?P<last>\d{1,9}))?)"
-_REPLACE: Final = "(?:replace|change)(?P<every> (?:all|every))?+"
+_REPLACE: Final = "(?:replace|change)(?:(?P<every> (?:all|every))|(?! (?:all|every)))"
 _CREATE: Final = f"(?:create|write){_skip('file', 'new', keep=3)}"
 
 _COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Steps | None]], ...]] = tuple(

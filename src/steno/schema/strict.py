@@ -16,7 +16,8 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from steno.errors import InvalidTool
-from steno.json_object import check_depth, is_array, is_mapping, resolve_reference
+from steno.json_object import check_depth, is_array, is_mapping
+from steno.schema.validate import resolve_schema_ref
 
 _MAPPED_KEYWORDS = ("properties", "patternProperties", "$defs", "definitions")
 _LISTED_KEYWORDS = ("items", "prefixItems")
@@ -110,7 +111,7 @@ class _ObjectCloser:
 
     def _close_reference(self, ref: str, around: frozenset[str]) -> Any:
         """Return the reference or, if more names are allowed here than there, its closed target."""
-        target = resolve_reference(self._root, ref)
+        target = resolve_schema_ref(self._root, ref)
         if not is_mapping(target) or around <= self._names(target):
             return {"$ref": ref}
         self._inlined += 1
@@ -134,7 +135,7 @@ class _ObjectCloser:
                 names |= part.keys()
             elif keyword == "$ref" and isinstance(part, str) and part not in seen:
                 seen.add(part)
-                names |= self._names(resolve_reference(self._root, part), seen=seen)
+                names |= self._names(resolve_schema_ref(self._root, part), seen=seen)
             elif keyword in _CONDITIONAL_KEYWORDS:
                 names |= self._names(part, seen=seen)
             elif keyword in _SAME_OBJECT_KEYWORDS and is_array(part):

@@ -12,7 +12,7 @@ import pytest
 
 from steno import ChatMessage, Conversation, FileReference, InvalidValue, Outcome, ToolCall
 from steno.app.commands.audit import ENTRY_KINDS
-from steno.app.commands.session_commands import run_slash_command
+from steno.app.commands.slash_commands import run_slash_command
 from steno.log.queries import as_version_2
 from steno.records.entry import (
     ApprovalStatus,

@@ -10,7 +10,7 @@ import pytest
 from steno import ChatMessage
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
-from steno.app.commands.session_commands import run_slash_command
+from steno.app.commands.slash_commands import run_slash_command
 from steno.codec import decode_document
 from steno.errors import InvalidValue, Unavailable
 from steno.messages.content import Image, ImageData, Text

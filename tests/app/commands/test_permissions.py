@@ -14,7 +14,7 @@ from steno.agent.permissions.grants import GrantSigner, build_grant_audit
 from steno.agent.permissions.rules import PermissionRule
 from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
-from steno.app.commands.session_commands import run_slash_command
+from steno.app.commands.slash_commands import run_slash_command
 from steno.app.permissions import GrantsFile, KeyFileSigner
 from steno.ports import GrantScope
 from steno.records.entry import ApprovalStatus, Mode

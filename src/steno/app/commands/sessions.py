@@ -385,7 +385,7 @@ def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyR
         place = "with nothing before it" if head is None else f"behind {log.number(head)}"
         report = _report_name(name, f"goes on {place}, in branch {terminal_line(name)}", session)
         if open_branch is not None:
-            fork = partial(context.open_session.branches.fork, name, at=at)
+            fork = partial(context.open_session.branches.fork, name, at=head)
             return _change_open_session(context, session, fork, report)
         start_branch(store.open(session), name, at)
     return report
@@ -416,8 +416,12 @@ def _rename_session(context: CommandContext, options: argparse.Namespace) -> _An
     title = clean_title(options.title)
     with context.open_store() as store:
         session = context.find_session(store, options.session)
-        report = _notice(f"session {terminal_line(session)} is called {terminal_line(title)}")
-        if context.open_branch_of(session) is not None:
+        is_open = context.open_branch_of(session) is not None
+        name = f"session {terminal_line(session)}"
+        if is_open and not context.open_session.status.session:
+            name = "this session"  # it gets its id when it is recorded
+        report = _notice(f"{name} is called {terminal_line(title)}")
+        if is_open:
             rename = partial(context.open_session.session_list.rename_current, title)
             return _change_open_session(context, session, rename, report)
         rename_session(store, session, title)

@@ -52,7 +52,7 @@ class Command(NamedTuple):
             case "usage":
                 from steno.app.commands.usage import COMMAND
             case _:
-                from steno.app.commands.session_commands import SESSION_COMMANDS
+                from steno.app.commands.slash_commands import SESSION_COMMANDS
 
                 return SESSION_COMMANDS[self.name]
         return COMMAND

@@ -26,7 +26,7 @@ from steno.inputs.mcp.untrusted_data import (
     sanitize_json,
     walk_values,
 )
-from steno.json_object import encode_json, parse_object, resolve_reference
+from steno.json_object import encode_json, parse_object
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
 from steno.messages.call import MAX_TOOL_NAME_LENGTH, MCP_TOOL_PREFIX, ToolCall, map_tool_name
 from steno.messages.content import Image, Opaque, Resource, Text
@@ -44,6 +44,7 @@ from steno.ports import (
     ToolOutput,
     default_headline,
 )
+from steno.schema.validate import resolve_schema_ref
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_output
 
 MAX_TOOLS: Final = 128
@@ -651,7 +652,7 @@ def _check_references(schema: Any, root: dict[str, Any]) -> None:
     for _ in range(_MAX_REFERENCES):
         if not (isinstance(target, dict) and isinstance(ref := target.get("$ref"), str)):
             break
-        target = resolve_reference(root, ref)
+        target = resolve_schema_ref(root, ref)
         if target is True:
             message = "its schema holds a reference that leads nowhere"
             raise InvalidTool(message, code="reference_not_found")
