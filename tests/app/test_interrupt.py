@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason, PromptInput, RunEnded, TurnStarted
-from steno.agent.session_events import ErrorRaised, InputReturned, SessionEvent, ShellEnded
+from steno.agent.session_events import (
+    ErrorRaised,
+    InputReturned,
+    RunFailed,
+    SessionEvent,
+    ShellEnded,
+    ShellStarted,
+)
 from steno.app.session import AgentSession
 from steno.app.session_lookup import SessionStart
 from steno.app.settings import load_settings
@@ -406,3 +413,78 @@ def test_a_program_can_use_the_store_before_its_first_prompt(
             assert caught.value.code == "session_closed"
 
     run(main())
+
+
+async def error_code(task: asyncio.Task[None]) -> str | None:
+    """Return the code of the error that a task raises; None if it raises none."""
+    try:
+        await task
+    except StenoError as exc:
+        return exc.code
+    return None
+
+
+@pytest.mark.parametrize("ticks", range(6))
+def test_a_shell_command_that_is_interrupted_as_it_starts_ends(project: Path, ticks: int) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            command = asyncio.create_task(user.session.run_shell("sleep 60"))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            user.session.interrupt()
+            if code := await error_code(command):
+                assert (code, user.events_of(ShellStarted)) == ("interrupted", [])
+            else:
+                if not user.events_of(ShellEnded) and ticks < 2:
+                    user.session.interrupt()  # it was not there yet
+                await user.until(lambda: user.events_of(ShellEnded))
+            assert not user.session.is_running
+            await run_shell(user, "true")
+
+    run(main())
+
+
+def test_a_listener_can_interrupt_a_shell_command_that_starts(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+
+            def interrupt(event: SessionEvent) -> None:
+                if isinstance(event, ShellStarted):
+                    user.session.interrupt()
+
+            user.session.subscribe(interrupt)
+            await run_shell(user, "sleep 60")
+            assert not user.session.is_running
+
+    run(main())
+
+
+@pytest.mark.parametrize("ticks", range(6))
+def test_no_shell_command_starts_after_the_session_is_closed(project: Path, ticks: int) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            command = asyncio.create_task(user.session.run_shell("sleep 1; touch late.txt"))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            await user.session.close()
+            assert await error_code(command) in (None, "session_closed", "interrupted")
+            assert len(user.events_of(ShellStarted)) == len(user.events_of(ShellEnded))
+            assert not user.session.is_running
+        assert not (project / "late.txt").exists()
+
+    run(main())
+
+
+def test_listeners_learn_that_closing_ends_a_run(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Hello?"))
+            await user.until(lambda: user.events_of(TurnStarted))
+            await user.session.close()
+            assert [one.code for one in user.events_of(RunFailed)] == ["session_closed"]
+
+    with scripted_model(home, [gate, "Hello."]):
+        run(main())
+        gate.set()

@@ -209,6 +209,7 @@ class ActiveRun:
         event.
         """
         await self._state.lock.run_cancellable(self._state.open_store())
+        self._state.check_open()
         agent = self._state.agent
         self._state.is_agent_running = self._is_starting = True
         self._has_events = False
@@ -233,6 +234,9 @@ class ActiveRun:
                 raise interrupted_before_start()
             with self._state.explain_conflicts():
                 return await self._state.agent.run(prompt, on_event=self._on_event)
+        except asyncio.CancelledError:
+            error = StenoError("it is closed", code="session_closed", place="session")
+            raise
         except Exception as exc:
             error = as_steno_error(exc)
             raise

@@ -92,5 +92,6 @@ class SessionList:
     async def delete(self, session: str) -> None:
         """Delete a session with the blobs that only it uses; not the open one."""
         id = await self._find(session)
-        check_not_open([id], self._state.conversation.id)
-        await asyncio.to_thread(remove_sessions, self._state.store, [id])
+        async with self._state.lock:  # it is not opened meanwhile
+            check_not_open([id], self._state.conversation.id)
+            await asyncio.to_thread(remove_sessions, self._state.store, [id])

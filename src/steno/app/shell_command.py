@@ -101,6 +101,7 @@ class ShellCommandRunner:
                     place="shell",
                 )
             await state.lock.run_cancellable(state.open_store())
+            state.check_open()
             is_mid_run = state.is_agent_running and not state.agent.is_waiting
             if state.conversation.outstanding and not is_mid_run:
                 raise StenoError(
@@ -109,6 +110,8 @@ class ShellCommandRunner:
                     place="shell",
                 )
             state.is_shell_running = True
+            self.task = asyncio.create_task(self._run(command))
+            self.task.add_done_callback(self._end_unstarted)
             state.emit(ShellStarted(command))
             if _CD_COMMAND.fullmatch(command):
                 folder = display_folder(str(state.config.folder))
@@ -116,8 +119,12 @@ class ShellCommandRunner:
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
                 )
                 state.emit_input_notice(SetupNotice("cd_ignored", text))
-            self.task = asyncio.create_task(self._run(command))
-            await asyncio.sleep(0)  # the task has started, and can be cancelled
+
+    def _end_unstarted(self, task: asyncio.Task[None]) -> None:
+        """End a command that was interrupted before its first step: nothing has run."""
+        if task is self.task and self._state.is_shell_running:
+            self._state.is_shell_running = False
+            self._state.emit(ShellEnded(None))
 
     async def _run(self, command: str) -> None:
         state = self._state

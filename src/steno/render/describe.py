@@ -260,7 +260,7 @@ def describe_entry(
     `entry_label` and `call_label` return the names of entries and calls by their ids;
     `describe_resolution` describes the resolution of a reference.
     """
-    payload = entry.payload
+    payload = revoked_grant_of(entry) or entry.payload
     match payload:
         case records.ModeChange():
             return EntryDescription(f"{payload.old} → {payload.new}")
@@ -292,7 +292,7 @@ def describe_entry(
         case records.ShellCommand():
             return EntryDescription("", terminal_text(payload.message.text))
         case records.GrantRevoked():
-            return EntryDescription("grant_revoked", terminal_text(describe_revocation(payload)))
+            return EntryDescription("", terminal_text(describe_revocation(payload)))
         case records.Redacted():
             return EntryDescription(f"taken out: {terminal_line(payload.kind)}")
         case records.Redaction():

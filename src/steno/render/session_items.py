@@ -98,6 +98,8 @@ class EventDescriber:
                 return items
             case events.Notice():
                 return [notice_item(event)]
+            case RunFailed(code="session_closed"):
+                return []  # the user has closed it
             case ErrorRaised(text) | RunFailed(text):
                 return [TranscriptItem(ItemKind.ERROR, body=text)]
             case ShellStarted(command):

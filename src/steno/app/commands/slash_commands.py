@@ -27,6 +27,7 @@ from steno.render.items import TextForm
 from steno.render.table_output import StyledText
 from steno.render.terminal_text import terminal_json, terminal_line
 from steno.suggest import suggest_name
+from steno.values import replace_lone_surrogates
 
 _HELP_OPTIONS: Final = frozenset({"-h", "--help"})
 
@@ -185,7 +186,7 @@ async def _run_theme(session: app.AgentSession, name: str) -> Report:
         hint = f"{variable}={name} in your environment keeps it"
     else:  # only the user's own file has settings of a terminal
         user_file = terminal_line(str(loaded.user_file))
-        hint = f"theme = {msgspec.json.encode(name).decode()} in {user_file} keeps it"
+        hint = f"theme = {msgspec.json.encode(replace_lone_surrogates(name)).decode()} in {user_file} keeps it"
     return text_report(hint, form=TextForm.PLAIN)
 
 
