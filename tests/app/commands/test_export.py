@@ -12,7 +12,8 @@ from steno.app.commands.context import CommandContext
 from steno.app.commands.report import Report
 from steno.app.commands.slash_commands import run_slash_command
 from steno.codec import decode_document
-from steno.errors import InvalidValue, Unavailable
+from steno.errors import InvalidValue, Missing, Unavailable
+from steno.log.conversation import Conversation
 from steno.messages.content import Image, ImageData, Text
 from steno.render.items import TextForm
 from steno.store import MemoryStore
@@ -201,3 +202,11 @@ def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
     assert "the bytes of" in reply.plain_text
     (file,) = tmp_path.glob("*.md")
     assert file.name.endswith("-what-is-this.md")
+
+
+def test_a_session_that_is_not_recorded_has_nothing_to_export(tmp_path: Path) -> None:
+    context = build_context(tmp_path, MemoryStore(), Conversation())
+    with pytest.raises(Missing) as caught:
+        exported(context)
+    assert caught.value.code == "empty_session"
+    assert names(context) == []

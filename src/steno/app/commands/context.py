@@ -21,7 +21,9 @@ from steno.app.commands.arguments import (
     with_optional_session,
 )
 from steno.app.commands.report import Report
+from steno.app.session_log import SessionLog
 from steno.app.session_lookup import LAST_SESSION, UnreadableSessions, find_session
+from steno.errors import Missing
 from steno.records.entry import Entry
 from steno.render.describe import Headline
 from steno.render.progress import ShowProgress, no_progress
@@ -86,6 +88,17 @@ class CommandContext(NamedTuple):
         for line in unreadable.lines:
             self.notify(line)
         return session
+
+    def read_log(self, store: Store, name: str | None) -> SessionLog:
+        """Read a session, by default the open one. Raises Missing, Damaged."""
+        session = self.find_session(store, name)
+        try:
+            return SessionLog.read(store, session, self.show_progress)
+        except Missing:
+            if self.open_branch_of(session) is None:
+                raise
+            text = "nothing is on record yet"
+            raise Missing(text, code="empty_session", place="session") from None
 
     def open_branch_of(self, session: str) -> str | None:
         """Return the name of the open branch; None if another session was named."""

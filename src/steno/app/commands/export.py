@@ -130,8 +130,7 @@ def export_session(
     suffix = Path(options.output or "").suffix.lower()
     format = options.format or _FORMAT_BY_SUFFIX.get(suffix, DOCUMENT_FORMAT)
     with context.open_store() as store:
-        session = context.find_session(store, options.session)
-        log = SessionLog.read(store, session, context.show_progress)
+        log = context.read_log(store, options.session)
         exported = _encode(context, store, log, format, options.branch)
     if target is None and write_stdout is None:
         target = _unused_file(context.folder, log, _SUFFIX_BY_FORMAT.get(format, ".json"))

@@ -225,24 +225,13 @@ def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str],
 def _show_session(context: CommandContext, options: argparse.Namespace) -> Report:
     """Return the entries of a branch."""
     with context.open_store() as store:
-        log = _read_log(context, store, options.session)
+        log = context.read_log(store, options.session)
         branch = options.branch or context.open_branch_of(log.header.id) or log.active
         path = log.path(branch)
         if not options.json:
             path = [_restore_result(store, entry) for entry in path]
     lines = () if options.json else _session_lines(log, branch, path, is_whole=options.all)
     return Report([Lines(list(lines))], _TITLE, data=(Raw(encode_entry(entry)) for entry in path))
-
-
-def _read_log(context: CommandContext, store: Store, name: str | None) -> SessionLog:
-    """Read a session, by default the open one. Raises Missing, Damaged."""
-    session = context.find_session(store, name)
-    try:
-        return SessionLog.read(store, session, context.show_progress)
-    except Missing:
-        if context.open_branch_of(session) is None:
-            raise
-        raise Missing("nothing is on record yet", code="empty_session", place="session") from None
 
 
 def _restore_result(store: Store, entry: Entry) -> Entry:
@@ -296,7 +285,7 @@ def _paragraph_lines(paragraph: StyledParagraph, *, is_whole: bool) -> Iterator[
 def _draw_tree(context: CommandContext, options: argparse.Namespace) -> Report:
     """Draw the entries of a session."""
     with context.open_store() as store:
-        log = _read_log(context, store, options.session)
+        log = context.read_log(store, options.session)
     rows = tree_rows(log, with_summaries=False)  # most entries are folded
     return Report(
         [Lines(list(_tree_lines(log, rows, shows_all=options.all)))],
@@ -371,7 +360,7 @@ def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyR
             place="--name",
         )
     with context.open_store() as store:
-        log = _read_log(context, store, options.session)
+        log = context.read_log(store, options.session)
         session = log.header.id
         at = None if options.at is None else log.find_entry(options.at).id
         name = new_branch_name(options.name or "", log.heads)
@@ -401,7 +390,7 @@ def _label_entry(context: CommandContext, options: argparse.Namespace) -> _AnyRe
     """Give an entry a name."""
     text = clean_label(options.text)
     with context.open_store() as store:
-        log = _read_log(context, store, options.session)
+        log = context.read_log(store, options.session)
         entry = log.find_entry(options.entry).id
         report = _notice(f"{log.number(entry)} is called {terminal_line(text)}")
         if context.open_branch_of(log.header.id) is not None:
@@ -460,7 +449,7 @@ def _redact_entry(context: CommandContext, options: argparse.Namespace) -> Repor
             "nobody knows who you are; say so with --actor", code="user_unknown", place="redact"
         )
     with context.open_store() as store:
-        log = _read_log(context, store, options.session)
+        log = context.read_log(store, options.session)
         check_not_open([log.header.id], context.open_session_id)
         target = log.find_entry(options.entry)
         number = log.number(target.id)
