@@ -205,7 +205,9 @@ def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_not_recorded_has_nothing_to_export(tmp_path: Path) -> None:
-    context = build_context(tmp_path, MemoryStore(), Conversation())
+    folder = tmp_path / "project"
+    folder.mkdir()
+    context = build_context(folder, MemoryStore(), Conversation())
     with pytest.raises(Missing) as caught:
         exported(context)
     assert caught.value.code == "empty_session"
