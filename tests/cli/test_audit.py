@@ -200,7 +200,7 @@ def test_the_audit_lists_grants_with_their_scope_and_revocations(
         ["approval", "approved", "write", "ada", "src/a.py"],
         [
             *("grant_revoked", "revoked", "ada"),
-            "grant_revoked: bash(pytest *) is no longer allowed for this session",
+            "bash(pytest *) is no longer allowed for this session",
         ],
     ]
 
@@ -211,4 +211,4 @@ def test_on_a_terminal_nothing_of_a_decision_is_cut(address: str) -> None:
     assert max(map(len, output.splitlines())) <= 80
     assert "    pytest -q tests · for the session: bash(pytest *)\n" in output
     assert "    src/a.py\n" in output
-    assert "    grant_revoked: bash(pytest *) is no longer allowed for this session\n" in output
+    assert "    bash(pytest *) is no longer allowed for this session\n" in output
