@@ -169,7 +169,7 @@ class TreeLine(NamedTuple):
 
     @property
     def is_run(self) -> bool:
-        """Whether it stands for several rows."""
+        """Whether several rows are folded into it."""
         return self.length > 1
 
 

@@ -88,7 +88,7 @@ def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
 
 
 def _parse_alternatives(pattern: str, lone_bracket: bool) -> list[_Tokens]:
-    """Return what a pattern stands for, without braces."""
+    """Return the patterns without braces that a pattern expands to."""
     found: list[_Tokens] = [[]]
     braces: list[tuple[list[_Tokens], list[_Tokens]]] = []
     """For each open brace: everything before it, and its complete alternatives."""

@@ -476,7 +476,7 @@ def _is_confirmed(
         return True
     if context.ask is None:
         raise UsageError(
-            "there is nobody to ask; add --yes to do it without a question",
+            "this cannot be undone; add --yes to do it",
             code="confirmation_needed",
             place=action,
         )

@@ -382,7 +382,7 @@ async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
 
 
 def _signal_name(exit_code: int) -> str | None:
-    """Return the name of the signal that an exit code stands for, if it does."""
+    """Return the name of the signal of an exit code, if it has one."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:
