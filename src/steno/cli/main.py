@@ -18,7 +18,7 @@ from typing import Final
 
 from steno import StenoError, __version__
 from steno.app.commands.arguments import UsageError
-from steno.cli.arguments import CommandLineParser, ExitStatus
+from steno.cli.arguments import CommandLineParser, ExitStatus, Subparsers
 from steno.cli.command_table import COMMAND_NAMES, load_command
 from steno.errors import MissingExtra
 from steno.render.output import STDOUT, OutputError, report_write_errors
@@ -36,6 +36,8 @@ work with a model:
 'steno run --help' tells the rest of it, 'steno COMMAND --help' more about a command.
 """
 _MAX_NAME_LENGTH: Final = 40
+_POSIX_MODULES: Final = ("fcntl", "resource", "termios")
+"""Modules of the standard library that Windows lacks."""
 _GLOBAL_OPTIONS: Final = ("-h", "--help", "--version")
 """Options that belong to no command."""
 
@@ -47,6 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_command(sys.argv[1:] if arguments is None else arguments)
     except (StenoError, MissingExtra, OSError, KeyboardInterrupt) as exc:
         return report_error(exc)
+    except ModuleNotFoundError as exc:
+        if exc.name not in _POSIX_MODULES:
+            raise
+        print(
+            "steno: this command needs Linux or macOS; on Windows, run it in WSL", file=sys.stderr
+        )
+        return ExitStatus.FAILED
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -113,9 +122,21 @@ def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     first = arguments[0]
     if first != "--version":
-        for name in [first] if first in COMMAND_NAMES else COMMAND_NAMES:
-            load_command(name)(commands)
+        if first in COMMAND_NAMES:
+            load_command(first)(commands)
+        else:
+            _add_all_commands(commands)
     return parser
+
+
+def _add_all_commands(commands: Subparsers) -> None:
+    """Add all commands, on Windows without those that need POSIX."""
+    for name in COMMAND_NAMES:
+        try:
+            load_command(name)(commands)
+        except ModuleNotFoundError as exc:
+            if exc.name not in _POSIX_MODULES:
+                raise
 
 
 def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) -> None:

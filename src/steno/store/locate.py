@@ -103,7 +103,11 @@ def _open_kind(address: StoreAddress) -> Store:
 
         return SqliteStore(location)
     if kind == "jsonl":
-        from steno.store.jsonl import JsonlStore  # noqa: PLC0415 - nor are locks of files
+        try:
+            from steno.store.jsonl import JsonlStore  # noqa: PLC0415 - nor are locks of files
+        except ModuleNotFoundError as exc:  # Windows has no fcntl
+            message = "a JSONL store needs the file locks of Linux or macOS; use sqlite:FILE"
+            raise Unavailable(message, code="no_file_locks", place="store") from exc
 
         return JsonlStore(Path(location))
     from steno.store.postgres import PostgresStore  # noqa: PLC0415 - psycopg is an extra
