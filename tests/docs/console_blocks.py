@@ -74,7 +74,9 @@ def run_commands(commands: list[Command], folder: Path) -> list[Command]:
         env={"HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
     )
     outputs = run.stdout.replace(str(home), _SHOWN_HOME).split(_END)[: len(commands)]
-    return [command._replace(output=output) for command, output in zip(commands, outputs)]
+    return [
+        command._replace(output=output) for command, output in zip(commands, outputs, strict=True)
+    ]
 
 
 def without_varying(text: str) -> str:

@@ -24,4 +24,7 @@ def test_the_tutorial_shows_what_its_commands_print(tmp_path: Path) -> None:
 
 def test_console_blocks_are_read_with_continued_lines_and_output() -> None:
     page = "````console\n$ cat > a <<'END'\n> one\n> END\n$ cat a\none\n````\n"
-    assert read_commands(page) == [Command("cat > a <<'END'\none\nEND", ""), Command("cat a", "one\n")]
+    assert read_commands(page) == [
+        Command("cat > a <<'END'\none\nEND", ""),
+        Command("cat a", "one\n"),
+    ]
