@@ -385,7 +385,7 @@ def test_a_call_that_was_cut_before_its_arguments_cannot_be_run(begun: Event) ->
     [call] = assembler.message(StopReason.ERROR).tool_calls
     assert isinstance(call, InvalidToolCall)
     assert (call.id, call.name) == ("a", "read")
-    assert "broke off before its arguments" in call.reason
+    assert "ended before the arguments" in call.reason
     assembler.feed(END)
     assert assembler.message(StopReason.ERROR).tool_calls == (ToolCall(id="a", name="read"),)
 
