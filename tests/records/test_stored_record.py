@@ -129,11 +129,11 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        ({"seq": 0, "branch": MAIN_BRANCH}, "seq counts from 1"),
+        ({"seq": 0, "branch": MAIN_BRANCH}, "seq must be at least 1"),
         ({"seq": "1", "branch": MAIN_BRANCH}, "seq must be int, not str"),
         ({"seq": 1, "branch": ""}, "branch must not be empty"),
-        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "an entry comes with its digest"),
-        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "an entry comes with its digest"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "set entry and digest together"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "set entry and digest together"),
         (
             {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": "0" * 63},
             "digest must be 64 lower-case hexadecimal digits",
@@ -144,7 +144,7 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
         ),
         (
             {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": DIGEST, "at": "e1"},
-            "an entry has a parent, and only a new branch an at",
+            "set entry or at, not both",
         ),
     ],
 )
