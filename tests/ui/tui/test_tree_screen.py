@@ -462,7 +462,7 @@ def test_l_labels_an_entry_and_stays_there() -> None:
         assert "What to call #3" in user.text
         await user.type("12")
         await user.press("enter")
-        assert "label: it reads like the number of an entry" in user.text
+        assert "label: must not look like the number of an entry" in user.text
         await user.type(" ideas")
         await user.press("enter")
         assert user.line("[12 ideas]") == "├─○ #3 user [12 ideas]  and by age"
