@@ -89,7 +89,7 @@ def test_a_model_without_eyes_is_told_of_images() -> None:
     seen = build(entries, ModelTarget(vision=True))
     assert seen.changes == ()
     blind = build(entries, ModelTarget(vision=False))
-    note = "[image: image/png, not shown: this model takes no images]"
+    note = "[image: image/png, not shown: this model does not accept images]"
     assert texts(blind.request) == [f"what is \n\n{note}", None, note]
     assert codes(blind) == [("image_left_out", "e1"), ("image_left_out", "e3")]
 

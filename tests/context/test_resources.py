@@ -28,7 +28,7 @@ from tests.context.sample_logs import (
 )
 
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LEFT_OUT = "[resource s://{} left out to save room; point at it again to bring it back]"
+LEFT_OUT = "[resource s://{} left out to save room; a new reference to it shows it again]"
 
 
 def link(name: str) -> Resource:
@@ -68,7 +68,7 @@ def shown(built: BuiltRequest) -> list[str]:
     for message in built.request.messages:
         text = message.text or ""
         if isinstance(message, UserMessage) and text.startswith("see "):
-            kinds = {"left out to save room; point": "gone", "left out to save room …": "some"}
+            kinds = {"left out to save room;": "gone", "left out to save room …": "some"}
             extents.append(next((kind for sign, kind in kinds.items() if sign in text), "all"))
     return extents
 
@@ -147,7 +147,7 @@ def test_a_resource_of_several_parts_shows_them_in_order() -> None:
     assert content[1].text.startswith("\n\n[resource s://a/1 of the MCP server s, unknown type. ")
     assert content[2:] == (PNG, Text("[2 more]"))
     blind = build(entries, ModelTarget(vision=False)).request.messages[0].content
-    assert blind[2] == Text("\n\n[image: image/png, not shown: this model takes no images]")
+    assert blind[2] == Text("\n\n[image: image/png, not shown: this model does not accept images]")
 
 
 def test_an_image_of_a_resource_that_lies_beside_the_record_is_brought_back() -> None:
