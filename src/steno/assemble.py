@@ -329,7 +329,7 @@ class Assembler:
         return draft
 
     def _draft_at(self, index: int) -> TextDraft | ToolCallDraft:
-        """Return the latest block at an index, or a new empty text where there is none."""
+        """Return the latest block at an index, or a new empty text if there is none."""
         draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
         if isinstance(draft, ToolCallDraft):
             draft.built = None

@@ -470,7 +470,7 @@ class ResolveContext(NamedTuple):
 
     authorize: InputAuthorizer
     vision: bool | None = None
-    """Whether the model takes images; None if that is unknown."""
+    """Whether the model accepts images; None if it is unknown."""
     image_refusal: str = ""
     """The error with which the model refused an earlier image, if it did."""
     report_progress: Callable[[str], object] = lambda _: None
@@ -507,7 +507,7 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
 
 
 class Resolver(Protocol):
-    """Opens the references of messages, with the rights of the user."""
+    """Opens the references of messages, with the permissions of the user."""
 
     async def resolve(
         self, reference: ReferenceBlock, context: ResolveContext, /

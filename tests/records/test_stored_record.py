@@ -96,13 +96,13 @@ def test_a_header_that_breaks_a_rule_is_refused(wrong: Any, code: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"v":2}', '{"v":2,"id":""}', '{"v":2,"id":7}'])
-def test_what_is_no_header_is_refused(text: str) -> None:
+def test_json_that_is_not_a_header_is_refused(text: str) -> None:
     with pytest.raises(InvalidDocument):
         decode_header(text)
 
 
 @pytest.mark.parametrize("text", ['{"v":3,"id":"a"}', '{"v":1,"id":"a"}'])
-def test_a_header_of_another_version_is_not_taken_for_ours(text: str) -> None:
+def test_a_header_of_another_version_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedVersion) as caught:
         decode_header(text)
     assert (caught.value.place, caught.value.code) == ("header of a session", "unsupported_version")
@@ -166,12 +166,12 @@ def test_a_record_that_breaks_a_rule_is_refused(wrong: Any, rule: str) -> None:
         '{"seq":1,"branch":"a","digest":"0"}',
     ],
 )
-def test_what_is_no_record_is_refused(text: str) -> None:
+def test_json_that_is_not_a_record_is_refused(text: str) -> None:
     with pytest.raises(InvalidDocument):
         decode_record(text)
 
 
-def test_a_record_keeps_what_it_does_not_understand() -> None:
+def test_a_record_keeps_unknown_data() -> None:
     line = (
         b'{"seq":1,"branch":"main","entry":{"v":4,"id":"n1","x":1.50},'
         b'"digest":"' + DIGEST.encode() + b'","y":[ 1e400 ]}'

@@ -107,7 +107,7 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
 
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None where there is none."""
+        """The text blocks joined; None if there is none."""
         return None
 
     @property
@@ -211,7 +211,7 @@ class _NonBlankMessage(ChatMessage, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text blocks joined; empty where there are only other blocks."""
+        """The text blocks joined; empty if there are only other blocks."""
         return _join_text(self.content) or ""
 
 
@@ -283,7 +283,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
 
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None where there is only thinking or calls."""
+        """The text blocks joined; None if there is only thinking or calls."""
         return _join_text(self.content)
 
     @property
@@ -361,7 +361,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
     @property
     def text(self) -> str:
-        """The text blocks joined; empty where there are only other blocks."""
+        """The text blocks joined; empty if there are only other blocks."""
         return _join_text(self.content) or ""
 
     @property
